@@ -17,7 +17,7 @@ test-deep: lint
 
 # Needs Maven, a JDK 17 and Maven Central at its first run; without them it says what was not tested.
 test-apache: $(STAMP)
-	$(BIN)/pytest -n 2 --dist loadgroup -m apache tests/interop tests/conformance/targets/apache tests/conformance/routing \
+	$(BIN)/pytest -n 2 --dist loadgroup -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
 	  tests/conformance/wire
 
 lint: $(STAMP)

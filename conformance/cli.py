@@ -12,7 +12,7 @@ from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, exit_code
 
 if TYPE_CHECKING:
-    from mqproof.conformance.order import Order, Part
+    from mqproof.conformance.engine.run_options import Order, Part
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 conform_app = typer.Typer(invoke_without_command=True)
@@ -110,10 +110,10 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from mqproof.conformance.controls import ControlError, Controls
-    from mqproof.conformance.order import SINCE, Order, since_of
-    from mqproof.conformance.suites import SUITES
-    from mqproof.conformance.targets import NO_CONTROLS, REMOTING
+    from mqproof.conformance.adapters import NO_CONTROLS, REMOTING
+    from mqproof.conformance.engine.run_options import SINCE, Order, since_of
+    from mqproof.conformance.faults.shell_commands import ControlError, Controls
+    from mqproof.conformance.suites.registry import SUITES
 
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
@@ -164,7 +164,7 @@ def diff(
 
     Example: mqproof conform diff released.json candidate.json --report diff.md
     """
-    from mqproof.conformance.compare import compare
+    from mqproof.conformance.engine.comparison import compare
     from mqproof.report import terminal
     from mqproof.report.files import write_files
     from mqproof.report.json_file import ReportFileError, from_json
@@ -191,14 +191,14 @@ def template(
 
     Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
     """
-    from mqproof.conformance import adapter_template, skeleton
-    from mqproof.conformance.suites import SUITES, Drawn
+    from mqproof.conformance.adapters import skeleton, template
+    from mqproof.conformance.suites.registry import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
         known = ", ".join(name for name, one in SUITES.items() if isinstance(one, Drawn))
         stop(f"--suite {suite}: expected {known}", Exit.USAGE)
     if suite == "flush":
-        text, name = Path(adapter_template.__file__).read_text(encoding="utf-8"), "MyBroker"
+        text, name = Path(template.__file__).read_text(encoding="utf-8"), "MyBroker"
     else:
         text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
         name = skeleton.CLASS
@@ -221,10 +221,10 @@ def check_adapter(
 
     Example: mqproof conform check-adapter python:my_broker:MyBroker
     """
-    from mqproof.conformance.checklist import check, check_for
-    from mqproof.conformance.suites import SUITES, Drawn
-    from mqproof.conformance.targets import PYTHON, UnknownTargetError
-    from mqproof.conformance.targets.adapter import adapter_class, members
+    from mqproof.conformance.adapters import PYTHON, UnknownTargetError
+    from mqproof.conformance.adapters.checklist import check, check_for
+    from mqproof.conformance.adapters.python_class import adapter_class, members
+    from mqproof.conformance.suites.registry import SUITES, Drawn
     from mqproof.report import terminal
     from mqproof.report.files import write_files
     from mqproof.report.model import Report, Result
@@ -262,9 +262,9 @@ def check_adapter(
 
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
-    from mqproof.conformance.order import OrderError
-    from mqproof.conformance.suites import conduct
-    from mqproof.conformance.targets import MUTANT, UnknownTargetError
+    from mqproof.conformance.adapters import MUTANT, UnknownTargetError
+    from mqproof.conformance.engine.run_options import OrderError
+    from mqproof.conformance.suites.registry import conduct
 
     parts: list[Part] = []
     with terminable(), stages(f"conform {order.target}") as told:
@@ -283,7 +283,7 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
 
 def _no_target(parts: "list[Part]", target: str) -> str:
     """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
-    from mqproof.conformance.targets import UnknownMutantError
+    from mqproof.conformance.adapters import UnknownMutantError
 
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
     if len(known) < 2:
@@ -302,8 +302,8 @@ def _finish(
     named: bool,
 ) -> None:
     """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
-    from mqproof.conformance import scoreboard
-    from mqproof.conformance.targets import UnknownTargetError
+    from mqproof.conformance.adapters import UnknownTargetError
+    from mqproof.conformance.engine import scoreboard
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 

@@ -10,7 +10,7 @@ import typer
 from mqproof.report.model import Exit
 
 if TYPE_CHECKING:
-    from mqproof.fuzz.campaign import Outcome
+    from mqproof.fuzz.engine.campaign import Outcome
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
 fuzz = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run, replay and list fuzz targets.")
@@ -44,8 +44,9 @@ def run(
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
-    from mqproof.fuzz import campaign as campaigns
-    from mqproof.fuzz import targets, verdict
+    from mqproof.fuzz import targets
+    from mqproof.fuzz.engine import campaign as campaigns
+    from mqproof.fuzz.engine import verdict
     from mqproof.report import json_file, terminal
     from mqproof.report.model import exit_code
     from mqproof.report.write import write_text
@@ -94,8 +95,8 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
     Example: mqproof fuzz replay build/fuzz/findings/canary-0123456789ab.json
     """
     from mqproof.fuzz import targets
-    from mqproof.fuzz.execution import judge
-    from mqproof.fuzz.findings import FindingFileError, load, project_version
+    from mqproof.fuzz.engine.execution import judge
+    from mqproof.fuzz.engine.findings import FindingFileError, load, project_version
     from mqproof.report.printable import one_line
 
     try:
@@ -120,7 +121,8 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
 @fuzz.command(name="list")
 def list_targets() -> None:
     """Print every target and the invariants it tests."""
-    from mqproof.fuzz import targets, verdict
+    from mqproof.fuzz import targets
+    from mqproof.fuzz.engine import verdict
 
     for name in targets.NAMES:
         print(name)
@@ -139,14 +141,14 @@ def _make_folder_of(json: Path) -> None:
 
 
 def _engine(name: str) -> str:
-    from mqproof.fuzz import atheris_engine
+    from mqproof.fuzz.engine import atheris_search
 
     if name not in ("auto", "atheris", "python"):
         _fail(f"--engine {name}: expected auto, python or atheris", Exit.USAGE)
-    if name == "atheris" and not atheris_engine.available():
+    if name == "atheris" and not atheris_search.available():
         _fail("--engine atheris: atheris is not installed; pip install 'mqproof[fuzz]'", Exit.TOOL)
     if name == "auto":
-        return "atheris" if atheris_engine.available() else "python"
+        return "atheris" if atheris_search.available() else "python"
     return name
 
 
@@ -163,7 +165,7 @@ class _Progress:
         self._told: set[str] = set()
 
     def show(self, outcome: "Outcome") -> None:
-        from mqproof.fuzz.findings import line
+        from mqproof.fuzz.engine.findings import line
 
         for signature in outcome.found.keys() - self._told:
             self._told.add(signature)

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mqproof.conformance.planting import planted
+from mqproof.conformance.mutants.replacement import planted
 from mqproof.fuzz import targets
 from mqproof.fuzz.defects import dledger, ha, remoting, store
 from mqproof.fuzz.defects.defect import Mutant
-from mqproof.fuzz.engine import Engine
-from mqproof.fuzz.verdict import catalogue_id
+from mqproof.fuzz.engine.search import Engine
+from mqproof.fuzz.engine.verdict import catalogue_id
 from mqproof.report.model import Result, Verdict, Witness
 
 LAYER: Final = "fuzz"

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 COMMANDS: Final = {
     "demo": (
-        "mqproof.conformance.demo",
+        "mqproof.demo",
         "the main job, small: models, equivalence, a real run with kills, its audit",
     ),
     "check": ("mqproof.spec.cli", "model-check with TLC"),
@@ -30,11 +30,11 @@ COMMANDS: Final = {
     "bounds": ("mqproof.spec.bounds_cli", "grow each constant of the models by one; tell what happens anew"),
     "mutants": ("mqproof.cli", "run the deliberately broken variants; every one must be caught"),
     "coverage": ("mqproof.spec.cli", "the matrix of invariants and layers"),
-    "namesrv": ("mqproof.impl.cli", "run a name server"),
-    "broker": ("mqproof.impl.cli", "run a broker"),
-    "serve": ("mqproof.impl.cli", "run a name server and a broker in one process"),
-    "send": ("mqproof.impl.cli", "send messages"),
-    "consume": ("mqproof.impl.cli", "consume messages"),
+    "namesrv": ("mqproof.impl.command.cli", "run a name server"),
+    "broker": ("mqproof.impl.command.cli", "run a broker"),
+    "serve": ("mqproof.impl.command.cli", "run a name server and a broker in one process"),
+    "send": ("mqproof.impl.command.cli", "send messages"),
+    "consume": ("mqproof.impl.command.cli", "consume messages"),
     "store": (
         "mqproof.impl.examine.cli",
         "inspect and verify a store directory, ours or a released broker's",
@@ -67,10 +67,10 @@ MATRIX_ON: Final = {"model": "mqproof.spec.guarantee.cli", "impl": "mqproof.conf
 MUTANTS: Final = {
     "tla": "mqproof.spec.mutants",
     "reference": "mqproof.reference.mutants",
-    "impl": "mqproof.conformance.mutants",
+    "impl": "mqproof.conformance.mutants.judge",
     "fuzz": "mqproof.fuzz.mutants",
     "simulation": "mqproof.fuzz.simulation",
-    "audit": "mqproof.spark_audit.mutants",
+    "audit": "mqproof.spark_audit.quality.mutants",
 }
 """Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
 
@@ -105,8 +105,8 @@ def _matrix_module() -> str:
 
 def _own_app() -> Any:
     """The commands that go through several folders, and so belong to none."""
-    from mqproof.conformance.bench import app, bench
-    from mqproof.reference.bench import bench_explore
+    from mqproof.conformance.bench.cli import app, bench
+    from mqproof.reference.explorer.bench import bench_explore
 
     bench.command("audit")(bench_audit)
     bench.command("explore")(bench_explore)
@@ -124,9 +124,9 @@ def bench_audit(events: int = 1_000_000, side: list[str] | None = None, log: Pat
 
     Example: mqproof bench audit --events 10000000 --side "bare scan" --side clean
     """
-    from mqproof.spark_audit.bench import SideError, bench
-    from mqproof.spark_audit.inputs import InputError
-    from mqproof.spark_audit.scenario import ScenarioError
+    from mqproof.spark_audit.generator.scenario import ScenarioError
+    from mqproof.spark_audit.quality.bench import SideError, bench
+    from mqproof.spark_audit.sources.inputs import InputError
 
     try:
         bench(events, side or (), log=log)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mqproof.reference.equiv import Equivalence
-    from mqproof.reference.explorer import OnLevel
-    from mqproof.reference.survey import Explore
+    from mqproof.reference.explorer.search import OnLevel
+    from mqproof.reference.explorer.survey import Explore
     from mqproof.spec.model_file import Question
 
 _CLEAR: Final = "\r\x1b[K"
@@ -97,7 +97,7 @@ def explore(
 
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
     """
-    from mqproof.reference import survey
+    from mqproof.reference.explorer import survey
     from mqproof.reference.models import MODELS, expect_models
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
@@ -155,19 +155,19 @@ def explore(
 @contextmanager
 def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
     """What explores: so many processes, or Spark on that master."""
-    from mqproof.reference import parallel
+    from mqproof.reference.explorer import parallel
 
     if spark is None:
         yield partial(parallel.explore, workers=workers)
         return
-    from mqproof.reference import spark_explorer
+    from mqproof.reference.explorer import on_spark
     from mqproof.spec.spark import MASTER, SessionError
 
     if not MASTER.fullmatch(spark):
         stop(f"--spark {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
     try:
-        with spark_explorer.opened(spark) as session:
-            yield partial(spark_explorer.explore, spark=session)
+        with on_spark.opened(spark) as session:
+            yield partial(on_spark.explore, spark=session)
     except SessionError as error:
         stop(str(error), Exit.TOOL)
 
@@ -223,8 +223,8 @@ def prove(
 def _results(model: str, profile: str) -> "Iterator[Result]":
     """A result a bounded model for the comparison, and one an invariant over all of them."""
     from mqproof.reference.equiv import compare
+    from mqproof.reference.explorer.survey import bounded_models
     from mqproof.reference.models import MODELS
-    from mqproof.reference.survey import bounded_models
     from mqproof.spec.model_file import load
 
     models = load()
@@ -248,7 +248,7 @@ def _results(model: str, profile: str) -> "Iterator[Result]":
 
 
 def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float) -> Result:
-    from mqproof.reference.explorer import path_text
+    from mqproof.reference.explorer.search import path_text
 
     counts = {
         "states": equivalence.states,
@@ -275,7 +275,7 @@ def _equal(question: "Question", equivalence: "Equivalence[Any]", seconds: float
 
 
 def _invariant(model: str, name: str, compared: "list[Equivalence[Any]]") -> Result:
-    from mqproof.reference.explorer import path_text
+    from mqproof.reference.explorer.search import path_text
 
     violations = [e.violation for e in compared if e.violation and e.violation.invariant == name]
     return Result(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
-from mqproof.reference.explorer import Exploration, Step, Violation, explore
+from mqproof.reference.explorer.search import Exploration, Step, Violation, explore
 from mqproof.reference.model import ConfigT, Model, Parameters, StateT
 from mqproof.spec.tlc import config as tlc_config
 from mqproof.spec.tlc import values

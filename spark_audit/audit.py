@@ -28,8 +28,7 @@ from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.checks.one_owner import shared_queues
 from mqproof.spark_audit.checks.status_honest import flushing
 from mqproof.spark_audit.checks.sync_acked_on_slave import masters
-from mqproof.spark_audit.event_log import EventLog
-from mqproof.spark_audit.evidence import (
+from mqproof.spark_audit.evidence.gather import (
     Evidence,
     Keep,
     Options,
@@ -42,14 +41,23 @@ from mqproof.spark_audit.evidence import (
     skew_seen,
     sum_up,
 )
-from mqproof.spark_audit.fingerprint import Look, guess
-from mqproof.spark_audit.inputs import InputError, literal
-from mqproof.spark_audit.nights import Carried, Looked, Night, all_found, only_new, settle, withdrawn
-from mqproof.spark_audit.pictures import pictures as draw
-from mqproof.spark_audit.profile import Overview, overview, summed_up
+from mqproof.spark_audit.incremental.checkpoint import (
+    Carried,
+    Looked,
+    Night,
+    all_found,
+    only_new,
+    settle,
+    withdrawn,
+)
+from mqproof.spark_audit.passes.fingerprint import Look, guess
+from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
+from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC, TALLIED
+from mqproof.spark_audit.reporting.plot_data import pictures as draw
 from mqproof.spark_audit.schema import FINDINGS
-from mqproof.spark_audit.store import Stored
-from mqproof.spark_audit.sums import SCHEDULE_TOPIC, TALLIED
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.sources.store_tables import Stored
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import Kind
 

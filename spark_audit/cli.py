@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from mqproof.spark_audit.audit import Audit
-    from mqproof.spark_audit.broker_config import BrokerConfig
     from mqproof.spark_audit.checks import Check
-    from mqproof.spark_audit.inputs import Inputs
-    from mqproof.spark_audit.nights import Night
-    from mqproof.spark_audit.session import SessionOptions
+    from mqproof.spark_audit.incremental.checkpoint import Night
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.sources.broker_config import BrokerConfig
+    from mqproof.spark_audit.sources.inputs import Inputs
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)
@@ -148,7 +148,7 @@ def run(
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
-    from mqproof.spark_audit.traces import TRACED
+    from mqproof.spark_audit.sources.traces import TRACED
 
     inputs, directories = [*(events or []), *(paths or [])], store or []
     if not (inputs or directories or trace):
@@ -169,11 +169,11 @@ def run(
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, config)
     settings = _settings(conf or [])
 
-    from mqproof.spark_audit.inputs import InputError, Inputs, find_files
-    from mqproof.spark_audit.session import SessionOptions
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
+    from mqproof.spark_audit.sources.store_tables import name_stores
     from mqproof.spark_audit.sources.stores import SLOTS
-    from mqproof.spark_audit.store import name_stores
-    from mqproof.spark_audit.traces import find_traces
+    from mqproof.spark_audit.sources.traces import find_traces
 
     try:
         # Before Spark starts, which takes seconds: a wrong path is told at once.
@@ -261,8 +261,8 @@ def _session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]"
     before (a notebook's, a test's)."""
     from pyspark.sql import SparkSession
 
-    from mqproof.spark_audit.scratch import scratch
-    from mqproof.spark_audit.session import open_session
+    from mqproof.spark_audit.runtime.scratch import scratch
+    from mqproof.spark_audit.runtime.session import open_session
     from mqproof.spec.spark import MasterError, SessionError
 
     if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
@@ -392,7 +392,7 @@ def _audit(
     spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
 ) -> int:
     from mqproof.report import terminal
-    from mqproof.spark_audit.nights import next_state, open_night
+    from mqproof.spark_audit.incremental.checkpoint import next_state, open_night
 
     spans_us = (request.late_us, request.forget_us)
     night = open_night(spark, request.carry, *spans_us) if request.carry else None
@@ -416,11 +416,11 @@ def _judge(
 ) -> tuple["Audit", Report, "DataFrame"]:
     """The audit, its report, and the file and line of each row that is no event and no trace."""
     from mqproof.spark_audit.audit import audit
-    from mqproof.spark_audit.evidence import Options
-    from mqproof.spark_audit.read import read_files
-    from mqproof.spark_audit.store import read_stores
-    from mqproof.spark_audit.summary import summarise, with_history
-    from mqproof.spark_audit.timelines import with_timelines
+    from mqproof.spark_audit.evidence.gather import Options
+    from mqproof.spark_audit.reporting.summary import summarise, with_history
+    from mqproof.spark_audit.reporting.timelines import with_timelines
+    from mqproof.spark_audit.sources.read import read_files
+    from mqproof.spark_audit.sources.store_tables import read_stores
 
     started = time.monotonic()
     for line in request.found.said_of_repeats():
@@ -461,7 +461,7 @@ def _judge(
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
     """The audit with what traces show, judged by them where nothing better was given; and the file and line
     of the records that cannot be read."""
-    from mqproof.spark_audit.traces import judge_traces, read_traces
+    from mqproof.spark_audit.sources.traces import judge_traces, read_traces
 
     traces = read_traces(spark, *request.traces)
     judged = [result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED]
@@ -484,8 +484,8 @@ def _said(options: Mapping[str, Any]) -> list[str]:
 
 
 def _config(file: Path | None) -> "BrokerConfig":
-    from mqproof.spark_audit.broker_config import BrokerConfig, read_config
-    from mqproof.spark_audit.inputs import InputError
+    from mqproof.spark_audit.sources.broker_config import BrokerConfig, read_config
+    from mqproof.spark_audit.sources.inputs import InputError
 
     try:
         return read_config(file) if file else BrokerConfig()
@@ -503,8 +503,8 @@ def _allowed(
     config: "BrokerConfig",
 ) -> dict[str, Any]:
     """For Options; what an option says comes before what a broker's configuration says."""
-    from mqproof.spark_audit.broker_config import FLUSH_MODES, parse_delays
-    from mqproof.spark_audit.inputs import InputError
+    from mqproof.spark_audit.sources.broker_config import FLUSH_MODES, parse_delays
+    from mqproof.spark_audit.sources.inputs import InputError
 
     if flush not in (None, *FLUSH_MODES):
         _fail(f"--flush: {flush!r}, expected {' or '.join(FLUSH_MODES)}")
@@ -527,7 +527,7 @@ def _write(report: Report, done: "Audit", aside: "DataFrame", out: Path | None, 
     from mqproof.report import json_file
     from mqproof.report.write import write_report, write_text
     from mqproof.spark_audit.audit import write_violations
-    from mqproof.spark_audit.staging import staged
+    from mqproof.spark_audit.runtime.staging import staged
 
     if out is not None:
         with stages("audit") as stage, staged(out, replaces=("unreadable",)) as folder:
@@ -577,14 +577,14 @@ def explain_message(
 
     settings = _settings(conf or [])
 
-    from mqproof.spark_audit.explain import at_brokers_id, lives
-    from mqproof.spark_audit.inputs import InputError, Inputs, find_files
-    from mqproof.spark_audit.profile import overview, profile
-    from mqproof.spark_audit.read import read_files
-    from mqproof.spark_audit.session import SessionOptions
+    from mqproof.spark_audit.passes.profile import overview, profile
+    from mqproof.spark_audit.reporting.explain import at_brokers_id, lives
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
+    from mqproof.spark_audit.sources.read import read_files
+    from mqproof.spark_audit.sources.store_tables import name_stores, read_stores
     from mqproof.spark_audit.sources.stores import SLOTS
-    from mqproof.spark_audit.store import name_stores, read_stores
-    from mqproof.spark_audit.traces import find_traces, read_traces
+    from mqproof.spark_audit.sources.traces import find_traces, read_traces
 
     try:
         found = find_files(events) if events else Inputs(())
@@ -663,11 +663,17 @@ def watch_logs(
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, _config(broker_config))
     settings = _settings(conf or [])
 
-    from mqproof.spark_audit.evidence import Options
-    from mqproof.spark_audit.inputs import InputError
-    from mqproof.spark_audit.nights import UNREADABLE, events_so_far, newest, rows_missing, violations_so_far
-    from mqproof.spark_audit.session import SessionOptions
-    from mqproof.spark_audit.watch import Source, Watch, watch
+    from mqproof.spark_audit.evidence.gather import Options
+    from mqproof.spark_audit.incremental.checkpoint import (
+        UNREADABLE,
+        events_so_far,
+        newest,
+        rows_missing,
+        violations_so_far,
+    )
+    from mqproof.spark_audit.incremental.watch import Source, Watch, watch
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.sources.inputs import InputError
 
     given = {"namesrv": namesrv, "topics": ",".join(topic)} if topic else None
     wish = Watch(
@@ -721,7 +727,7 @@ def _so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int
 
 def _tell(violation: "Mapping[str, Any]") -> None:
     """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
-    from mqproof.spark_audit.explain import utc
+    from mqproof.spark_audit.reporting.explain import utc
 
     at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
     # Quoted, so that no name in a log passes for a field of its own.
@@ -766,11 +772,11 @@ def generate(
 
     settings = _settings(conf or [])
 
-    from mqproof.spark_audit.generate import Wish, prepare
-    from mqproof.spark_audit.generate import generate as write_log
-    from mqproof.spark_audit.scenario import ScenarioError
-    from mqproof.spark_audit.session import SessionOptions
-    from mqproof.spark_audit.staging import staged
+    from mqproof.spark_audit.generator.generate import Wish, prepare
+    from mqproof.spark_audit.generator.generate import generate as write_log
+    from mqproof.spark_audit.generator.scenario import ScenarioError
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.runtime.staging import staged
 
     wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
     _try_folder("--out", out)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mqproof.conformance.behaviours.conditions import Outcome
     from mqproof.conformance.behaviours.corpus import Script
     from mqproof.conformance.behaviours.cover import Steps
-    from mqproof.conformance.targets.crash_images import Recovered
+    from mqproof.conformance.crash_images.store_images import Recovered
 
 from mqproof.report.console import stages, stop
 from mqproof.report.model import Exit, Figure, Report, Result, Table, Verdict, Witness, exit_code
@@ -123,7 +123,7 @@ def _answered(model: str, target: str, variant: str) -> Result:
     brought to take a step that is not the point."""
     from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask
     from mqproof.conformance.behaviours.replay import Failure
-    from mqproof.conformance.behaviours.target import resolve
+    from mqproof.conformance.behaviours.subject import resolve
     from mqproof.spec.tlc.errors import TlcError
 
     make = resolve(target, model)
@@ -166,7 +166,7 @@ def _replayed(
     from mqproof.conformance.behaviours.drawing import draw
     from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
     from mqproof.conformance.behaviours.replay import replay
-    from mqproof.conformance.behaviours.target import resolve
+    from mqproof.conformance.behaviours.subject import resolve
     from mqproof.reference.models import MODELS
 
     began = time.perf_counter()
@@ -246,14 +246,14 @@ def _recovered(
 ) -> "Recovered | None":
     """What starts make of the images of crashes; None for a model without any on our disks."""
     from mqproof.conformance.behaviours.corpus import bounded
-    from mqproof.conformance.targets import crash_images, member_images, pair_images
+    from mqproof.conformance.crash_images import member_images, pair_images, store_images
 
-    found = crash_images.Recovered()
+    found = store_images.Recovered()
     match model:
         case "Flush":
-            states = crash_images.States(steps)
+            states = store_images.States(steps)
             for script in scripts:
-                crash_images.expand(script, states, found)
+                store_images.expand(script, states, found)
         case "Replication":
             for script in scripts:
                 pair_images.expand(script, found)

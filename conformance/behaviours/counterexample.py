@@ -14,7 +14,7 @@ from typing import Any, Final
 from mqproof.conformance.behaviours.corpus import TLA, Script, Stimulus
 from mqproof.conformance.behaviours.plain import plain
 from mqproof.conformance.behaviours.replay import Failure, replay
-from mqproof.conformance.behaviours.target import BehaviourTarget
+from mqproof.conformance.behaviours.subject import BehaviourTarget
 from mqproof.reference.equiv import constants
 from mqproof.reference.model import Model, Parameters
 from mqproof.reference.models import MODELS

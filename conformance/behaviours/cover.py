@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final, Generic
 
 from mqproof.conformance.behaviours.plain import order
-from mqproof.reference.explorer import Label, explore
+from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.model import ConfigT, Model, StateT
 
 NEAR_MAX: Final = 40

@@ -20,11 +20,11 @@ from mqproof.conformance.behaviours.conditions import Conditions, Outcome
 from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
 from mqproof.conformance.behaviours.plain import plain
 from mqproof.reference.equiv import constants
-from mqproof.reference.explorer import Label, explore
-from mqproof.reference.explorer import Step as Taken
+from mqproof.reference.explorer.search import Label, explore
+from mqproof.reference.explorer.search import Step as Taken
+from mqproof.reference.explorer.survey import bounded_models
 from mqproof.reference.model import Action, Model, Parameters
 from mqproof.reference.models import MODELS
-from mqproof.reference.survey import bounded_models
 from mqproof.spec.model_file import Question, load
 
 FOLDER: Final = CORPUS / "outcomes"

@@ -2,5 +2,5 @@
 safe, the model's own counterexample replayed.
 
 Begin at `live.py`, which goes through all cells; what one cell does to brokers is
-`conformance/targets/cell.py`. `processes.py` does so with processes on real sockets and files.
+`conformance/subjects/guarantee_entry.py`. `processes.py` does so with processes on real sockets and files.
 """

@@ -99,13 +99,13 @@ def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "
 def _on_processes(chosen: Mapping[str, str], runs: int | None) -> "Iterator[Lived]":
     import tempfile
 
-    from mqproof.conformance.cluster import ClusterError
-    from mqproof.conformance.guarantee import processes
+    from mqproof.conformance.guarantee import on_processes
+    from mqproof.conformance.hosts.processes import ClusterError
     from mqproof.spec.guarantee import recorded
 
     with stages("matrix") as on_stage, tempfile.TemporaryDirectory() as folder:
-        found = processes.live_through_all(
-            recorded.load(), chosen, runs or processes.RUNS, Path(folder) / "cell"
+        found = on_processes.live_through_all(
+            recorded.load(), chosen, runs or on_processes.RUNS, Path(folder) / "cell"
         )
         try:
             for each in found:

@@ -6,7 +6,7 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.conformance.targets.cell import Played, ReplayError, live, replay
+from mqproof.conformance.subjects.guarantee_entry import Played, ReplayError, live, replay
 from mqproof.spec.guarantee.matrix import Cell, Matrix, Outcome
 from mqproof.spec.tlc.trace import Trace
 

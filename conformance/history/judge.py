@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from mqproof.conformance.history import orders
+from mqproof.conformance.history import linearizations
 from mqproof.conformance.history.finding import Finding
 from mqproof.conformance.history.lines import Line, decode_lines
 from mqproof.conformance.history.record import Record, record
@@ -91,9 +91,9 @@ def _tables(told: Record, name: str, order_file: BinaryIO | None) -> Iterator[Ta
     if told.gaps:
         yield Table(f"Gaps in {name}", ("gap",), tuple((gap,) for gap in told.gaps))
     if order_file is not None:
-        found = list(orders.orders(told))
-        order_file.writelines(map(orders.written, found))
-        yield orders.table(found)
+        found = list(linearizations.orders(told))
+        order_file.writelines(map(linearizations.written, found))
+        yield linearizations.table(found)
 
 
 @contextmanager

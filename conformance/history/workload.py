@@ -1,4 +1,4 @@
-"""How much the clients of a workload do. What they do is conformance/targets/workload_clients.py."""
+"""How much the clients of a workload do. What they do is conformance/adapters/workload/clients.py."""
 
 from dataclasses import dataclass
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.conformance.traces import group, name_server, pair, reign
+from mqproof.conformance.traces import group, leadership, name_server, pair
 from mqproof.conformance.traces.store import SETTLED, TraceEvent, Window, windows
 from mqproof.spec.events import Event, Kind
 
@@ -137,7 +137,7 @@ def _group_planted(size: Size) -> Sequence[TraceEvent]:
 
 def _reign_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:  # noqa: ARG001
     if _is_group(log):
-        yield Part("", tuple(reign.traces(log, where)), group.members(log) or ("n0",))
+        yield Part("", tuple(leadership.traces(log, where)), group.members(log) or ("n0",))
 
 
 def _reign_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:

@@ -3,11 +3,11 @@
 import time
 from collections.abc import Iterator
 
-from mqproof.conformance.order import Order, Part
-from mqproof.conformance.target import TargetError
+from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.conformance.wire.catalogue import choose
+from mqproof.conformance.wire.environment import SceneError
 from mqproof.conformance.wire.model import Case, Since
-from mqproof.conformance.wire.scene import SceneError
 from mqproof.conformance.wire.servers import ServersError, servers
 from mqproof.conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
 from mqproof.conformance.wire.talk import UnreachableError

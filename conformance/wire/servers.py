@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance import load
-from mqproof.conformance.cluster import ClusterError, cluster
-from mqproof.conformance.targets import APACHE, IMPL, REMOTING, UnknownTargetError
+from mqproof.conformance.adapters import APACHE, IMPL, REMOTING, UnknownTargetError
+from mqproof.conformance.bench import load
+from mqproof.conformance.hosts.processes import ClusterError, cluster
 from mqproof.conformance.wire.talk import Address
 
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
@@ -73,8 +73,8 @@ def _ours(folder: Path) -> Iterator[list[Address]]:
 @contextmanager
 def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
     # Imported late: nobody else needs them.
-    from mqproof.conformance.targets.apache import servers as apache
-    from mqproof.conformance.targets.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.adapters.apache import servers as apache
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 
     release = release_of(line)
     try:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqproof.conformance.wire import runner
+from mqproof.conformance.wire.environment import scene
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
-from mqproof.conformance.wire.scene import scene
 from mqproof.conformance.wire.talk import Address
 from mqproof.report import model
 from mqproof.report.model import Result, Table, Witness

@@ -5,7 +5,7 @@ import asyncio
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.targets import mutants, pair_mutants
+from mqproof.conformance.mutants import flush, replication
 from mqproof.fuzz.defects import dledger
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.impl.broker.offsets import OffsetTable
@@ -109,7 +109,7 @@ def _of_brokers(member: Mutant) -> Mutant:
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
 
 
-def _as_here(theirs: mutants.Mutant) -> Mutant:
+def _as_here(theirs: flush.Mutant) -> Mutant:
     name = "".join(part.capitalize() for part in theirs.name.split("-"))
     breaks = _NOTICED_BY.get(theirs.name, catalogue.catalogue()[theirs.breaks].name)
     return Mutant(name, theirs.defect, _TARGET, breaks, theirs.where, theirs.wrong)
@@ -122,7 +122,7 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Muta
 MUTANTS: Final = (
     *(
         _as_here(each)
-        for each in (*mutants.MUTANTS.values(), *pair_mutants.MUTANTS.values())
+        for each in (*flush.MUTANTS.values(), *replication.MUTANTS.values())
         if each.name not in _ELSEWHERE
     ),
     _mutant(

@@ -3,14 +3,14 @@ brokers that elect their master, producers and consumers), whatever happens to i
 clocks and network; and once that ends, that a master serves, its slave catches up or its group has one log,
 and consumers are given what they were promised.
 
-An input is a program for a whole cluster in simulation (fuzz/cluster_program.py). What was seen is judged by
-conformance's checkers and, of the members of a group, by fuzz/raft_judge.py.
+An input is a program for a whole cluster in simulation (fuzz/cluster/program.py). What was seen is judged by
+conformance's checkers and, of the members of a group, by fuzz/raft/judge.py.
 """
 
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.cluster_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.cluster.program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
 from mqproof.fuzz.simulated import Simulated
 from mqproof.spec import catalogue
 

@@ -2,13 +2,13 @@
 RecoveredPrefix: whatever happens to the members of a DLedger group, their machines, clocks and network; and
 once that ends, LeaderEventually, LogsConverge and NoAckedLost.
 
-An input is a program for a group in simulation (fuzz/raft_program.py).
+An input is a program for a group in simulation (fuzz/raft/program.py).
 """
 
 from functools import partial
 from typing import Final
 
-from mqproof.fuzz.raft_program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
+from mqproof.fuzz.raft.program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
 from mqproof.fuzz.simulated import Simulated
 
 _SEEDS: Final = (17, *range(64))

@@ -13,8 +13,8 @@ from functools import cache
 from itertools import chain
 from typing import ClassVar, Final
 
-from mqproof.fuzz.target import Finding
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.fuzz.engine.target import Finding
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.feed import Feed

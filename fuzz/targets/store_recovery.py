@@ -2,14 +2,14 @@
 IndexRebuildable: whatever a crash left of the files, recovery gives a store in which they hold; and whatever
 else happened to the files, it gives a store or refuses with an error that names the file.
 
-An input is a program for a store on a simulated disk (fuzz/store_program.py).
+An input is a program for a store on a simulated disk (fuzz/store/program.py).
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar, Final
 
-from mqproof.fuzz.store_program import ASYNC, ENDING, HARMING, SYNC, Run, program
+from mqproof.fuzz.store.program import ASYNC, ENDING, HARMING, SYNC, Run, program
 
 # Pieces of programs to begin with. Parameter of "append": queue + 3 * size.
 _WRITTEN: Final = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from mqproof.impl.admin.admin import Admin, UnreachableError, address_of, read_body
 from mqproof.impl.client.model import ClientError, RefusalError
-from mqproof.impl.properties import ConfigError, parse
 from mqproof.impl.remoting.bodies import Table
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.properties import ConfigError, parse
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import typer
 from mqproof.impl.admin.commands import brokers, groups, members, messages, name_servers, topics
 from mqproof.impl.admin.options import NameServers
 from mqproof.impl.admin.run import Site
-from mqproof.impl.cli import AccountFile, TlsFile, new_runtime, read_account
+from mqproof.impl.command.cli import AccountFile, TlsFile, new_runtime, read_account
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateTopic": topics.update_topic,

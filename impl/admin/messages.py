@@ -12,7 +12,6 @@ from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, Refusa
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.records import read_records
 from mqproof.impl.client.routes import subscribe_queues
-from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
 from mqproof.impl.remoting.bodies import ConsumedDirectly
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (
@@ -21,6 +20,7 @@ from mqproof.impl.remoting.headers import (
     QueryMessageRequest,
     ViewMessageRequest,
 )
+from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, parse_offset_message_id
 from mqproof.impl.runtime.network import Address
 
 READER_GROUP: Final = "TOOLS_CONSUMER"

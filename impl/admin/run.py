@@ -15,7 +15,7 @@ from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.serve import run, unread
+from mqproof.impl.runtime.serving import run, unread
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2

@@ -12,7 +12,6 @@ from mqproof.impl.admin import times
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
 from mqproof.impl.remoting.bodies import (
     PERM_READ,
     PERM_WRITE,
@@ -21,6 +20,7 @@ from mqproof.impl.remoting.bodies import (
     QueueProgress,
     TopicRoute,
 )
+from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
 from mqproof.impl.runtime.network import Address
 
 _NOT_TOLD: Final = "-"

@@ -12,15 +12,15 @@ import msgspec
 import yaml
 
 from mqproof.impl.broker.white_list import Match, white_list
-from mqproof.impl.message import RETRY_PREFIX
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import Heartbeat, QueueLocks
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import UNIQUE_KEY_QUERY
+from mqproof.impl.remoting.message import RETRY_PREFIX
 from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
+from mqproof.impl.runtime.properties import ConfigError
 
 DENY: Final = 1
 ANY: Final = 2

@@ -12,10 +12,10 @@ import msgspec
 import yaml
 
 from mqproof.impl.broker.acl import AclEntries, Rules, parse, rules
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Final
 
-from mqproof.impl import tools_file
 from mqproof.impl.broker import groups
 from mqproof.impl.broker.acl_file import POLL_S, AclFile
 from mqproof.impl.broker.clients import ClientTable
@@ -26,9 +25,8 @@ from mqproof.impl.broker.statistics import Statistics
 from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.tallies import ROLL_S
 from mqproof.impl.broker.topics import TopicTable, built_in
-from mqproof.impl.config_file import ConfigFile
 from mqproof.impl.dledger.store import LedgerStore
-from mqproof.impl.event_log import EventLog
+from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
@@ -41,7 +39,9 @@ from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.runtime.clock import now_ms as wall_ms
+from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.disk import read_whole
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.message_store import MessageStore
@@ -374,4 +374,4 @@ def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None
-    return tools_file.parse(read_whole(runtime.disk, path).decode(errors="replace"), path)
+    return account_file.parse(read_whole(runtime.disk, path).decode(errors="replace"), path)

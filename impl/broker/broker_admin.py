@@ -7,8 +7,6 @@ from mqproof.impl.broker import config
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.statistics import Meter
 from mqproof.impl.broker.topics import DEFAULT_TOPIC
-from mqproof.impl.message import StoredMessage
-from mqproof.impl.properties import ConfigError, ProtectedKeyError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVersion, Table
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -16,7 +14,9 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import BrokerConfigResponse
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 from mqproof.impl.store import record
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 

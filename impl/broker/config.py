@@ -5,7 +5,12 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from mqproof.impl.dledger.config import GroupConfig, Membership, parse_peers
-from mqproof.impl.properties import (
+from mqproof.impl.remoting import address_server
+from mqproof.impl.remoting.address_server import NameServers
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.properties import (
     ConfigError,
     Option,
     apply,
@@ -16,11 +21,6 @@ from mqproof.impl.properties import (
     parse,
     text,
 )
-from mqproof.impl.remoting import address_server
-from mqproof.impl.remoting.address_server import NameServers
-from mqproof.impl.remoting.bodies import PERM_READ_WRITE
-from mqproof.impl.replication.config import LogCheck, ReplicationConfig, Role
-from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode, StoreConfig
 from mqproof.impl.store.delay import parse_levels, show_levels
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.message import parse_offset_message_id
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerStatus
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
@@ -17,6 +16,7 @@ from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import parse_offset_message_id
 
 _CALL_TIMEOUT_S: Final = 10.0
 _STATUS_TIMEOUT_S: Final = 5.0

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from mqproof.impl.broker.durable_table import read_config
 from mqproof.impl.broker.holds import PullHolds
 from mqproof.impl.broker.topics import NOT_FOR_CLIENTS
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import UNIQUE_KEY, Message
 from mqproof.impl.remoting.java_json import write
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.topics import name_problem
-from mqproof.impl.message import RETRY_PREFIX
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupList
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -15,6 +14,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import DeleteGroupRequest, GroupRequest
+from mqproof.impl.remoting.message import RETRY_PREFIX
 
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

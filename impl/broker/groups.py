@@ -9,7 +9,6 @@ from typing import Final
 from mqproof.impl.broker.checks import require_group, require_sole_master
 from mqproof.impl.broker.clients import Member
 from mqproof.impl.broker.services import Services, loop_ms
-from mqproof.impl.message import RETRY_PREFIX
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ClientCheck,
@@ -24,6 +23,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
+from mqproof.impl.remoting.message import RETRY_PREFIX
 
 _HEARTBEAT_BYTES_MAX: Final = 1 << 20
 _GROUPS_OF_CLIENT_MAX: Final = 1000

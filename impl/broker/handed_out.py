@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from mqproof.impl.pace import Pace
+from mqproof.impl.runtime.rate import Pace
 
 
 @dataclass(slots=True)

@@ -16,7 +16,6 @@ from mqproof.impl.broker.checks import (
 )
 from mqproof.impl.broker.queries import commit_offset, is_far_behind
 from mqproof.impl.broker.services import Services
-from mqproof.impl.message import tags_code
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import Subscription, SubscriptionGroup
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -31,6 +30,7 @@ from mqproof.impl.remoting.headers import (
     PullRequest,
     PullResponse,
 )
+from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _HOLD_MS_MAX: Final = 60_000

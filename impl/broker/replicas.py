@@ -6,12 +6,12 @@ from typing import Final
 
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.services import Services
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.remoting.bodies import AllTopics, SubscriptionGroups
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, UpdateOffsetRequest
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.metadata import MetadataSync
 from mqproof.impl.replication.server import MasterServer
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record

@@ -13,7 +13,14 @@ from mqproof.impl.broker.checks import (
 )
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.topics import DEAD_LETTER_PREFIX
-from mqproof.impl.message import (
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import SendBackRequest
+from mqproof.impl.remoting.message import (
     DELAY,
     ORIGIN_MESSAGE_ID,
     RETRY_PREFIX,
@@ -22,13 +29,6 @@ from mqproof.impl.message import (
     Message,
     StoredMessage,
 )
-from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicConfig
-from mqproof.impl.remoting.channel import Channel, Reply
-from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
-from mqproof.impl.remoting.headers import SendBackRequest
 from mqproof.impl.store import record
 from mqproof.impl.store.results import STORED, PutStatus
 from mqproof.spec.events import Kind

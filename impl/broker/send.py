@@ -9,12 +9,19 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from mqproof.impl.batch import decode_batch
 from mqproof.impl.broker.checks import require_group, require_master, scheduled_or_refused
 from mqproof.impl.broker.retries import dead_letter_topic, is_given_up
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
-from mqproof.impl.message import (
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.headers import HeaderError, SendRequest
+from mqproof.impl.remoting.message import (
     DELAY,
     RETRY_PREFIX,
     SYS_MULTI_TAGS,
@@ -24,13 +31,6 @@ from mqproof.impl.message import (
     Message,
     decode_properties,
 )
-from mqproof.impl.remoting import headers
-from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
-from mqproof.impl.remoting.channel import Channel, Reply
-from mqproof.impl.remoting.codes import RequestCode, ResponseCode
-from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
-from mqproof.impl.remoting.headers import HeaderError, SendRequest
 from mqproof.impl.store.results import STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 

@@ -16,12 +16,12 @@ from mqproof.impl.broker.queue_locks import QueueLockTable
 from mqproof.impl.broker.statistics import Statistics
 from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.topics import TopicTable
-from mqproof.impl.config_file import ConfigFile
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import RegisterBrokerResponse
+from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.store import Store

@@ -5,7 +5,6 @@ from typing import Protocol
 
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.records import read_records
-from mqproof.impl.message import StoredMessage
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
@@ -14,6 +13,7 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import StoredMessage
 
 
 class Member(Protocol):

@@ -15,7 +15,7 @@ from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.queue_choice import Selector
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
 
 T = TypeVar("T")

@@ -10,7 +10,6 @@ from typing import Final
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.client.records import read_records
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import TAGS, StoredMessage
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerIds, LockedQueues, QueueLocks
 from mqproof.impl.remoting.channel import RemotingError
@@ -30,6 +29,7 @@ from mqproof.impl.remoting.headers import (
     SendBackRequest,
     UpdateOffsetRequest,
 )
+from mqproof.impl.remoting.message import TAGS, StoredMessage
 from mqproof.impl.runtime.network import Address
 
 _TIMEOUT_S: Final = 5.0

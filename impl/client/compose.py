@@ -6,10 +6,10 @@ See docs/protocol.md, "Properties" and "Batches".
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from mqproof.impl import batch
-from mqproof.impl.batch import Part
 from mqproof.impl.client.model import MessageError
-from mqproof.impl.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message
+from mqproof.impl.remoting import batch
+from mqproof.impl.remoting.batch import Part
+from mqproof.impl.remoting.message import DELAY, KEYS, RETRY_PREFIX, TAGS, WAIT, Message
 
 # fmt: off
 _RESERVED: Final = frozenset({

@@ -9,7 +9,7 @@ import lz4.frame
 import zstandard
 from msgspec import structs
 
-from mqproof.impl.message import SYS_COMPRESSED, Message, StoredMessage
+from mqproof.impl.remoting.message import SYS_COMPRESSED, Message, StoredMessage
 
 _LEVEL: Final = 5
 _LZ4: Final = 0x100

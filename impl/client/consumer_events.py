@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import KEYS, StoredMessage
+from mqproof.impl.remoting.message import KEYS, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
 

@@ -25,10 +25,10 @@ from mqproof.impl.client.running import running_info
 from mqproof.impl.client.session import Session
 from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
 from mqproof.impl.client.subscriptions import Subscriptions
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import StoredMessage
 from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.event_log import EventLog
 
 _log = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqproof.impl.message import KEYS, RETRY_TOPIC, TAGS, StoredMessage
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.message import KEYS, RETRY_TOPIC, TAGS, StoredMessage
 
 
 @dataclass(frozen=True, slots=True, order=True)

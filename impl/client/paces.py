@@ -1,8 +1,8 @@
 """How fast a consumer pulls and consumes, topic by topic. Time is passed in; see docs/protocol.md, "Asked of
 clients"."""
 
-from mqproof.impl.pace import Pace
 from mqproof.impl.remoting.bodies import TopicPace
+from mqproof.impl.runtime.rate import Pace
 
 
 class _Topic:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from mqproof.impl.client.compose import check_batch, encode_batch
 from mqproof.impl.client.compression import deflated
 from mqproof.impl.client.model import MessageError
-from mqproof.impl.message import (
+from mqproof.impl.remoting.message import (
     MAX_RECONSUME_TIMES,
     RETRY_PREFIX,
     SYS_COMPRESSED,

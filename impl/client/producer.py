@@ -18,14 +18,14 @@ from mqproof.impl.client.parcel import Packing, Parcel, unique_key
 from mqproof.impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from mqproof.impl.client.routes import publish_queues, require
 from mqproof.impl.client.session import Session
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import DELAY, KEYS, Message
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import QueueData, TopicRoute
 from mqproof.impl.remoting.channel import ConnectError, RemotingError
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
+from mqproof.impl.remoting.message import DELAY, KEYS, Message
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
 _UNKNOWN: Final = "unknown"

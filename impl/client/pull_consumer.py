@@ -5,9 +5,9 @@ from mqproof.impl.client.consumer_events import ConsumerEvents
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult
 from mqproof.impl.client.routes import require, subscribe_queues
 from mqproof.impl.client.session import Session
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.remoting.bodies import ConsumerData
 from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.runtime.event_log import EventLog
 
 
 class PullConsumer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.message import java_hash
+from mqproof.impl.remoting.message import java_hash
 
 Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
 """The application's own choice among the writable queues, sorted by broker and id, never empty."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from mqproof.impl.client.compression import inflated
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 
 

@@ -12,7 +12,7 @@ from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
 from mqproof.impl.client.model import ClientError, ReceivedMessage, Sent
 from mqproof.impl.client.producer import Producer
-from mqproof.impl.message import (
+from mqproof.impl.remoting.message import (
     DELAY,
     MAX_RECONSUME_TIMES,
     ORIGIN_MESSAGE_ID,

@@ -17,11 +17,11 @@ from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.rebalance import Rebalancer
 from mqproof.impl.client.session import Session
 from mqproof.impl.client.subscriptions import Subscriptions
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import StoredMessage
 from mqproof.impl.remoting import bodies
 from mqproof.impl.remoting.bodies import ConsumerData, HeldQueue, RunningInfo
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 
 _log = logging.getLogger(__name__)
 

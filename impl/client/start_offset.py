@@ -5,7 +5,7 @@ from enum import StrEnum
 from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.offset_store import Offsets
-from mqproof.impl.message import RETRY_PREFIX
+from mqproof.impl.remoting.message import RETRY_PREFIX
 
 
 class ConsumeFrom(StrEnum):

@@ -1,7 +1,7 @@
 """What a consumer wants of which topics. See docs/protocol.md, "Client registration"."""
 
-from mqproof.impl.message import tags_code
 from mqproof.impl.remoting.bodies import Subscription
+from mqproof.impl.remoting.message import tags_code
 from mqproof.impl.runtime.clock import Clock, now_ms
 
 

@@ -15,7 +15,7 @@ from mqproof.impl.dledger.changes import (
 )
 from mqproof.impl.dledger.core import Core
 from mqproof.impl.dledger.messages import Entry
-from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
 

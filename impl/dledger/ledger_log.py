@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, EntryError
 from mqproof.impl.dledger.messages import NO_OP, Entry
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.record import RecordError

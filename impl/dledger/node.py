@@ -35,13 +35,13 @@ from mqproof.impl.dledger.messages import (
 )
 from mqproof.impl.dledger.pending import Pending
 from mqproof.impl.dledger.state import Role
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.remoting import dispatch
 from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.java_json import BodyError
 from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store.errors import StoreError

@@ -19,8 +19,8 @@ from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
 from mqproof.impl.dledger.messages import Entry
 from mqproof.impl.dledger.node import Node
 from mqproof.impl.dledger.state import Role
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message, offset_message_id
+from mqproof.impl.remoting.message import Message, offset_message_id
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record

@@ -6,7 +6,7 @@ from itertools import chain
 
 from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Verdict
-from mqproof.impl.message import TAGS, StoredMessage
+from mqproof.impl.remoting.message import TAGS, StoredMessage
 from mqproof.impl.store.dispatch import index_keys
 from mqproof.impl.store.index import key_hash
 from mqproof.impl.store.index_file import Entry, IndexFile

@@ -10,7 +10,7 @@ from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, UNIT_B
 from mqproof.impl.dledger.messages import NO_OP, Entry
 from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
 from mqproof.impl.examine.verdict import Runs, Verdict, span
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.consume_queue import ConsumeQueue
 from mqproof.impl.store.errors import StoreError

@@ -5,7 +5,7 @@ from typing import Final
 
 from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Verdict
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 

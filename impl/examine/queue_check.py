@@ -7,7 +7,7 @@ from typing import Final
 from mqproof.impl.examine.contents import topics
 from mqproof.impl.examine.directory import StoreDirectory
 from mqproof.impl.examine.verdict import Runs, Verdict, span
-from mqproof.impl.message import TAGS, StoredMessage, tags_code
+from mqproof.impl.remoting.message import TAGS, StoredMessage, tags_code
 from mqproof.impl.store.consume_queue import ConsumeQueue, QueueKey, Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.impl.store.deleted_topics import DeletedTopics

@@ -7,7 +7,6 @@ from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.kv_config import KvFullError
 from mqproof.impl.namesrv.route_table import BoundsError
 from mqproof.impl.namesrv.services import Processor, Services
-from mqproof.impl.properties import ConfigError, ProtectedKeyError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, PERM_WRITE, Table, TopicRoute
 from mqproof.impl.remoting.channel import Channel, Reply
@@ -25,6 +24,7 @@ from mqproof.impl.remoting.headers import (
     RegisterTopicRequest,
     WipeWriteResponse,
 )
+from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 
 
 def wipe_write(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

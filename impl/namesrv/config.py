@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqproof.impl.namesrv.route_table import Bounds
-from mqproof.impl.properties import Option, apply, boolean, from_afar, number, text
+from mqproof.impl.runtime.properties import Option, apply, boolean, from_afar, number, text
 
 _INT_MAX: Final = 2**31 - 1
 

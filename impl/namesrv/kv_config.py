@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.remoting.java_json import BodyError, read, write
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime
 
 ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"

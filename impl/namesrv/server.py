@@ -5,8 +5,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
-from mqproof.impl.config_file import ConfigFile
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv import administration, brokers, queries
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig
@@ -15,6 +13,8 @@ from mqproof.impl.namesrv.services import Processor, Services, now_ms
 from mqproof.impl.remoting.channel import Channel, Handler
 from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.spec.events import Kind

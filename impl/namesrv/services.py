@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from mqproof.impl.config_file import ConfigFile
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import RouteTable
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
 

@@ -8,7 +8,7 @@ or is not what the master's log can have at that place, ends the connection befo
 from collections.abc import Sequence
 from typing import Protocol
 
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.replication.stream import StreamError, Transfer, read_transfer, write_position

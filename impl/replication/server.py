@@ -5,12 +5,12 @@ import logging
 from contextlib import suppress
 from typing import Final
 
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import ReplicationConfig
 from mqproof.impl.replication.feed import Feed, MastersLog
 from mqproof.impl.replication.stream import StreamError
 from mqproof.impl.replication.waits import ReplicaWaits
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 from mqproof.spec.events import Kind
 

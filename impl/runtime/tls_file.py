@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TypeVar
 
-from mqproof.impl.properties import ConfigError, Property, boolean, one_of, parse
+from mqproof.impl.runtime.properties import ConfigError, Property, boolean, one_of, parse
 from mqproof.impl.runtime.tls import Tls, TlsMode
 
 T = TypeVar("T")

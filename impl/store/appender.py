@@ -7,9 +7,9 @@ all that was staged into the page cache.
 from collections import deque
 from collections.abc import Sequence
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import UNIQUE_KEY, Message, offset_message_id
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message, offset_message_id
 from mqproof.impl.runtime.clock import Clock, now_ms
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store import record
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig

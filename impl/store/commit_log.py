@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 from mqproof.impl.store.segments import SegmentedFile, Unsynced

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqproof.impl.message import (
+from mqproof.impl.remoting.message import (
     DELAY,
     REAL_QUEUE_ID,
     REAL_TOPIC,

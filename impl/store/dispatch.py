@@ -7,8 +7,7 @@ from itertools import takewhile
 
 import msgspec
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import (
+from mqproof.impl.remoting.message import (
     KEYS,
     SYS_TRANSACTION_MASK,
     SYS_TRANSACTION_PREPARED,
@@ -17,6 +16,7 @@ from mqproof.impl.message import (
     Message,
     StoredMessage,
 )
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey, Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, unit_code
 from mqproof.impl.store.index import Index

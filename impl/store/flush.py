@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.segments import Unsynced

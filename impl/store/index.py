@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
-from mqproof.impl.message import java_hash
+from mqproof.impl.remoting.message import java_hash
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import Disk, File
 from mqproof.impl.store.errors import StoreError

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import results, turn
 from mqproof.impl.store.appender import Appender

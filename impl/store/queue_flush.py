@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Offload
 from mqproof.impl.store.checkpoint import DISTRUST, Checkpoint, QueueCount, write_checkpoint
 from mqproof.impl.store.commit_log import CommitLog

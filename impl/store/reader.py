@@ -4,7 +4,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.consume_queue import ConsumeQueue

@@ -11,7 +11,7 @@ import zlib
 from functools import lru_cache
 from typing import Final
 
-from mqproof.impl.message import (
+from mqproof.impl.remoting.message import (
     SYS_BORN_HOST_V6,
     SYS_STORE_HOST_V6,
     Message,

@@ -9,8 +9,8 @@ scratch and ends in the same state. After a clean exit the same steps run and fi
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import StoredMessage
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.store import record
 from mqproof.impl.store.checkpoint import Checkpoint, QueueCount
 from mqproof.impl.store.commit_log import CommitLog

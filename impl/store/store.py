@@ -9,10 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import Lock, LockedError
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import layout, record
 from mqproof.impl.store.checkpoint import read_checkpoint

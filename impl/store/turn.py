@@ -7,7 +7,7 @@ them cost little more than those of one request would.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mqproof.impl.message import Address, offset_message_id
+from mqproof.impl.remoting.message import Address, offset_message_id
 from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.results import PutResult, PutStatus
 

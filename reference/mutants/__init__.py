@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from mqproof.reference.explorer import Violation, explore, path_text
+from mqproof.reference.explorer.search import Violation, explore, path_text
 from mqproof.reference.mutants import (
     delivery,
     election,

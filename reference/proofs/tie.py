@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final
 
 from mqproof.reference import flush, replication
-from mqproof.reference.explorer import explore
+from mqproof.reference.explorer.search import explore
 from mqproof.reference.model import Model
 from mqproof.reference.proofs import flush as flush_proof
 from mqproof.reference.proofs import replication as replication_proof

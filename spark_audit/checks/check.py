@@ -7,7 +7,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.evidence import Evidence, Options, cause_key
+from mqproof.spark_audit.evidence.gather import Evidence, Options, cause_key
 from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spec.events import Kind
 

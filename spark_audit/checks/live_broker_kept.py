@@ -11,9 +11,9 @@ from typing import Final
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit import routes
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
-from mqproof.spark_audit.evidence import Evidence
+from mqproof.spark_audit.evidence import routes
+from mqproof.spark_audit.evidence.gather import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "ROUTE-2"

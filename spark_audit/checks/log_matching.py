@@ -14,11 +14,11 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit import ledgers
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
 from mqproof.spark_audit.checks.two_logs import compared
-from mqproof.spark_audit.evidence import Evidence
-from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.evidence import ledgers
+from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.sources.store_tables import Stored
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "RAFT-3"

@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_blind
-from mqproof.spark_audit.evidence import Evidence
-from mqproof.spark_audit.fingerprint import RETRY_TOPIC_PREFIX
-from mqproof.spark_audit.sums import SCHEDULE_TOPIC
+from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.passes.fingerprint import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-8"

@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.evidence import Evidence
-from mqproof.spark_audit.store import QUEUE
+from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.sources.store_tables import QUEUE
 
 INVARIANT: Final = "FLUSH-4"
 COLLISION: Final = "cq-offset-collision"

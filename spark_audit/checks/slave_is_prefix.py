@@ -13,8 +13,8 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
 from mqproof.spark_audit.checks.two_logs import compared
-from mqproof.spark_audit.evidence import Evidence
-from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.sources.store_tables import Stored
 
 INVARIANT: Final = "REPL-2"
 DIVERGES: Final = "replica-divergence"

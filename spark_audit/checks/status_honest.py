@@ -14,9 +14,9 @@ from typing import Final
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit import ledgers
 from mqproof.spark_audit.checks.check import Check, counted, findings, sees
-from mqproof.spark_audit.evidence import Evidence, flush_modes
+from mqproof.spark_audit.evidence import ledgers
+from mqproof.spark_audit.evidence.gather import Evidence, flush_modes
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "REPL-3"

@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.checks.queue_points_into_log import LIGHT_QUEUE_PREFIX
-from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.sources.store_tables import Stored
 
 METADATA: Final = "metadata-loss"
 _NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"

@@ -6,7 +6,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.sources.store_tables import Stored
 
 _CELL_BITS: Final = 20
 _TOLD: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")

@@ -39,7 +39,7 @@ from pyspark.sql.types import StructType
 
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.model import ClientError, MessageQueue
-from mqproof.impl.message import KEYS, TAGS, StoredMessage
+from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.spark_audit.sources.ranges import StoreError
 

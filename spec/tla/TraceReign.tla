@@ -3,7 +3,7 @@
 (* Is what the members of a DLedger group wrote into their event log, while *)
 (* one of them led, a behaviour of Replication?                            *)
 (*                                                                         *)
-(* conformance/traces/reign.py turns a group's log into one trace for each *)
+(* conformance/traces/leadership.py turns a group's log into one trace for each *)
 (* leader. The leader is the master. The slave is no single member: it is  *)
 (* the group's quorum, and its log is what the group has committed. Of     *)
 (* several slaves a master of Replication heeds the best, of its followers *)

@@ -1,8 +1,8 @@
 """Short ways to write down what a client saw."""
 
-from mqproof.conformance.history.steps import Down as Ended
-from mqproof.conformance.history.steps import End, History, Operation, Pull, Send
-from mqproof.conformance.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
+from mqproof.conformance.suites.flush.steps import Down as Ended
+from mqproof.conformance.suites.flush.steps import End, History, Operation, Pull, Send
+from mqproof.conformance.suites.flush.target import Outcome, Pulled, PulledMessage, PullStatus, Sent, Setup
 from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 
 SYNC = Setup(SYNC_FLUSH)

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.adapter_template import MyBroker
-from mqproof.conformance.checklist import CHECKS, check
+from mqproof.conformance.adapters import UnknownTargetError, resolve
+from mqproof.conformance.adapters.checklist import CHECKS, check
+from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.adapters.reference import ReferenceTarget
+from mqproof.conformance.adapters.template import MyBroker
 from mqproof.conformance.cli import app
-from mqproof.conformance.target import (
+from mqproof.conformance.suites.flush.target import (
     Capability,
     Outcome,
     Pulled,
@@ -20,13 +23,10 @@ from mqproof.conformance.target import (
     Sent,
     TargetError,
 )
-from mqproof.conformance.targets import UnknownTargetError, resolve
-from mqproof.conformance.targets.impl import ImplTarget
-from mqproof.conformance.targets.reference import ReferenceTarget
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Result, Verdict
 
-TEMPLATE = "python:mqproof.conformance.adapter_template:MyBroker"
+TEMPLATE = "python:mqproof.conformance.adapters.template:MyBroker"
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
@@ -167,11 +167,14 @@ def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
     ("name", "said"),
     [
         ("python:", "python:MODULE:CLASS expected"),
-        ("python:mqproof.conformance.target", "python:MODULE:CLASS expected"),
+        ("python:mqproof.conformance.suites.flush.target", "python:MODULE:CLASS expected"),
         ("python:no.such.module:Broker", "ModuleNotFoundError: No module named 'no'"),
-        ("python:mqproof.conformance.target:Nothing", "mqproof.conformance.target has no class Nothing"),
         (
-            "python:mqproof.conformance.target:Outcome",
+            "python:mqproof.conformance.suites.flush.target:Nothing",
+            "mqproof.conformance.suites.flush.target has no class Nothing",
+        ),
+        (
+            "python:mqproof.conformance.suites.flush.target:Outcome",
             "is no Target: it lacks name, capabilities, open, send",
         ),
     ],
@@ -183,7 +186,7 @@ def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
     assert (code, err.count("\n")) == (Exit.USAGE, 1)
 
 
-BROKERS = "python:mqproof.conformance.targets.brokers"
+BROKERS = "python:mqproof.conformance.adapters.brokers"
 
 
 @pytest.mark.parametrize(
@@ -194,7 +197,7 @@ BROKERS = "python:mqproof.conformance.targets.brokers"
         ("delivery", f"{BROKERS}.delivery:ReferenceDelivery"),
         ("ordering", f"{BROKERS}.ordering:ReferenceOrdering"),
         ("admin", f"{BROKERS}.admin:ReferenceAdmin"),
-        ("producers", "python:mqproof.conformance.targets.producers.targets:ReferenceProducer"),
+        ("producers", "python:mqproof.conformance.adapters.producers.factories:ReferenceProducer"),
     ],
 )
 def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:

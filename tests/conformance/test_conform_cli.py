@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.cli import app
-from mqproof.conformance.mutants import HUNTS
-from mqproof.conformance.order import SINCE, Order, since_of
-from mqproof.conformance.round_trip import Wrong
-from mqproof.conformance.suites import SUITES, conduct
-from mqproof.conformance.target import TargetError
+from mqproof.conformance.engine.round_trip import Wrong
+from mqproof.conformance.engine.run_options import SINCE, Order, since_of
+from mqproof.conformance.mutants.judge import HUNTS
+from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.suites.registry import SUITES, conduct
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Verdict
 from mqproof.spec.events import Kind, read_log
@@ -79,7 +79,7 @@ def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: 
     def refuse(*_: Any) -> NoReturn:
         raise TargetError("the broker is on fire")
 
-    monkeypatch.setattr("mqproof.conformance.targets.routing.name_servers.ImplNameServer.open", refuse)
+    monkeypatch.setattr("mqproof.conformance.adapters.routing.name_servers.ImplNameServer.open", refuse)
     code, out, _ = conform("--target", "impl", "--examples", "6", "--id", "FLUSH-4", "--id", "ROUTE-1")
     assert code == Exit.INCONCLUSIVE
     assert "unknown ROUTE-1 TablesAgree (routing): the broker is on fire" in out
@@ -103,7 +103,7 @@ def test_the_order_of_suites_on_the_command_line_does_not_matter() -> None:
 
 
 def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mqproof.conformance.suite.SHRINK_EXAMPLES_MAX", 10)
+    monkeypatch.setattr("mqproof.conformance.engine.suite_run.SHRINK_EXAMPLES_MAX", 10)
     code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "50")
     assert code == Exit.VIOLATED
     assert "Minimal script that violates" in out
@@ -150,7 +150,7 @@ def test_a_target_that_dies_on_the_way_exits_with_4_and_one_line(monkeypatch: py
     def refuse(*_: Any) -> NoReturn:
         raise TargetError("the broker is on fire")
 
-    monkeypatch.setattr("mqproof.conformance.targets.reference.ReferenceTarget.pull", refuse)
+    monkeypatch.setattr("mqproof.conformance.adapters.reference.ReferenceTarget.pull", refuse)
     code, _, err = conform("--target", "reference", "--suite", "flush", "--examples", "20")
     assert code == Exit.TOOL
     assert err.splitlines()[-1] == "mqproof: reference: the broker is on fire"

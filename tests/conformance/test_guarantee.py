@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.conformance.guarantee import show
 from mqproof.conformance.guarantee.live import differing, live_through, live_through_all
-from mqproof.conformance.targets.cell import ReplayError, live, replay
+from mqproof.conformance.subjects.guarantee_entry import ReplayError, live, replay
 from mqproof.spec.guarantee import recorded
 from mqproof.spec.guarantee.document import MARK
 from mqproof.spec.guarantee.matrix import Cell, Matrix, Outcome, Setup

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import Cluster, cluster
+from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import decode, encode, new_request

@@ -13,29 +13,29 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.admin.session import AdminSession
-from mqproof.conformance.broker_faults import BrokerFault
+from mqproof.conformance.adapters import resolve
+from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.adapters.reference import ReferenceTarget
+from mqproof.conformance.adapters.remoting import RemotingTarget
+from mqproof.conformance.adapters.routing.name_servers import targets
 from mqproof.conformance.cli import app
-from mqproof.conformance.cluster import cluster, free_port
-from mqproof.conformance.controls import ControlError, Controls, run
-from mqproof.conformance.fault_kinds import KINDS, FaultKind
-from mqproof.conformance.history.steps import End, Send
-from mqproof.conformance.order import Order
-from mqproof.conformance.routing.oracle import BROKERS
-from mqproof.conformance.routing.session import RoutingSession
-from mqproof.conformance.routing.target import TOPICS
-from mqproof.conformance.routing.target import Capability as Routing
-from mqproof.conformance.session import SPEC_1, Session
-from mqproof.conformance.suite import examine
-from mqproof.conformance.target import Capability, Fault, Outcome, Setup, TargetError
-from mqproof.conformance.targets import resolve
-from mqproof.conformance.targets.brokers.targets import EXAMINEES
-from mqproof.conformance.targets.impl import ImplTarget
-from mqproof.conformance.targets.levers import by_shell
-from mqproof.conformance.targets.link import FAULTS
-from mqproof.conformance.targets.reference import ReferenceTarget
-from mqproof.conformance.targets.remoting import RemotingTarget
-from mqproof.conformance.targets.routing.name_servers import targets
+from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.engine.suite_run import examine
+from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.faults.controls import by_shell
+from mqproof.conformance.faults.kinds import KINDS, FaultKind
+from mqproof.conformance.faults.link import FAULTS
+from mqproof.conformance.faults.shell_commands import ControlError, Controls, run
+from mqproof.conformance.hosts.processes import cluster, free_port
+from mqproof.conformance.suites.admin.session import AdminSession
+from mqproof.conformance.suites.flush.session import SPEC_1, Session
+from mqproof.conformance.suites.flush.steps import End, Send
+from mqproof.conformance.suites.flush.target import Capability, Fault, Outcome, Setup, TargetError
+from mqproof.conformance.suites.routing.oracle import BROKERS
+from mqproof.conformance.suites.routing.session import RoutingSession
+from mqproof.conformance.suites.routing.target import TOPICS
+from mqproof.conformance.suites.routing.target import Capability as Routing
 from mqproof.impl.runtime.network import Address
 from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.reference.flush import SYNC_FLUSH

@@ -2,10 +2,10 @@
 
 import pytest
 
-from mqproof.conformance.target import Fault, PullStatus, Setup
-from mqproof.conformance.targets import UnknownTargetError, resolve
-from mqproof.conformance.targets.impl import ImplTarget
-from mqproof.conformance.targets.mutants import MUTANTS
+from mqproof.conformance.adapters import UnknownTargetError, resolve
+from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.suites.flush.target import Fault, PullStatus, Setup
 
 
 @pytest.mark.parametrize(

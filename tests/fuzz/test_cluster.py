@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets.machines import MEMBERS
+from mqproof.conformance.hosts.simulated import MEMBERS
+from mqproof.conformance.mutants.replacement import planted
 from mqproof.fuzz import simulation, targets
-from mqproof.fuzz.cluster_program import HEAD_BYTES, Run, fault, random_program
-from mqproof.fuzz.execution import judge
-from mqproof.fuzz.minimise import minimise
+from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, fault, random_program
+from mqproof.fuzz.engine.execution import judge
+from mqproof.fuzz.engine.minimise import minimise
 from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 

@@ -1,8 +1,8 @@
 """The target of replication connections: its seeds get through, and it is judged as it says."""
 
 from mqproof.fuzz import targets
-from mqproof.fuzz.engine import Engine
-from mqproof.fuzz.execution import judge
+from mqproof.fuzz.engine.execution import judge
+from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.targets.ha_stream import DIVERGED, TO_MASTER, TO_SLAVE, TO_SLAVE_BY_PROGRAM, masters_log
 from mqproof.impl.replication.stream import Transfer, write_position, write_transfer
 

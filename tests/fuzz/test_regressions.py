@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.fuzz import findings, targets
-from mqproof.fuzz.execution import judge
+from mqproof.fuzz import targets
+from mqproof.fuzz.engine import findings
+from mqproof.fuzz.engine.execution import judge
 
 FILES = sorted(Path(__file__).with_name("regressions").glob("*.json"))
 

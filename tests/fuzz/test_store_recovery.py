@@ -2,11 +2,12 @@
 
 import pytest
 
-from mqproof.fuzz import store_judge, targets
-from mqproof.fuzz.engine import Engine
-from mqproof.fuzz.execution import judge
-from mqproof.fuzz.store_lab import DIRECTORY, Lab
-from mqproof.fuzz.store_program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
+from mqproof.fuzz import targets
+from mqproof.fuzz.engine.execution import judge
+from mqproof.fuzz.engine.search import Engine
+from mqproof.fuzz.store import judge as store_judge
+from mqproof.fuzz.store.lab import DIRECTORY, Lab
+from mqproof.fuzz.store.program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.simulated_loop import EPOCH_US
 from mqproof.impl.store.config import FlushMode

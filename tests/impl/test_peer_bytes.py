@@ -15,7 +15,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqproof.impl.client import records, routes
-from mqproof.impl.message import Message, decode_properties
 from mqproof.impl.namesrv.registration import read_body
 from mqproof.impl.remoting import address_server, bodies, headers, java_json
 from mqproof.impl.remoting.channel import RemotingError
@@ -23,6 +22,7 @@ from mqproof.impl.remoting.command import Command, Serialization, decode, encode
 from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError, read_frame
 from mqproof.impl.remoting.headers import Header, HeaderError, RegisterBrokerRequest
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.message import Message, decode_properties
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 

@@ -9,12 +9,12 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.session import Session
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

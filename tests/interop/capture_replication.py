@@ -9,12 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from mqproof.conformance.cluster import cluster
-from mqproof.conformance.targets.apache import servers
-from mqproof.conformance.targets.apache.artifacts import releases
-from mqproof.conformance.targets.apache.byte_tap import ByteTap
-from mqproof.conformance.targets.apache.servers import running
-from mqproof.conformance.targets.apache.tap import Tap
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.artifacts import releases
+from mqproof.conformance.adapters.apache.byte_tap import ByteTap
+from mqproof.conformance.adapters.apache.servers import running
+from mqproof.conformance.adapters.apache.tap import Tap
+from mqproof.conformance.hosts.processes import cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.runtime.network import Address

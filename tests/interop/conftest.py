@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import Cluster, cluster
-from mqproof.conformance.targets.apache import servers
-from mqproof.conformance.targets.apache.clients import JavaClient, java_client
-from mqproof.conformance.targets.apache.servers import ApacheServer, running
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.clients import JavaClient, java_client
+from mqproof.conformance.adapters.apache.servers import ApacheServer, running
+from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.runtime.network import Address
-from tests.conformance.targets.apache.conftest import release
+from tests.conformance.adapters.apache.conftest import release
 
 __all__ = ["release"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import Cluster
-from mqproof.conformance.targets.apache.clients import mqadmin
-from mqproof.conformance.targets.apache.servers import ApacheServer
+from mqproof.conformance.adapters.apache.clients import mqadmin
+from mqproof.conformance.adapters.apache.servers import ApacheServer
+from mqproof.conformance.hosts.processes import Cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import Sent

@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from mqproof.conformance.targets.apache import servers
-from mqproof.impl.batch import Part, encode_batch
+from mqproof.conformance.adapters.apache import servers
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.batch import Part, encode_batch
 from mqproof.impl.remoting.bodies import (
     ConsumerData,
     Heartbeat,

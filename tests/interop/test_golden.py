@@ -15,7 +15,6 @@ from mqproof.impl.broker.durable_table import read_config
 from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
 from mqproof.impl.broker.topics import TopicTable
-from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, tags_code
 from mqproof.impl.namesrv.registration import read_body
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
@@ -42,6 +41,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.command import Command, decode, encode
 from mqproof.impl.remoting.headers import Header
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage, tags_code
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import cluster
-from mqproof.conformance.targets.apache import servers
-from mqproof.conformance.targets.apache.clients import java_client
-from mqproof.conformance.targets.apache.servers import running
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.clients import java_client
+from mqproof.conformance.adapters.apache.servers import running
+from mqproof.conformance.hosts.processes import cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import NoRouteError, Sent

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mqproof.conformance.targets.apache import servers
+from mqproof.conformance.adapters.apache import servers
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers, java_json

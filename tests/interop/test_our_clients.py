@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.suite import run_suite
-from mqproof.conformance.targets.apache.servers import ApacheServer
-from mqproof.conformance.targets.remoting import RemotingTarget
+from mqproof.conformance.adapters.apache.servers import ApacheServer
+from mqproof.conformance.adapters.remoting import RemotingTarget
+from mqproof.conformance.engine.suite_run import run_suite
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.lite_pull_consumer import LitePullConfig

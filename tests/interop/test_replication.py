@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import Cluster, cluster, free_port
-from mqproof.conformance.targets.apache import servers
-from mqproof.conformance.targets.apache.byte_tap import ByteTap
-from mqproof.conformance.targets.apache.servers import ApacheServer, running
-from mqproof.conformance.targets.apache.tap import Tap
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.byte_tap import ByteTap
+from mqproof.conformance.adapters.apache.servers import ApacheServer, running
+from mqproof.conformance.adapters.apache.tap import Tap
+from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import ClientError, Sent

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import trustme
 
-from mqproof.conformance.targets.apache.clients import mqadmin
-from mqproof.conformance.targets.apache.servers import home
+from mqproof.conformance.adapters.apache.clients import mqadmin
+from mqproof.conformance.adapters.apache.servers import home
 from mqproof.impl.runtime.network import Address
 
 pytestmark = pytest.mark.apache

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.cluster import Cluster, cluster
-from mqproof.conformance.targets.apache import servers
-from mqproof.conformance.targets.apache.servers import ApacheServer
-from mqproof.conformance.targets.apache.wire import ask
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.adapters.apache.servers import ApacheServer
+from mqproof.conformance.adapters.apache.wire import ask
+from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import MessageQueue, Sent

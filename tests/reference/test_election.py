@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.reference import election
 from mqproof.reference.election import Config, commit_index, log_up_to_date, quorum, round_result, vote_result
-from mqproof.reference.explorer import explore
+from mqproof.reference.explorer.search import explore
 
 NONE = election.NONE
 ACCEPT = "ACCEPT"

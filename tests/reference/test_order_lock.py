@@ -5,7 +5,7 @@ from pathlib import Path
 from mqproof import spec
 from mqproof.reference import order_lock
 from mqproof.reference.equiv import compare, constants
-from mqproof.reference.explorer import explore
+from mqproof.reference.explorer.search import explore
 from mqproof.reference.order_lock import NOBODY, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"

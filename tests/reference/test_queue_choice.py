@@ -8,7 +8,7 @@ import pytest
 from mqproof import spec
 from mqproof.reference import queue_choice
 from mqproof.reference.equiv import compare, constants
-from mqproof.reference.explorer import explore
+from mqproof.reference.explorer.search import explore
 from mqproof.reference.queue_choice import ORDER, Config
 
 TLA = Path(spec.__file__).parent / "tla"

@@ -11,7 +11,7 @@ import pytest
 from mqproof import spec
 from mqproof.reference import routing
 from mqproof.reference.equiv import compare, constants
-from mqproof.reference.explorer import explore
+from mqproof.reference.explorer.search import explore
 from mqproof.reference.routing import TOPICS, UNHEARD, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"

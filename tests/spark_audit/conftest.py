@@ -17,13 +17,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqproof.spark_audit.chunk import Chunk, State
-from mqproof.spark_audit.event_log import EventLog
-from mqproof.spark_audit.evidence import Evidence, Options, Passed, folds, gather, look_at
-from mqproof.spark_audit.generate import Wish, prepare
-from mqproof.spark_audit.piece import of_rows
+from mqproof.spark_audit.evidence.gather import Evidence, Options, Passed, folds, gather, look_at
+from mqproof.spark_audit.generator.chunk import Chunk, State
+from mqproof.spark_audit.generator.generate import Wish, prepare
+from mqproof.spark_audit.passes.partition import of_rows
+from mqproof.spark_audit.runtime.session import SessionOptions, open_session
 from mqproof.spark_audit.schema import PASS
-from mqproof.spark_audit.session import SessionOptions, open_session
+from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import COLUMNS
 
 STEP_US = 1_000_000

@@ -13,19 +13,19 @@ from pyspark.sql import SparkSession
 
 from mqproof.report.model import Exit, Verdict, exit_code
 from mqproof.spark_audit.audit import Audit, audit, judge, violations, write_violations
-from mqproof.spark_audit.bench import measure
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.event_log import EventLog
-from mqproof.spark_audit.evidence import Options
-from mqproof.spark_audit.generate import Wish, generate
-from mqproof.spark_audit.inputs import InputError
-from mqproof.spark_audit.mutants import MUTANTS, laboratory, unbroken
-from mqproof.spark_audit.mutants import judge as judge_mutant
-from mqproof.spark_audit.profile import overview, profile
-from mqproof.spark_audit.read import read
-from mqproof.spark_audit.scenario import ANOMALIES
+from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.generator.generate import Wish, generate
+from mqproof.spark_audit.generator.scenario import ANOMALIES
+from mqproof.spark_audit.generator.truth import compare, read_truth
+from mqproof.spark_audit.passes.profile import overview, profile
+from mqproof.spark_audit.quality.bench import measure
+from mqproof.spark_audit.quality.mutants import MUTANTS, laboratory, unbroken
+from mqproof.spark_audit.quality.mutants import judge as judge_mutant
 from mqproof.spark_audit.schema import FINDINGS
-from mqproof.spark_audit.truth import compare, read_truth
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.sources.read import read
 from tests.spark_audit.conftest import STEP_US, Story, frame, write_log, write_ndjson
 
 LOSS = CHECKS["DELIV-1"]

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.summary import CAUSES
+from mqproof.spark_audit.reporting.summary import CAUSES
 from mqproof.spec.catalogue import catalogue
 
 ROOT = Path(__file__).parents[2]

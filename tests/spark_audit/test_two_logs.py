@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks import two_logs
 from mqproof.spark_audit.checks.log_matching import _stored
-from mqproof.spark_audit.store import Stored
+from mqproof.spark_audit.sources.store_tables import Stored
 
 ENTRY_BYTES = 4
 WORLDS = 60

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.targets import wire_mutants
+from mqproof.conformance.mutants import wire
 from mqproof.fuzz import simulation
 from mqproof.reference import mutants as reference_mutants
 from mqproof.spec.catalogue import LAYERS, CatalogueError, Invariant, by_name, catalogue, parse
@@ -69,9 +69,9 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
 @pytest.mark.parametrize(
     ("layer", "module"),
     [
-        ("conformance", "mqproof.conformance.mutants"),
+        ("conformance", "mqproof.conformance.mutants.judge"),
         ("fuzz", "mqproof.fuzz.mutants"),
-        ("audit", "mqproof.spark_audit.mutants"),
+        ("audit", "mqproof.spark_audit.quality.mutants"),
     ],
 )
 def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(layer: str, module: str) -> None:
@@ -80,7 +80,7 @@ def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(lay
     if layer == "fuzz":  # simulations are fuzz targets too, and some mutants show in them only
         known |= set(simulation.names())
     if layer == "conformance":  # what servers of the wire do wrong breaks a numbered case, no invariant
-        known -= set(wire_mutants.MUTANTS)
+        known -= set(wire.MUTANTS)
     assert named <= known
     if layer != "fuzz":  # fuzz targets have invariants of their own, such as bounded allocation
         assert named == known

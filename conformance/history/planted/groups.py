@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from mqproof.conformance.history.exact_delivery import Perfect
 from mqproof.conformance.history.lines import AssignValue, BoundsValue, ConsumeValue
-from mqproof.conformance.history.perfect import Perfect
 from mqproof.conformance.history.planted.parts import ORDERED, OTHER, QUEUE, Planted, consumed, read, send
 
 

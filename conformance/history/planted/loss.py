@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from mqproof.conformance.history.exact_delivery import LATER, Perfect
 from mqproof.conformance.history.lines import BoundsValue, DrainValue, SendValue
-from mqproof.conformance.history.perfect import LATER, Perfect
 from mqproof.conformance.history.planted.parts import (
     QUEUE,
     Planted,

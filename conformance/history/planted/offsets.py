@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from mqproof.conformance.history.exact_delivery import Perfect
 from mqproof.conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
-from mqproof.conformance.history.perfect import Perfect
 from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read
 
 

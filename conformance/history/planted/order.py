@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from mqproof.conformance.history.exact_delivery import TOPIC, Perfect
 from mqproof.conformance.history.lines import PollValue, SendValue, Type
-from mqproof.conformance.history.perfect import TOPIC, Perfect
 from mqproof.conformance.history.planted.parts import (
     ORDERED,
     QUEUE,

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from mqproof.conformance.history import lines
+from mqproof.conformance.history.exact_delivery import ORDERS, TOPIC, Perfect
 from mqproof.conformance.history.lines import ConsumeValue, Handed, Line, Message, PollValue, SendValue, Type
-from mqproof.conformance.history.perfect import ORDERS, TOPIC, Perfect
 
 QUEUE: Final = f"{TOPIC}/b/0"
 ORDERED: Final = f"{ORDERS}/b/0"

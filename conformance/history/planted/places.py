@@ -4,8 +4,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqproof.conformance.history.exact_delivery import MS, TOPIC, Perfect
 from mqproof.conformance.history.lines import Handed, Message, PollValue, SendValue, Type
-from mqproof.conformance.history.perfect import MS, TOPIC, Perfect
 from mqproof.conformance.history.planted.parts import (
     ORDERED,
     OTHER,

@@ -4,6 +4,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from mqproof.conformance.history.exact_delivery import DEAD, LATER, Perfect
 from mqproof.conformance.history.lines import (
     AckValue,
     ConsumeValue,
@@ -14,7 +15,6 @@ from mqproof.conformance.history.lines import (
     SendValue,
     Type,
 )
-from mqproof.conformance.history.perfect import DEAD, LATER, Perfect
 from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read, send
 
 

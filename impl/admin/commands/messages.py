@@ -10,7 +10,7 @@ from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import AtCluster, Begin, End, Topic, count, flag, parsed, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say, show
 from mqproof.impl.client.model import ClientError, MessageQueue, Refused, Sent
-from mqproof.impl.message import KEYS, TAGS, StoredMessage
+from mqproof.impl.remoting.message import KEYS, TAGS, StoredMessage
 from mqproof.impl.runtime.network import Address
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets import mutants
-from mqproof.conformance.targets.brokers import delivery_mutants, offsets_mutants
+from mqproof.conformance.mutants import delivery, flush, offsets
+from mqproof.conformance.mutants.replacement import planted
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 20
@@ -54,6 +53,6 @@ def test_it_takes_most_steps_of_the_model() -> None:
     ],
 )
 def test_a_defect_of_the_broker_is_seen(name: str, sample: list[Script]) -> None:
-    known = {**mutants.MUTANTS, **offsets_mutants.MUTANTS, **delivery_mutants.MUTANTS}
+    known = {**flush.MUTANTS, **offsets.MUTANTS, **delivery.MUTANTS}
     with planted(known[name]):
         assert on_ours("Delivery", sample).failures

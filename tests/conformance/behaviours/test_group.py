@@ -4,9 +4,8 @@ import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.outcomes import behaviours
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets import workload_mutants
-from mqproof.conformance.targets.brokers import delivery_mutants, offsets_mutants, push_mutants
+from mqproof.conformance.mutants import consumers, delivery, offsets, workload
+from mqproof.conformance.mutants.replacement import planted
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
@@ -54,7 +53,7 @@ def test_they_take_most_steps_of_the_model() -> None:
     ],
 )
 def test_a_defect_of_the_broker_or_a_consumer_is_seen(name: str, sample: list[Script]) -> None:
-    of_suites = (push_mutants, delivery_mutants, offsets_mutants, workload_mutants)
+    of_suites = (consumers, delivery, offsets, workload)
     known = {name: mutant for each in of_suites for name, mutant in each.MUTANTS.items()}
     with planted(known[name]):
         assert on_ours("Group", sample).failures

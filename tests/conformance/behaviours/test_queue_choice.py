@@ -4,8 +4,8 @@ import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.outcomes import behaviours
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets.producers.mutants import MUTANTS, STEPPED
+from mqproof.conformance.mutants.producers import MUTANTS, STEPPED
+from mqproof.conformance.mutants.replacement import planted
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 

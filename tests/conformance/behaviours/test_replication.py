@@ -3,10 +3,10 @@
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets.crash_images import Recovered
-from mqproof.conformance.targets.pair_images import expand
-from mqproof.conformance.targets.pair_mutants import MUTANTS, STEPPED
+from mqproof.conformance.crash_images.pair_images import expand
+from mqproof.conformance.crash_images.store_images import Recovered
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replication import MUTANTS, STEPPED
 from mqproof.impl.store import recovery
 from tests.conformance.behaviours.sampled import on_ours, scripts
 

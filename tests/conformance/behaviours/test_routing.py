@@ -3,8 +3,8 @@
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets.routing.mutants import MUTANTS
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.routing import MUTANTS
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from mqproof.conformance.history import edn, lines
 from mqproof.conformance.history.edn import Keyword
+from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.exchange import read_jepsen, read_openchaos, write_elle, write_jepsen
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import HistoryError, Line
-from mqproof.conformance.history.perfect import clean
 from mqproof.conformance.history.planted import PLANTED
 from mqproof.conformance.history.record import Outcome, Record, record
 from mqproof.report.model import Verdict

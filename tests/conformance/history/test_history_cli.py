@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from mqproof.conformance.history import bench
+from mqproof.conformance.bench import history_checks
 from mqproof.conformance.history.cli import app
+from mqproof.conformance.history.exact_delivery import Perfect, clean
 from mqproof.conformance.history.lines import decode_lines, encode
-from mqproof.conformance.history.perfect import Perfect, clean
 from mqproof.conformance.history.planted import PLANTED
 from mqproof.conformance.history.rules import RULES
 
@@ -123,9 +123,9 @@ def test_a_workload_is_written_and_checked(tmp_path: Path) -> None:
 
 
 def test_the_benchmark_makes_its_history_and_finds_nothing(tmp_path: Path) -> None:
-    result = bench.measure(2000, tmp_path)
+    result = history_checks.measure(2000, tmp_path)
     assert 1000 < result["operations"] < 4000
     assert result["rules_violated"] == []
     assert result["rules_held"] > 25
-    assert "operations a second" in bench.table(result)
+    assert "operations a second" in history_checks.table(result)
     assert list(tmp_path.iterdir()) == []

@@ -2,8 +2,8 @@
 
 import pytest
 
+from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.lines import HistoryError, decode, decode_lines, encode
-from mqproof.conformance.history.perfect import clean
 from mqproof.conformance.history.record import NEVER, Outcome, record
 
 HISTORY = clean(0)

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from mqproof.conformance.history import lines
+from mqproof.conformance.history.exact_delivery import LATER, SETUP, Perfect, clean
 from mqproof.conformance.history.finding import Finding
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Line, Setup
-from mqproof.conformance.history.perfect import LATER, SETUP, Perfect, clean
 from mqproof.conformance.history.planted import PLANTED, parts, redelivery
 from mqproof.conformance.history.planted.parts import QUEUE, Planted
 from mqproof.conformance.history.record import record

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance import broker_bench, mutants
+from mqproof.conformance.adapters.workload.clusters import run
+from mqproof.conformance.bench import broker as broker_bench
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Consume, Fault, Line, Send, Type, encode
 from mqproof.conformance.history.record import Outcome, record
 from mqproof.conformance.history.workload import Workload
-from mqproof.conformance.planting import planted
-from mqproof.conformance.targets import workload_mutants
-from mqproof.conformance.targets.brokers import push_mutants
-from mqproof.conformance.targets.mutants import MUTANTS
-from mqproof.conformance.targets.workload import run
+from mqproof.conformance.mutants import consumers, workload
+from mqproof.conformance.mutants import judge as mutant_judge
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.mutants.replacement import planted
 from mqproof.report.model import Verdict
 
 SMALL = Workload(messages=30, faults=3, seed=2)
@@ -70,17 +70,17 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
 )
 def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: int) -> None:
     """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
-    with planted({**MUTANTS, **push_mutants.MUTANTS}[mutant]):
+    with planted({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
         assert any(rule in violated(told) for told in histories)
 
 
-@pytest.mark.parametrize("name", workload_mutants.MUTANTS)
+@pytest.mark.parametrize("name", workload.MUTANTS)
 def test_a_defect_that_clients_see_is_caught_by_the_invariant_named_for_it(name: str) -> None:
-    (result,) = mutants.run([name], examples_max=20)
+    (result,) = mutant_judge.run([name], examples_max=20)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
-    assert result.id == workload_mutants.MUTANTS[name].breaks
+    assert result.id == workload.MUTANTS[name].breaks
 
 
 def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:

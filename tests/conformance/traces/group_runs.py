@@ -2,8 +2,8 @@
 
 from random import Random
 
-from mqproof.fuzz.raft_log import record
-from mqproof.fuzz.raft_program import fault
+from mqproof.fuzz.raft.log import record
+from mqproof.fuzz.raft.program import fault
 from mqproof.spec.events import Event
 
 _PARTITIONS = ("isolate", "deafen", "mute", "cut_link")

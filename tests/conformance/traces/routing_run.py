@@ -5,10 +5,9 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from mqproof.conformance.silence import silenced
+from mqproof.conformance.faults.expected_warnings import silenced
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers
@@ -18,6 +17,7 @@ from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import RouteRequest, UpdateTopicRequest
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

@@ -8,7 +8,7 @@ so that none is forgotten and none left to a longer run.
 from collections.abc import Callable, Collection
 from typing import Any
 
-from tests.conformance.traces import test_group, test_name_server, test_pair, test_reign, test_store
+from tests.conformance.traces import test_group, test_leadership, test_name_server, test_pair, test_store
 
 CORRUPTED_MIN = 30
 BY_MODEL: dict[str, tuple[Callable[..., None], Collection[Any]]] = {
@@ -20,8 +20,8 @@ BY_MODEL: dict[str, tuple[Callable[..., None], Collection[Any]]] = {
     "Routing": (test_name_server.test_a_corrupted_log_is_refused, test_name_server.CORRUPTIONS),
     "Election": (test_group.test_a_corrupted_log_is_refused, test_group.CORRUPTIONS),
     "Replication of reigns": (
-        test_reign.test_a_corrupted_log_is_refused_and_the_event_named,
-        test_reign.CORRUPTIONS,
+        test_leadership.test_a_corrupted_log_is_refused_and_the_event_named,
+        test_leadership.CORRUPTIONS,
     ),
 }
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from mqproof.conformance.targets.machines import MASTER, SLAVE
-from mqproof.conformance.targets.pair import Pair, play
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE
+from mqproof.conformance.subjects.pair import Pair, play
 from mqproof.conformance.traces.check import LogVerdict, check_logs, results
 from mqproof.conformance.traces.pair import traces
 from mqproof.impl.store.config import FlushMode

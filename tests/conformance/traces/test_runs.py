@@ -11,18 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.targets.pair_life import record
+from mqproof.conformance.subjects.pair_run import record
 from mqproof.conformance.traces.check import LogVerdict, check_logs, results
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.model import Sent
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.session import Session
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.impl.store.config import FlushMode, StoreConfig

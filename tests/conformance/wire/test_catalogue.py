@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.wire import matrix
+from mqproof.conformance.pages import wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
 from mqproof.conformance.wire.operations import ALL
@@ -43,7 +43,7 @@ def test_every_code_that_is_described_has_its_cases() -> None:
 
 
 def test_no_case_that_was_released_is_gone() -> None:
-    assert set(matrix.read().verdicts) <= {case.id for case in CASES}
+    assert set(wire_answers.read().verdicts) <= {case.id for case in CASES}
 
 
 def test_every_source_is_a_section_of_the_protocol() -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from mqproof.conformance import mutants
-from mqproof.conformance.targets import wire_mutants
-from mqproof.conformance.targets.wire_mutants import MUTANTS
+from mqproof.conformance.mutants import judge, wire
+from mqproof.conformance.mutants.wire import MUTANTS
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
@@ -17,13 +16,13 @@ PATIENT_S = 60.0
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_server_fails_the_case_for_it(name: str) -> None:
-    (result,) = mutants.run([name])
+    (result,) = judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed by {result.id}"
 
 
 def test_the_right_server_fails_none_of_them() -> None:
     cases = choose([mutant.breaks for mutant in MUTANTS.values()])
-    with wire_mutants.serving() as address:
+    with wire.serving() as address:
         judged = examine([Address.parse(address)], cases, lambda *_: None, PATIENT_S)
     assert [(one.case.id, one.verdict, one.detail) for one in judged if isinstance(one, Judged)] == [
         (case.id, CaseVerdict.OK, "") for case in cases

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from mqproof.conformance.adapters import IMPL
 from mqproof.conformance.cli import app
-from mqproof.conformance.targets import IMPL
-from mqproof.conformance.wire import matrix, requests_page
+from mqproof.conformance.pages import requests, wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
@@ -37,7 +37,7 @@ def conform(*arguments: str) -> tuple[int, str, str]:
 
 def worse(judged: Iterable[Judged | Case], server: str) -> list[str]:
     """What was OK and is not, and what fails and did not."""
-    kept = matrix.read()
+    kept = wire_answers.read()
     place = kept.servers.index(server)
     found = []
     for one in judged:
@@ -63,7 +63,7 @@ def test_ours_takes_frames_that_are_cut_anywhere(ours: list[Address]) -> None:
 @pytest.mark.parametrize(("line", "since"), [("4.9", Since.V4_9), ("5", Since.V5)])
 def test_apache_answers_as_recorded(line: str, since: Since) -> None:
     """The first case of each operation, and all by hand. Pops of 5.5.0 are not always answered."""
-    server = next(name for name in matrix.read().servers if f" {line}." in name)
+    server = next(name for name in wire_answers.read().servers if f" {line}." in name)
     globs = ("remoting/*/1", "remoting/*/4??", "remoting/frame*")
     cases = [case for case in choose(globs, since) if case.source != "Pop" and "/acl-" not in case.id]
     with servers(f"apache:{line}") as addresses:
@@ -71,13 +71,13 @@ def test_apache_answers_as_recorded(line: str, since: Since) -> None:
 
 
 def test_the_pages_are_made_of_the_data() -> None:
-    assert (matrix.FOLDER / "wire.md").read_text() == matrix.page(matrix.read())
-    assert (matrix.FOLDER / "wire.json").read_text() == matrix.data(matrix.read())
-    assert requests_page.PAGE.read_text() == requests_page.page()
+    assert (wire_answers.FOLDER / "wire.md").read_text() == wire_answers.page(wire_answers.read())
+    assert (wire_answers.FOLDER / "wire.json").read_text() == wire_answers.data(wire_answers.read())
+    assert requests.PAGE.read_text() == requests.page()
 
 
 def test_ours_fails_nothing() -> None:
-    kept = matrix.read()
+    kept = wire_answers.read()
     place = kept.servers.index(OURS)
     assert [one for one, verdicts in kept.verdicts.items() if verdicts[place] == Verdict.FAILED] == []
 
@@ -115,8 +115,8 @@ def test_what_is_not_implemented_is_inconclusive_alone(ours: list[Address]) -> N
 def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
     judged = examine(ours, choose(["remoting/cluster-info/1"]), lambda *_: None, PATIENT_S)
     assert [one.verdict for one in judged if isinstance(one, Judged)] == [Verdict.OK]
+    from mqproof.conformance.wire.environment import scene
     from mqproof.conformance.wire.model import Server
-    from mqproof.conformance.wire.scene import scene
 
     with scene(ours, PATIENT_S) as made:
         broker = made.servers[Server.BROKER]

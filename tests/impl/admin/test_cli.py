@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from mqproof.impl.admin.cli import COMMANDS, app
 from mqproof.impl.admin.commands.groups import changes_of_attributes
-from tests.impl.test_cli import MQPROOF, SERVE, run, server
+from tests.impl.command.test_cli import MQPROOF, SERVE, run, server
 
 
 def admin(*arguments: str, name_server: str = "") -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,6 @@ import pytest
 
 from mqproof.impl.admin import messages
 from mqproof.impl.client.model import ClientError, RefusalError
-from mqproof.impl.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -15,6 +14,7 @@ from mqproof.impl.remoting.headers import (
     PullResponse,
     QueryMessageRequest,
 )
+from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.store import record
 from tests.impl.admin.site import Answer, Site, play, refusal
 

@@ -7,8 +7,8 @@ from mqproof.impl.admin import tables, times
 from mqproof.impl.admin.brokers import BrokerState
 from mqproof.impl.admin.groups import GroupSummary, Progress
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.message import KEYS, Message, StoredMessage
 from mqproof.impl.remoting.bodies import BrokerData, QueueData, QueueExtent, QueueProgress, TopicRoute
+from mqproof.impl.remoting.message import KEYS, Message, StoredMessage
 from mqproof.impl.runtime.network import Address
 
 QUEUE = MessageQueue("T", "b-a", 1)

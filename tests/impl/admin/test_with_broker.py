@@ -8,10 +8,10 @@ from mqproof.impl.admin import brokers, groups, messages, name_servers, topics
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
-from mqproof.impl.message import KEYS, Message
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.headers import ViewMessageRequest
+from mqproof.impl.remoting.message import KEYS, Message
 from tests.impl.world import World, play
 
 QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]

@@ -11,10 +11,10 @@ from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.session import Session
 from mqproof.impl.dledger.config import Membership, Peer
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

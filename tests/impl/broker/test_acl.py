@@ -17,8 +17,6 @@ from mqproof.impl.client.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import Message
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumerData,
@@ -38,8 +36,10 @@ from mqproof.impl.remoting.headers import (
     DeleteAccountRequest,
     WhiteAddressesRequest,
 )
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from tests.impl.broker.test_send import CONFIG
 from tests.impl.world import World

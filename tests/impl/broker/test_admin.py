@@ -11,8 +11,6 @@ import pytest
 from mqproof.impl.broker import config as broker_config
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.services import Services
-from mqproof.impl.message import UNIQUE_KEY
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumerData,
@@ -56,8 +54,10 @@ from mqproof.impl.remoting.headers import (
     UpdateTopicRequest,
 )
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import UNIQUE_KEY
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock, SimulatedLoop, run_simulated
 from mqproof.impl.store import record

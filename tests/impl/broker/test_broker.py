@@ -17,7 +17,6 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.processors import PROCESSORS
 from mqproof.impl.broker.send import _CODES as SEND_CODES
 from mqproof.impl.client.model import MessageQueue, Outcome, PullResult, Sent
-from mqproof.impl.message import TAGS, UNIQUE_KEY, Message
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerConnection, ConsumerData, Heartbeat, Subscription
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -31,6 +30,7 @@ from mqproof.impl.remoting.headers import (
     SendResponse,
     UpdateOffsetRequest,
 )
+from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, Message
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.store.results import PutStatus
 from mqproof.spec.events import Kind

@@ -17,8 +17,8 @@ from mqproof.impl.broker.config import (
     updated,
     with_changes,
 )
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.store.config import FlushMode
 
 _GROUP = "enableDLegerCommitLog=true\ndLegerPeers=n0-h:1;n1-h:2"

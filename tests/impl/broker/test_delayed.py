@@ -12,8 +12,8 @@ import pytest
 from mqproof.impl.broker import delayed
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.model import MessageQueue, Sent
-from mqproof.impl.message import Message
 from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.simulated_disk import Step
 from mqproof.impl.runtime.simulated_loop import SimulatedClock

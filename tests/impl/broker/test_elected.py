@@ -9,20 +9,20 @@ from collections.abc import Collection
 
 import pytest
 
-from mqproof.conformance.targets.machines import Cluster, Setup
+from mqproof.conformance.hosts.simulated import Cluster, Setup
 from mqproof.impl.broker.pull import pull_message
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.session import SessionConfig
-from mqproof.impl.config_file import ConfigFile
 from mqproof.impl.dledger.store import LedgerStore
-from mqproof.impl.message import Message, StoredMessage
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import QueueLocks, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store import record
 from mqproof.impl.store.results import PutStatus

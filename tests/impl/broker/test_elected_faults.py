@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from mqproof.impl.client.model import ClientError, Sent
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from tests.impl.broker.group import IDS, PEERS, Group, play
 
 Place = tuple[int, int]

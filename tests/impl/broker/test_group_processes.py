@@ -14,10 +14,10 @@ from random import Random
 
 import pytest
 
-from mqproof.conformance import namespaces
-from mqproof.conformance.cluster import Cluster, cluster, free_port
-from mqproof.conformance.namespaces import Machines, machines, on_a_network
-from mqproof.conformance.targets.relay import Relay
+from mqproof.conformance.faults.relay import Relay
+from mqproof.conformance.hosts import namespaces
+from mqproof.conformance.hosts.namespaces import Machines, machines, on_a_network
+from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import ClientError, Sent

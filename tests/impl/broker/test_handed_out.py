@@ -3,7 +3,7 @@
 import pytest
 
 from mqproof.impl.broker.handed_out import HandedOut
-from mqproof.impl.pace import Pace
+from mqproof.impl.runtime.rate import Pace
 
 
 def test_a_pace_is_that_of_the_last_ten_seconds_and_ends_when_nothing_comes() -> None:

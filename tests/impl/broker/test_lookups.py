@@ -4,7 +4,6 @@ import pytest
 
 from mqproof.impl.broker import lookups
 from mqproof.impl.client.model import MessageQueue, Sent
-from mqproof.impl.message import KEYS, Message, parse_offset_message_id
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
@@ -14,6 +13,7 @@ from mqproof.impl.remoting.headers import (
     QueryMessageResponse,
     ViewMessageRequest,
 )
+from mqproof.impl.remoting.message import KEYS, Message, parse_offset_message_id
 from mqproof.impl.store import record
 from tests.impl.world import World, play
 

@@ -10,11 +10,11 @@ import re
 import pytest
 
 from mqproof.impl.broker.processors import PROCESSORS
-from mqproof.impl.message import Message
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import PullRequest, SendRequest
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import read_whole
 from tests.impl.world import World, play
 

@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.client.model import MessageQueue, Sent
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.store.errors import StoreError
 from tests.impl.world import World, play
 

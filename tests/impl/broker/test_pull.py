@@ -11,12 +11,12 @@ import pytest
 
 from mqproof.impl.broker.pull import _CODES as PULL_CODES
 from mqproof.impl.broker.pull import pull_message
-from mqproof.impl.message import TAGS
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.remoting.message import TAGS
 from mqproof.impl.store import record
 from mqproof.impl.store.results import GetStatus
 from tests.impl.broker.test_broker import PULL, QUEUE, altered

@@ -4,7 +4,6 @@ import asyncio
 from dataclasses import replace
 
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import java_json
@@ -12,6 +11,7 @@ from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, AddressServer
 from mqproof.impl.remoting.bodies import ClusterInfo
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.spec.events import Event, Kind
 from tests.impl.remoting.test_address_server import WHERE, ok, web_server

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.message import RETRY_PREFIX, UNIQUE_KEY
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import SendBackRequest
+from mqproof.impl.remoting.message import RETRY_PREFIX, UNIQUE_KEY
 from mqproof.impl.store.delay import SCHEDULE_TOPIC
 from mqproof.spec.events import Kind
 from tests.impl.broker.test_broker import QUEUE, fail_syncs, message, sent

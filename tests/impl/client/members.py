@@ -9,7 +9,7 @@ from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from tests.impl.world import World
 
 GROUP = "PG"

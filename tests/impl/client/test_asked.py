@@ -8,7 +8,6 @@ import pytest
 
 from mqproof.impl.client.asked import processors
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.message import Message, StoredMessage
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumedDirectly,
@@ -28,6 +27,7 @@ from mqproof.impl.remoting.headers import (
     ResetOffsetRequest,
 )
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.store import record
 
 QUEUE = MessageQueue("T", "b", 3)

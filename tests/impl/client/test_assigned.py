@@ -13,8 +13,8 @@ from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, Rec
 from mqproof.impl.client.offset_store import Offsets
 from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.process_queue import ProcessQueue
-from mqproof.impl.message import Message, StoredMessage
 from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 T = TypeVar("T")

@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.impl.client.compose import check_batch, encode_batch, new_message
 from mqproof.impl.client.model import MessageError
-from mqproof.impl.message import Message, decode_properties
+from mqproof.impl.remoting.message import Message, decode_properties
 
 
 def test_a_message_has_its_parts_as_properties() -> None:

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from mqproof.impl.client.compression import deflated, inflated
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
 
 
 def stored(body: bytes, sys_flag: int) -> StoredMessage:

@@ -12,9 +12,9 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.push_consumer import PushConsumerConfig
-from mqproof.impl.message import Message
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.message import Message
 from tests.impl.client.members import Ear, member, numbers
 from tests.impl.world import SMALL_STORE, World, play
 

@@ -8,7 +8,7 @@ import pytest
 from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
 from tests.impl.world import World, play

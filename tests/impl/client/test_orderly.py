@@ -15,8 +15,8 @@ from mqproof.impl.client.offset_store import Offsets
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.push_consumer import PushConsumerConfig
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import Message
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send

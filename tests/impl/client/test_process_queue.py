@@ -2,7 +2,7 @@
 
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
 from mqproof.impl.client.process_queue import ProcessQueue
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
 
 QUEUE = MessageQueue("T", "b", 0)
 

@@ -21,8 +21,6 @@ from mqproof.impl.client.model import (
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.queue_choice import by_hash
 from mqproof.impl.client.session import Session
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import DELAY, Message
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import BrokerData, QueueData, TopicRoute
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
@@ -30,7 +28,9 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import RouteRequest, SendResponse
+from mqproof.impl.remoting.message import DELAY, Message
 from mqproof.impl.remoting.server import RemotingServer
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated

@@ -2,11 +2,11 @@
 
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.message import Message
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import ConsumerIds
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import ConsumerGroupRequest
+from mqproof.impl.remoting.message import Message
 from tests.impl.world import World, play
 
 QUEUE = MessageQueue("T", "broker-a", 0)

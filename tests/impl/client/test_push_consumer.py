@@ -19,7 +19,6 @@ from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater,
 from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.session import Session
 from mqproof.impl.client.start_offset import ConsumeFrom
-from mqproof.impl.message import Message
 from mqproof.impl.remoting import bodies, java_json
 from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from mqproof.impl.remoting.channel import Reply
@@ -27,6 +26,7 @@ from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
+from mqproof.impl.remoting.message import Message
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.world import SMALL_STORE, World, play

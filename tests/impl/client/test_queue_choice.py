@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.queue_choice import LEVELS_4_9, LEVELS_5, LatencyLevels, QueueChoice, by_hash
-from mqproof.impl.message import java_hash
+from mqproof.impl.remoting.message import java_hash
 
 
 def queues(brokers: str, each: int = 2) -> list[MessageQueue]:

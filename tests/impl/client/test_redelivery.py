@@ -16,8 +16,8 @@ from mqproof.impl.client.model import (
 )
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.redelivery import Redelivery
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.simulated_loop import ManualClock, run_simulated
 from mqproof.spec.events import Event, Kind
 

@@ -10,11 +10,11 @@ from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.routes import publish_queues, subscribe_queues
 from mqproof.impl.client.session import Session
-from mqproof.impl.message import Message
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting.bodies import BrokerData, QueueData, TopicRoute
 from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.message import Message
 from tests.impl.world import World, play
 
 

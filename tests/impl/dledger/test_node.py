@@ -25,9 +25,9 @@ from mqproof.impl.dledger.messages import (
 )
 from mqproof.impl.dledger.node import Node
 from mqproof.impl.dledger.state import Role
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message as RocketMessage
 from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.message import Message as RocketMessage
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

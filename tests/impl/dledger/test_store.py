@@ -13,8 +13,8 @@ from mqproof.impl.dledger.ledger_log import LedgerLog
 from mqproof.impl.dledger.messages import NO_OP
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.dledger.store import LedgerStore
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step

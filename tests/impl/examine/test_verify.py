@@ -16,7 +16,7 @@ from mqproof.impl.examine.contents import contents
 from mqproof.impl.examine.directory import open_directory
 from mqproof.impl.examine.verdict import Verdict
 from mqproof.impl.examine.verify import verify
-from mqproof.impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
+from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.store.checkpoint import Checkpoint, read_checkpoint, write_checkpoint
 from mqproof.impl.store.delay import scheduled

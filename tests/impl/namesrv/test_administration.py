@@ -2,7 +2,6 @@
 
 from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.config import NameServerConfig
-from mqproof.impl.properties import apply, parse
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import QueueData, Table, TopicConfig, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
@@ -20,6 +19,7 @@ from mqproof.impl.remoting.headers import (
     WipeWriteResponse,
 )
 from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.properties import apply, parse
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
 from tests.impl.namesrv.world import World, play
 

@@ -7,9 +7,9 @@ import pytest
 
 from mqproof.impl.namesrv import kv_config
 from mqproof.impl.namesrv.kv_config import KvConfig, KvFullError
-from mqproof.impl.properties import ConfigError
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from mqproof.impl.event_log import EventLog
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers, java_json
@@ -12,6 +11,7 @@ from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import Command, new_request
 from mqproof.impl.remoting.headers import RegisterBrokerRequest, RouteRequest
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

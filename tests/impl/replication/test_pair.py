@@ -12,17 +12,17 @@ from typing import Any
 
 import pytest
 
-from mqproof.conformance.targets.machines import MASTER, SLAVE, Cluster
-from mqproof.conformance.targets.pair import QUEUE, TOPIC, Pair, play
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster
+from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.push_consumer import PushConsumer
-from mqproof.impl.message import DELAY, Message
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import MessageQueue as Locked
 from mqproof.impl.remoting.bodies import QueueLocks, SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.remoting.headers import RegisterBrokerResponse, TopicRequest
+from mqproof.impl.remoting.message import DELAY, Message
 from mqproof.impl.replication.config import LogCheck, Role
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.store.config import FlushMode

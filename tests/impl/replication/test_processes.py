@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.cluster import Cluster, cluster, free_port
-from mqproof.impl.cli import app
+from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
+from mqproof.impl.command.cli import app
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.replication.server import MasterServer
 from mqproof.impl.replication.stream import write_position

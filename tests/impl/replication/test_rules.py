@@ -1,6 +1,6 @@
 """Each rule of replication is there for a reason: without it something breaks, and is seen to break.
 
-Those that random lives notice have their mutants in `conformance/targets/pair_mutants.py`.
+Those that random lives notice have their mutants in `conformance/mutants/replication.py`.
 """
 
 import importlib
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqproof.conformance.targets.pair_mutants import MUTANTS
+from mqproof.conformance.mutants.replication import MUTANTS
 from mqproof.impl.replication import rules
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.rules import RULES

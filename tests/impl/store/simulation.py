@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, SlowCalls
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step

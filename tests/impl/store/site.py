@@ -5,9 +5,9 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message, StoredMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.disk import Disk
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

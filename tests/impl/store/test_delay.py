@@ -6,7 +6,7 @@ Source: docs/protocol.md, "Delayed messages".
 import pytest
 from msgspec import structs
 
-from mqproof.impl.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_PREPARED, Message
+from mqproof.impl.remoting.message import SYS_TRANSACTION_COMMIT, SYS_TRANSACTION_PREPARED, Message
 from mqproof.impl.store.delay import LEVELS, SCHEDULE_TOPIC, due, parse_levels, scheduled, unit_code
 from mqproof.spec.events import Kind
 from tests.impl.store.site import Site, message

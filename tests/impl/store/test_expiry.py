@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.clock import local_hour
 from mqproof.impl.runtime.disk import Space
 from mqproof.impl.runtime.network import SimulatedNetwork

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from mqproof.impl.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
+from mqproof.impl.remoting.message import SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK, Message
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

@@ -13,9 +13,9 @@ from typing import TypeVar
 import pytest
 from msgspec import structs
 
-from mqproof.impl.event_log import EventLog
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import RealDisk
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import production, simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step

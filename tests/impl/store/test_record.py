@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import Lock
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated

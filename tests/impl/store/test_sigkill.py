@@ -16,7 +16,7 @@ from tests.impl.store.site import SMALL, Site, stored_messages
 WRITER = """
 import asyncio, itertools, random, sys
 from dataclasses import replace
-from mqproof.impl.event_log import EventLog
+from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.impl.store.config import FlushMode

@@ -13,7 +13,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.model import MessageQueue, PullResult
-from mqproof.impl.message import Message
+from mqproof.impl.remoting.message import Message
+from mqproof.spark_audit.incremental.watch import Source, Watch, watch
 from mqproof.spark_audit.sources.ranges import StoreError
 from mqproof.spark_audit.sources.topics import (
     Ends,
@@ -26,10 +27,9 @@ from mqproof.spark_audit.sources.topics import (
     register,
     slices,
 )
-from mqproof.spark_audit.watch import Source, Watch, watch
-from tests.impl.test_cli import SERVE, server
+from tests.impl.command.test_cli import SERVE, server
 from tests.spark_audit.conftest import write_ndjson
-from tests.spark_audit.test_nights import OF_TRAFFIC
+from tests.spark_audit.incremental.test_checkpoint import OF_TRAFFIC
 
 OPTIONS = read_options({"namesrv": "127.0.0.1:9876", "topics": "T"})
 

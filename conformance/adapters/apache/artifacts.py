@@ -1,0 +1,117 @@
+"""Apache's released jars: fetched once with Maven, kept in a cache outside the tree."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from mqproof.conformance.adapters import UnknownTargetError
+
+RELEASES: Final = ("4.9.5", "5.5.0")
+"""The newest of each line whose four modules and all that they need are there for Maven."""
+
+CACHE_VARIABLE: Final = "MQPROOF_APACHE_CACHE"
+RELEASES_VARIABLE: Final = "MQPROOF_APACHE_RELEASES"
+
+_MODULES: Final = ("namesrv", "broker", "tools", "client")
+_COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
+_SECONDS_MAX: Final = 900.0
+
+_POM: Final = """<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>mqproof</groupId><artifactId>apache</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>{dependencies}</dependencies>
+</project>
+"""
+_DEPENDENCY: Final = (
+    "<dependency><groupId>org.apache.rocketmq</groupId>"
+    "<artifactId>rocketmq-{module}</artifactId><version>{release}</version></dependency>"
+)
+
+
+class ApacheMissingError(Exception):
+    """Java, Maven or a release is not to be had. One line: what is missing, and what to do about it."""
+
+
+def releases() -> tuple[str, ...]:
+    """The releases to work with: RELEASES, or what the environment variable names, separated by commas."""
+    named = os.environ.get(RELEASES_VARIABLE, "")
+    return tuple(part.strip() for part in named.split(",") if part.strip()) or RELEASES
+
+
+def release_of(line: str) -> str:
+    """The release of a line, as in `apache:5`, or itself. Raises UnknownTargetError."""
+    release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
+    if release is None:
+        raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
+    return release
+
+
+def program(name: str, hint: str) -> str:
+    """The path of a program that must be there. Raises ApacheMissingError."""
+    if (path := shutil.which(name)) is None:
+        raise ApacheMissingError(f"Apache RocketMQ: no {name} on the PATH: {hint}")
+    return path
+
+
+def java() -> str:
+    """Raises ApacheMissingError."""
+    return program("java", "install a JDK 17")
+
+
+@cache
+def jars(release: str) -> Path:
+    """The folder with the release's jars and all that they need, fetched at the first call ever.
+
+    Raises:
+        ApacheMissingError: they are not in the cache, and Maven is missing or cannot fetch them.
+    """
+    folder = _cache() / release
+    if not folder.is_dir():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release}-") as scratch:
+            fetched = _fetch(release, Path(scratch))
+            # Renamed when complete: a fetch that was broken off leaves nothing that looks like a release.
+            if not folder.is_dir():
+                fetched.rename(folder)
+    return folder
+
+
+def class_path(release: str) -> str:
+    """As `java -cp` takes it. Raises ApacheMissingError as `jars`."""
+    return f"{jars(release)}/*"
+
+
+def _cache() -> Path:
+    if chosen := os.environ.get(CACHE_VARIABLE):
+        return Path(chosen)
+    user_cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(user_cache) / "mqproof" / "apache"
+
+
+def _fetch(release: str, scratch: Path) -> Path:
+    maven = program("mvn", "install Maven, or fill the cache on a machine that has it")
+    pom, target = scratch / "pom.xml", scratch / "jars"
+    dependencies = "".join(_DEPENDENCY.format(module=module, release=release) for module in _MODULES)
+    pom.write_text(_POM.format(dependencies=dependencies), encoding="utf-8")
+    command = [maven, "-B", "-q", "-f", str(pom), _COPY, f"-DoutputDirectory={target}"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS_MAX, check=False)
+    except subprocess.TimeoutExpired:
+        raise ApacheMissingError(
+            f"Apache RocketMQ {release}: Maven did not fetch it within {_SECONDS_MAX:.0f} s: try again"
+        ) from None
+    if done.returncode != 0 or not any(target.glob(f"rocketmq-broker-{release}.jar")):
+        raise ApacheMissingError(
+            f"Apache RocketMQ {release}: Maven cannot fetch it: {_complaint(done.stdout)}"
+        )
+    return target
+
+
+def _complaint(output: str) -> str:
+    """Maven's first error, in one line of bearable length."""
+    errors = (line.removeprefix("[ERROR]").strip() for line in output.splitlines() if "ERROR" in line)
+    return next(errors, "it does not say why")[:300]

@@ -1,0 +1,223 @@
+"""Apache's own Java clients, driven by `Driver.java`, and its mqadmin."""
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from mqproof.conformance.adapters.apache.artifacts import class_path, jars, java, program
+from mqproof.conformance.adapters.apache.servers import MODULE_FLAGS, SMALL_JVM, home
+from mqproof.impl.runtime.network import Address
+
+Event = dict[str, Any]
+"""One line of the driver's; what happened is under "event"."""
+
+_SOURCE: Final = Path(__file__).with_name("Driver.java")
+_ADMIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
+_SECONDS_MAX: Final = 60.0
+_COMPILE_SECONDS_MAX: Final = 120.0
+
+
+class DriverError(RuntimeError):
+    """Apache's client failed, or what was waited for did not come. The message has its words."""
+
+
+class JavaClient:
+    """One Java process with a producer and any number of consumers, on one name server."""
+
+    def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
+        self.messages: list[Event] = []
+        """What consumers were given so far."""
+        self._process = process
+        self._log = log
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def send(
+        self, topic: str, count: int, *, mode: str = "sync", size: int = 0, tag: str = "TagA"
+    ) -> list[Event]:
+        """The `sent` events; `mode`: sync, async, oneway, batch, delay-LEVEL. DriverError if one failed."""
+        self._command("send", mode, topic, str(count), str(size), tag)
+        events = self._until_done()
+        if failed := [event["message"] for event in events if event["event"] == "not-sent"]:
+            raise DriverError(f"{len(failed)} of {count} sends failed: {failed[0]}")
+        return events
+
+    def subscribe(
+        self, name: str, topic: str, group: str, *, mode: str = "concurrent", tags: str = "*"
+    ) -> None:
+        """Start a consumer; `mode` is concurrent, orderly, broadcast or lite. Its messages gather."""
+        self._command("subscribe", name, mode, group, topic, tags.replace(" ", ""))
+        self._until_done()
+
+    def pull(self, topic: str, group: str) -> list[Event]:
+        """Everything that is in the topic now; the messages gather. Returns the `queue-end` events."""
+        self._command("pull", group, topic)
+        return self._until_done()
+
+    def close(self, name: str) -> None:
+        """End the consumer."""
+        self._command("close", name)
+        self._until_done()
+
+    def wait_for(self, count: int, consumer: str, seconds_max: float = _SECONDS_MAX) -> list[Event]:
+        """The consumer's messages, once there are as many. Raises DriverError when they do not come."""
+        deadline = time.monotonic() + seconds_max
+        while len(got := self.of(consumer)) < count:
+            if (event := self._next(deadline)) is None:
+                raise DriverError(f"{consumer} got {len(got)} of {count} messages; see {self._log}")
+            self._note(event)
+        return got
+
+    def of(self, consumer: str) -> list[Event]:
+        return [message for message in self.messages if message["consumer"] == consumer]
+
+    def end(self) -> None:
+        """The clients leave their groups when their input ends; who does not is killed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(_SECONDS_MAX)
+        self._reader.join()
+
+    def _command(self, *words: str) -> None:
+        assert self._process.stdin is not None
+        assert not any(" " in word or not word for word in words), words
+        self._process.stdin.write(" ".join(words).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _until_done(self) -> list[Event]:
+        deadline = time.monotonic() + _SECONDS_MAX
+        others: list[Event] = []
+        while (event := self._next(deadline)) is not None:
+            if event["event"] == "error":
+                raise DriverError(str(event["message"]))
+            if event["event"] == "done":
+                return others
+            if not self._note(event):
+                others.append(event)
+        raise DriverError(f"no answer within {_SECONDS_MAX:.0f} s; see {self._log}")
+
+    def _note(self, event: Event) -> bool:
+        is_message = bool(event["event"] == "message")
+        if is_message:
+            self.messages.append(event)
+        return is_message
+
+    def _next(self, deadline: float) -> Event | None:
+        try:
+            return self._events.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            return None
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with self._process.stdout as lines:
+            for line in lines:
+                if line.startswith(b'{"event"'):  # libraries print there too
+                    self._events.put(json.loads(line))
+
+
+@contextmanager
+def java_client(
+    release: str, folder: Path, name_server: Address, *, jvm: tuple[str, ...] = ()
+) -> Iterator[JavaClient]:
+    """A process of Apache's clients of that release, gone afterwards.
+
+    Raises:
+        ApacheMissingError, DriverError.
+    """
+    log = folder / "java-client.log"
+    flags = (*SMALL_JVM, *_client_flags(folder), *jvm)
+    classes = f"{_compiled(release)}:{class_path(release)}"
+    command = [java(), *flags, "-cp", classes, "Driver", str(name_server)]
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            cwd=folder,
+            start_new_session=True,
+        )
+    client = JavaClient(process, log)
+    try:
+        if client._next(time.monotonic() + _SECONDS_MAX) != {"event": "ready"}:
+            raise DriverError(f"the Java client does not start; see {log}")
+        yield client
+    finally:
+        client.end()
+
+
+def mqadmin(
+    release: str, folder: Path, name_server: Address, *arguments: str, jvm: tuple[str, ...] = ()
+) -> str:
+    """What mqadmin prints. Raises ApacheMissingError, and DriverError when it takes too long."""
+    flags = (*SMALL_JVM, *_client_flags(folder), *MODULE_FLAGS, *jvm)
+    command = [java(), *flags, "-cp", class_path(release), _ADMIN, *arguments, "-n", str(name_server)]
+    environment = {**os.environ, "ROCKETMQ_HOME": str(home(folder))}
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_MAX,
+            cwd=folder,
+            env=environment,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise DriverError(f"mqadmin {' '.join(arguments)} does not end") from None
+    return done.stdout + done.stderr
+
+
+def _client_flags(folder: Path) -> tuple[str, ...]:
+    # Logs and broadcast offsets go below the user's home; the test's folder it is.
+    return (
+        f"-Duser.home={folder}",
+        "-Drocketmq.client.logLevel=WARN",
+        f"-Drmq.logback.configurationFile={home(folder)}/conf/5.xml",
+    )
+
+
+@cache
+def _compiled(release: str) -> Path:
+    """The folder with the driver's classes, beside the release's jars."""
+    source = _SOURCE.read_bytes()
+    folder = jars(release).parent / f"driver-{release}-{zlib.crc32(source):08x}"
+    if not folder.is_dir():
+        compiler = program("javac", "install a JDK 17, a JRE is not enough")
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".driver-") as scratch:
+            command = [
+                compiler,
+                "-nowarn",
+                "-proc:none",
+                "-cp",
+                class_path(release),
+                "-d",
+                scratch,
+                str(_SOURCE),
+            ]
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_COMPILE_SECONDS_MAX, check=False
+            )
+            if done.returncode != 0:
+                raise DriverError(f"{_SOURCE.name} does not compile against {release}: {done.stderr}")
+            if not folder.is_dir():
+                Path(scratch).rename(folder)
+                Path(scratch).mkdir()  # for the context manager to remove
+    return folder

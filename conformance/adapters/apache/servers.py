@@ -1,0 +1,241 @@
+"""Apache's name server and broker as processes on free loopback ports, with small heaps, in a folder.
+
+What is started here is ended here, each by its own process group. 4.9 cannot be told where to listen, nor any
+release's port for slaves: those listen everywhere while they run.
+"""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from mqproof.conformance.adapters.apache.artifacts import class_path, java
+from mqproof.conformance.adapters.apache.wire import ask
+from mqproof.conformance.hosts.processes import free_port
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.network import Address
+
+READY_SECONDS_MAX: Final = 120.0
+STOP_SECONDS_MAX: Final = 60.0
+_ASK_SECONDS_MAX: Final = 2.0
+_POLL_SECONDS: Final = 0.1
+
+SMALL_JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Starts fast and stays small; wrong for measuring."""
+
+MODULE_FLAGS: Final = (
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
+)
+"""4.9 unmaps its files by reflection. On JDK 17 without these its clean exit fails and looks like a crash."""
+
+_NAME_SERVER: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
+_BROKER: Final = "org.apache.rocketmq.broker.BrokerStartup"
+
+_SMALL_BROKER: Final = {
+    "mappedFileSizeCommitLog": str(1 << 24),
+    "brokerClusterName": "DefaultCluster",
+    "bindAddress": "127.0.0.1",
+    "brokerIP1": "127.0.0.1",
+    "brokerIP2": "127.0.0.1",
+    "deleteWhen": "04",
+    # A loaded machine is no reason to refuse.
+    "osPageCacheBusyTimeOutMills": "10000",
+    "waitTimeMillsInSendQueue": "10000",
+    "diskMaxUsedSpaceRatio": "95",
+}
+
+_LOGBACK: Final = """<configuration>
+  <appender name="out" class="{prefix}ch.qos.logback.core.ConsoleAppender">
+    <encoder><pattern>%d %p %c - %m%n</pattern></encoder>
+  </appender>
+  <root level="WARN"><appender-ref ref="out"/></root>
+</configuration>
+"""
+
+
+class ApacheServerError(RuntimeError):
+    """A server of Apache's did not come up or did not end; the message names it and its log."""
+
+
+class ApacheServer:
+    """Started, stopped or killed, and started again at the same address. Made by the functions below."""
+
+    def __init__(
+        self,
+        name: str,
+        command: list[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        address: Address,
+        is_ready: Callable[[], bool],
+    ) -> None:
+        self.name = name
+        self.folder = folder
+        self.address = address
+        self._command = command
+        self._environment = environment
+        self._is_ready = is_ready
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> Path:
+        return self.folder / f"{self.name}.log"
+
+    @property
+    def store(self) -> Path:
+        """A broker's store directory."""
+        return self.folder / f"{self.name}-store"
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} does not run"
+        return self._process.pid
+
+    def start(self) -> None:
+        """Returns when the server answers. Raises ApacheServerError."""
+        assert self._process is None, f"{self.name} runs already"
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.folder,
+                env={**os.environ, **self._environment},
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + READY_SECONDS_MAX
+        while not self._is_ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                self.kill()
+                raise ApacheServerError(f"{self.name} does not come up; see {self.log}")
+            time.sleep(_POLL_SECONDS)
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for the clean end. Raises ApacheServerError; it is killed then."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            self._process.wait(STOP_SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ApacheServerError(
+                f"{self.name} does not end within {STOP_SECONDS_MAX:.0f} s; see {self.log}"
+            ) from None
+        self._process = None
+
+    def kill(self) -> None:
+        """SIGKILL to its process group: no chance to do anything. Nothing happens when it is down."""
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait(STOP_SECONDS_MAX)
+        self._process = None
+
+
+def name_server(
+    release: str, folder: Path, *, name: str = "apache-namesrv", jvm: tuple[str, ...] = SMALL_JVM
+) -> ApacheServer:
+    """A name server, not started yet. Raises ApacheMissingError."""
+    address = Address("127.0.0.1", free_port())
+    properties = {
+        "listenPort": str(address.port),
+        "bindAddress": "127.0.0.1",
+        "kvConfigPath": str(folder / f"{name}-kv.json"),
+    }
+    return _server(release, folder, name, _NAME_SERVER, jvm, properties, address, lambda: _answers(address))
+
+
+def broker(
+    release: str,
+    folder: Path,
+    name_servers: Address,
+    *,
+    name: str = "apache-a",
+    properties: Mapping[str, str] | None = None,
+    jvm: tuple[str, ...] = SMALL_JVM,
+) -> ApacheServer:
+    """A broker of one name server, not started yet; `properties` win over ours. Raises ApacheMissingError.
+
+    It is ready when it answers and its name server knows it.
+    """
+    # The ports below are for replication and for its second listener, which is always two ports below.
+    address = Address("127.0.0.1", free_port(below=2))
+    chosen = {
+        **_SMALL_BROKER,
+        "brokerName": name,
+        "listenPort": str(address.port),
+        "haListenPort": str(address.port - 1),
+        "namesrvAddr": str(name_servers),
+        "storePathRootDir": str(folder / f"{name}-store"),
+        **(properties or {}),
+    }
+    is_ready = lambda: _answers(address) and _is_known(address, name_servers)  # noqa: E731
+    return _server(release, folder, name, _BROKER, jvm, chosen, address, is_ready)
+
+
+@contextmanager
+def running(*servers: ApacheServer) -> Iterator[None]:
+    """Start them in order; afterwards all of them are gone, whatever happened."""
+    try:
+        for server in servers:
+            server.start()
+        yield
+    finally:
+        for server in reversed(servers):
+            server.kill()
+
+
+def _server(
+    release: str,
+    folder: Path,
+    name: str,
+    main_class: str,
+    jvm: tuple[str, ...],
+    properties: Mapping[str, str],
+    address: Address,
+    is_ready: Callable[[], bool],
+) -> ApacheServer:
+    installation = home(folder)
+    configuration = folder / f"{name}.properties"
+    configuration.write_text(
+        "".join(f"{key}={value}\n" for key, value in properties.items()), encoding="utf-8"
+    )
+    flags = (
+        *jvm,
+        *MODULE_FLAGS,
+        f"-Duser.home={installation}",
+        f"-Drmq.logback.configurationFile={installation}/conf/5.xml",
+    )
+    command = [java(), *flags, "-cp", class_path(release), main_class, "-c", str(configuration)]
+    return ApacheServer(name, command, {"ROCKETMQ_HOME": str(installation)}, folder, address, is_ready)
+
+
+def home(folder: Path) -> Path:
+    """What Apache takes for its installation: nothing but how to log."""
+    conf = folder / "home" / "conf"
+    conf.mkdir(parents=True, exist_ok=True)
+    for name in ("logback_namesrv", "logback_broker", "logback_tools"):
+        (conf / f"{name}.xml").write_text(_LOGBACK.format(prefix=""), encoding="utf-8")
+    (conf / "5.xml").write_text(_LOGBACK.format(prefix="org.apache.rocketmq.logging."), encoding="utf-8")
+    return conf.parent
+
+
+def _answers(address: Address) -> bool:
+    """A name server answers this; a broker answers that it does not know it."""
+    return ask(address, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX) is not None
+
+
+def _is_known(address: Address, name_server: Address) -> bool:
+    answer = ask(name_server, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX)
+    return (
+        answer is not None and answer.code == ResponseCode.SUCCESS and f'"{address}"'.encode() in answer.body
+    )

@@ -1,0 +1,43 @@
+"""A port that passes everything on to a server, and notes the frames that go by in either direction."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from mqproof.conformance.faults.relay import Relay, Way
+from mqproof.impl.remoting.command import Command, decode
+from mqproof.impl.remoting.frame import read_frame, write_frame
+from mqproof.impl.runtime.network import Address
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One frame that went by, as it came in."""
+
+    frame: bytes
+    """Its length field included."""
+    command: Command
+    from_server: bool
+
+
+class Tap(Relay):
+    """Listens in a `with` block. Pieces of what the server says may be put for others of the same length."""
+
+    def __init__(self, server: Address, replace: Mapping[bytes, bytes] | None = None) -> None:
+        super().__init__(server, lambda: (self._frames(False, {}), self._frames(True, self._replace)))
+        self.passed: list[Passed] = []
+        self._replace = dict(replace or {})
+        assert all(len(old) == len(new) for old, new in self._replace.items()), "frames keep their length"
+
+    def _frames(self, from_server: bool, replace: Mapping[bytes, bytes]) -> Way:
+        buffer = bytearray()
+
+        def way(received: bytes) -> Iterator[bytes]:
+            buffer.extend(received)
+            while (payload := read_frame(buffer)) is not None:
+                frame = write_frame(payload)
+                self.passed.append(Passed(frame, decode(payload), from_server))
+                for old, new in replace.items():
+                    frame = frame.replace(old, new)
+                yield frame
+
+        return way

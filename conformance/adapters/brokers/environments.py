@@ -1,0 +1,365 @@
+"""Where the broker under test runs: ours in simulated time, any that runs already, Apache's.
+
+A ground has a name server, a broker of it, and an event loop with a runtime on which the suite's clients run.
+"""
+
+import asyncio
+import tempfile
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Protocol, TypeVar
+
+from mqproof.conformance.adapters import (
+    APACHE,
+    IMPL,
+    MUTANT,
+    NO_CONTROLS,
+    REMOTING,
+    UnknownTargetError,
+    mutant_called,
+)
+from mqproof.conformance.adapters.brokers.caller import Caller
+from mqproof.conformance.adapters.client import Place
+from mqproof.conformance.faults.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.faults.controls import Lever, Levers, by_shell, of_apache
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.link import LinkedNetwork
+from mqproof.conformance.faults.shell_commands import Controls
+from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
+from mqproof.conformance.mutants.replacement import Defect, planted
+from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import Runtime, production
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.delay import parse_levels
+
+T = TypeVar("T")
+
+DELAY_LEVELS: Final = "1s 2s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s"
+"""Of brokers that are started here: nobody waits for hours."""
+LOCK_LEASE_MS: Final = 3000
+_SEGMENT_BYTES: Final = 1024
+"""Small, so that a run fills several, and old ones expire."""
+
+_CLIENTS: Final = "clients"
+"""The machine of a simulation on which the suite is."""
+_FROZEN_S: Final = 4.0
+"""Longer than a lease, and than some delays."""
+_REAL_FROZEN_S: Final = 1.0
+_DOWN_S: Final = 1.0
+_LEVERS: Final = {
+    BrokerFault.KILL: (Lever.KILL, Lever.START),
+    BrokerFault.RESTART: (Lever.STOP, Lever.START),
+    BrokerFault.FREEZE: (Lever.FREEZE, Lever.THAW),
+}
+
+CONFIG: Final = BrokerConfig(
+    queue_lock_ms=LOCK_LEASE_MS,
+    store=StoreConfig(
+        flush_mode=FlushMode.SYNC_FLUSH,
+        commit_log_segment_bytes=_SEGMENT_BYTES,
+        consume_queue_segment_bytes=20 * 1000,
+        index_slots=16,
+        index_entries=64,
+        file_reserved_ms=60_000,
+        delay_levels_ms=parse_levels(DELAY_LEVELS),
+    ),
+)
+"""Of our broker; what counts of it is set at Apache's as well."""
+
+
+_SETUP: Final = Setup(
+    CONFIG.store.flush_mode,
+    replication=None,
+    queues=CONFIG.default_topic_queues,
+    store=CONFIG.store,
+    queue_lock_ms=LOCK_LEASE_MS,
+)
+
+
+class Ground(Protocol):
+    """`open` is the first call, `close` the last; a ground may be opened again afterwards."""
+
+    @property
+    def name(self) -> str:
+        """Of the target, as given to `--target`."""
+        ...
+
+    @property
+    def is_simulated(self) -> bool:
+        """Time passes only when nothing else happens."""
+        ...
+
+    @property
+    def delay_levels_s(self) -> tuple[float, ...]:
+        """How long messages of each delay level wait, level 1 first."""
+        ...
+
+    @property
+    def lock_lease_s(self) -> float:
+        """So long the broker keeps a queue's lock that is not renewed."""
+        ...
+
+    @property
+    def faults(self) -> frozenset[BrokerFault]:
+        """What `befall` can do."""
+        ...
+
+    @property
+    def runtime(self) -> Runtime: ...
+
+    @property
+    def name_server(self) -> Address: ...
+
+    def open(self) -> None:
+        """Raises TargetError."""
+        ...
+
+    def found(self, place: Place) -> None:
+        """The broker under test, before anybody connects to it."""
+        ...
+
+    def befall(self, fault: BrokerFault) -> None:
+        """Its end is the end of the fault; the broker may take a while then. Raises TargetError."""
+        ...
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T: ...
+
+    def close(self) -> None:
+        """Works in any state, also twice."""
+        ...
+
+
+class SimulatedGround:
+    """Ours, in this process; perhaps with a defect while it is open."""
+
+    is_simulated = True
+    delay_levels_s = tuple(ms / 1000 for ms in CONFIG.store.delay_levels_ms)
+    lock_lease_s = LOCK_LEASE_MS / 1000
+    faults = frozenset(BrokerFault)
+
+    def __init__(self, name: str = IMPL, defect: Defect | None = None) -> None:
+        self.name = name
+        self._defect = defect
+        self._loop: SimulatedLoop | None = None
+        self._held = ExitStack()
+
+    def open(self) -> None:
+        self._held.enter_context(silenced("mqproof.impl"))
+        if self._defect is not None:
+            self._held.enter_context(planted(self._defect))
+        self._loop = SimulatedLoop()
+        self._cluster = Cluster(self._loop, 0, _SETUP)
+        self._cluster.internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
+        self.runtime = self._cluster.add_machine(_CLIENTS).runtime()
+        self.name_server = self._cluster.names[0]
+        self.run(self._cluster.start_all())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "open comes first"
+        return self._loop.run_until_complete(work)
+
+    def found(self, place: Place) -> None:
+        pass
+
+    def befall(self, fault: BrokerFault) -> None:
+        self.run(self._befall(fault))
+
+    def machine(self, name: str) -> Runtime:
+        """Another one, for a client of its own."""
+        return self._cluster.add_machine(name).runtime()
+
+    def lose_machine(self, name: str) -> None:
+        """It is gone for good, and nobody is told."""
+        self._cluster.lose_power(name)
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        with self._held:
+            tasks = asyncio.all_tasks(loop)
+            for task in tasks:
+                task.cancel()
+            loop.run_until_complete(_ended(tasks))
+            loop.close()
+
+    async def _befall(self, fault: BrokerFault) -> None:
+        cluster = self._cluster
+        match fault:
+            case BrokerFault.CUT:
+                (link, _) = cluster.links(_CLIENTS, MASTER)
+                cluster.internet.reset(*link)
+            case BrokerFault.FREEZE:
+                cluster.pause(MASTER)
+                await asyncio.sleep(_FROZEN_S)
+                cluster.go_on(MASTER)
+            case BrokerFault.RESTART:
+                await cluster.stop(MASTER)
+            case BrokerFault.KILL:
+                cluster.kill(MASTER)
+            case BrokerFault.POWER_LOSS:
+                cluster.lose_power(MASTER)
+        if fault in ENDS:
+            await asyncio.sleep(_DOWN_S)
+            await cluster.start(MASTER)
+
+
+class RunningGround:
+    """One that runs already, and goes on running."""
+
+    is_simulated = False
+
+    def __init__(
+        self,
+        name: str,
+        name_server: Address,
+        config: BrokerConfig,
+        levers: Levers = MappingProxyType({}),
+    ) -> None:
+        """`config`: how it is configured, as far as it matters here. `levers`: what can be done to it."""
+        self.name = name
+        self.name_server = name_server
+        self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)
+        self.lock_lease_s = config.queue_lock_ms / 1000
+        able = (fault for fault, (begin, end) in _LEVERS.items() if levers.keys() >= {begin, end})
+        self.faults = frozenset({BrokerFault.CUT, *able})
+        self._levers = levers
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def open(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._network = LinkedNetwork(AsyncioNetwork())
+        self.runtime = production(self._network)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "open comes first"
+        return self._loop.run_until_complete(work)
+
+    def found(self, place: Place) -> None:
+        self._place = place
+        self._link = self._network.link(Address.parse(place.address))
+
+    def befall(self, fault: BrokerFault) -> None:
+        if fault is BrokerFault.CUT:
+            self._link.hang_up()
+            return
+        begin, end = _LEVERS[fault]
+        try:
+            self._levers[begin](self._place)
+            if fault is BrokerFault.FREEZE:
+                time.sleep(_REAL_FROZEN_S)
+        finally:  # it is left as it was
+            self._levers[end](self._place)
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        try:
+            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+        finally:
+            self._network.close()
+            loop.close()
+
+
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class OnGround:
+    """What targets that are a broker on a ground have alike: how they come and go, and what befalls them."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.name = ground.name
+        self._ground = ground
+        self._is_open = False
+
+    def befall(self, fault: BrokerFault) -> None:
+        self._ground.befall(fault)
+        self._ground.run(self._caller.until_it_serves())
+
+    def close(self) -> None:
+        if not self._is_open:
+            return
+        self._is_open = False
+        try:
+            self._ground.run(self._leave())
+        finally:
+            self._ground.close()
+
+    def _arrive(self) -> None:
+        self._ground.open()
+        self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        try:
+            self._ground.run(self._caller.start())
+        except TargetError:
+            self._ground.run(self._caller.stop())
+            self._ground.close()
+            raise
+        self._is_open = True
+        self._ground.found(self._caller.place)
+        self._ground.run(self._open())
+
+    async def _open(self) -> None:
+        """Make what the suite needs there; nothing, unless the suite does."""
+
+    async def _leave(self) -> None:
+        """Delete it, and hang up."""
+        raise NotImplementedError
+
+
+@contextmanager
+def grounds(
+    name: str, defects: Mapping[str, Defect], controls: Controls = NO_CONTROLS
+) -> Iterator[Callable[[], Ground]]:
+    """The factory of grounds called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`, one of
+    these defects. What it needs runs within the block. `controls` say what can be done to a broker that runs.
+
+    Raises:
+        UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
+    """
+    if name == IMPL:
+        yield SimulatedGround
+    elif name.startswith(MUTANT):
+        defect = mutant_called(name, defects)
+        yield lambda: SimulatedGround(name, defect)
+    elif name.startswith(REMOTING):
+        try:
+            address = Address.parse(name.removeprefix(REMOTING))
+        except ValueError:
+            raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
+        yield lambda: RunningGround(name, address, BrokerConfig(), by_shell(controls))
+    elif name.startswith(APACHE):
+        with _apache(name.removeprefix(APACHE)) as (address, levers):
+            yield lambda: RunningGround(name, address, CONFIG, levers)
+    else:
+        raise UnknownTargetError(
+            f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"
+            " apache:LINE, mutant:NAME or python:MODULE:CLASS"
+        )
+
+
+@contextmanager
+def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
+    """The address of a name server of Apache's that has a broker, and what can be done to the broker."""
+    # Imported late: nobody else needs them.
+    from mqproof.conformance.adapters.apache import servers
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
+
+    release = release_of(line)
+    with tempfile.TemporaryDirectory(prefix="mqproof-suite-") as folder, ExitStack() as stack:
+        try:
+            names = servers.name_server(release, Path(folder))
+            properties = {"messageDelayLevel": DELAY_LEVELS}
+            jvm = (*servers.SMALL_JVM, f"-Drocketmq.broker.rebalance.lockMaxLiveTime={LOCK_LEASE_MS}")
+            broker = servers.broker(release, Path(folder), names.address, properties=properties, jvm=jvm)
+            stack.enter_context(servers.running(names, broker))
+        except (ApacheMissingError, servers.ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        yield Address(*names.address), of_apache(broker)

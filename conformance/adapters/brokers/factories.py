@@ -1,0 +1,78 @@
+"""The targets of the suites that ask one broker, by the names given to `--suite` and `--target`."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqproof.conformance.adapters import MUTANT, NO_CONTROLS, PYTHON, REFERENCE
+from mqproof.conformance.adapters.brokers.admin import BrokerAdmin, ReferenceAdmin
+from mqproof.conformance.adapters.brokers.delivery import BrokerDelivery, ReferenceDelivery
+from mqproof.conformance.adapters.brokers.environments import Ground, SimulatedGround, grounds
+from mqproof.conformance.adapters.brokers.offsets import BrokerOffsets, ReferenceOffsets
+from mqproof.conformance.adapters.brokers.ordering import BrokerOrdering, ReferenceOrdering
+from mqproof.conformance.adapters.brokers.retry import BrokerRetry, ReferenceRetry
+from mqproof.conformance.adapters.python_class import adapter
+from mqproof.conformance.engine.suite_run import Suite, TargetFactory
+from mqproof.conformance.faults.shell_commands import Controls
+from mqproof.conformance.mutants import admin, delivery, offsets, ordering, retry
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.suites.admin.suite import ADMIN
+from mqproof.conformance.suites.admin.target import AdminTarget
+from mqproof.conformance.suites.delivery.suite import DELIVERY
+from mqproof.conformance.suites.delivery.target import DeliveryTarget
+from mqproof.conformance.suites.offsets.suite import OFFSETS
+from mqproof.conformance.suites.offsets.target import OffsetsTarget
+from mqproof.conformance.suites.ordering.suite import ORDERING
+from mqproof.conformance.suites.ordering.target import OrderingTarget
+from mqproof.conformance.suites.retry.suite import RETRY
+from mqproof.conformance.suites.retry.target import RetryTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Examinee:
+    """What a suite examines, and what judges the suite."""
+
+    suite: Suite
+    protocol: type[Any]
+    """What a target must offer."""
+    on: Callable[[Ground], Any]
+    """A broker somewhere as a target."""
+    reference: TargetFactory
+    mutants: Mapping[str, Mutant]
+    """By name."""
+
+    @contextmanager
+    def targets(self, name: str, controls: Controls = NO_CONTROLS) -> Iterator[TargetFactory]:
+        """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`,
+        `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block. `controls` do to a
+        running broker what the wire cannot.
+
+        Raises:
+            UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
+        """
+        if name == REFERENCE:
+            yield self.reference
+            return
+        if name.startswith(PYTHON):
+            yield adapter(name, self.protocol)
+            return
+        with grounds(name, self.mutants, controls) as make:
+            yield lambda: self.on(make())
+
+    def mutant(self, mutant: Mutant) -> Any:
+        """Ours with this defect."""
+        return self.on(SimulatedGround(f"{MUTANT}{mutant.name}", mutant))
+
+
+EXAMINEES: Final[dict[str, Examinee]] = {
+    each.suite.name: each
+    for each in (
+        Examinee(OFFSETS, OffsetsTarget, BrokerOffsets, ReferenceOffsets, offsets.MUTANTS),
+        Examinee(RETRY, RetryTarget, BrokerRetry, ReferenceRetry, retry.MUTANTS),
+        Examinee(ORDERING, OrderingTarget, BrokerOrdering, ReferenceOrdering, ordering.MUTANTS),
+        Examinee(DELIVERY, DeliveryTarget, BrokerDelivery, ReferenceDelivery, delivery.MUTANTS),
+        Examinee(ADMIN, AdminTarget, BrokerAdmin, ReferenceAdmin, admin.MUTANTS),
+    )
+}
+"""By the suite's name."""

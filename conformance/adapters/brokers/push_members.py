@@ -1,0 +1,310 @@
+"""Push consumers of ours as the members of a group, on a broker in simulated time.
+
+What they ask of it and are told is held to the same model as what the members ask that the suite delivery
+plays. They read a queue from when they were told where to begin, until a look at who is there takes it away.
+Some leave, the process of some dies, and the machine of some is gone without a word.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from mqproof.conformance.adapters.brokers.caller import Caller
+from mqproof.conformance.adapters.brokers.environments import SimulatedGround
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.delivery.checkers import CHECKERS
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.suites.delivery.steps import (
+    Change,
+    Commit,
+    Deliver,
+    Membership,
+    Operation,
+    Query,
+    Rebalance,
+    Reset,
+    Send,
+    Settled,
+    faults_of_members,
+)
+from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Message
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.records import read_records
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerIds, SubscriptionGroup
+from mqproof.impl.remoting.channel import ConnectError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
+
+_FORGOTTEN_S: Final = 150.0
+"""After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""
+_SETTLES_S: Final = 30.0
+"""After a change: longer than a rebalance, an interval of offsets and a wait for messages take."""
+CHANGES: Final = 8
+"""Members that come or go in the life of a group."""
+_RESET_CHANCE: Final = 0.1
+_CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
+
+
+@dataclass(slots=True)
+class _Member:
+    session: Session
+    consumer: "_Told"
+    machine: str
+    """Nobody comes back on the one that is gone."""
+    gone: bool = False
+    """Whatever it does is heard by nobody."""
+    owned: set[int] = field(default_factory=set)
+    share: frozenset[int] = frozenset()
+    ids: frozenset[str] = frozenset()
+    started: dict[int, int | None] = field(default_factory=dict)
+    """Of a rebalance that is not over: the new queues, and where it was told to begin."""
+
+
+class _Told(PushConsumer):
+    """Notes that it heard of others."""
+
+    heard = False
+
+    def members_changed(self) -> None:
+        self.heard = True
+        super().members_changed()
+
+
+class PushMembers(Stepped[State, Operation]):
+    """One group on one ground, which is opened. Methods are steps, and return when nothing moves any more."""
+
+    def __init__(self, ground: SimulatedGround) -> None:
+        super().__init__(
+            f"a broker with a new topic of {QUEUES} queues and a new group", EXPLANATION, CHECKERS
+        )
+        self._ground = ground
+        self._members: dict[str, _Member] = {}
+        self._leaving: dict[str, _Member] = {}
+        self._live: set[str] = set()
+        """As the broker was told."""
+        self._silent = ""
+        """Who is gone without a word, and is not forgotten yet."""
+        self._machines = 0
+        self._sent = 0
+        self._now: list[Operation] = []
+        ground.open()
+        ground.run(self._open())
+
+    def send(self, queue_id: int) -> None:
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        sent = self._ground.run(self._caller.send(self._topic, queue_id, msg_id))
+        # Who waits for messages may have been told of it before who sent it.
+        self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
+        self._flush()
+
+    def join(self, member: str) -> None:
+        self._ground.run(self._join(member))
+        self._settle(member, Change.JOINS)
+
+    def leave(self, member: str) -> None:
+        left = self._leaving[member] = self._members.pop(member)
+        self._ground.run(left.consumer.stop())
+        self._ground.run(left.session.stop())
+        self._settle(member, Change.LEAVES)
+
+    def die(self, member: str) -> None:
+        """Its process is gone, and its connections are closed."""
+        gone = self._members.pop(member)
+        gone.gone = True
+        gone.session.remoting.abort()
+        self._live.discard(member)
+        self._now.append(Membership(member, Change.DIES, frozenset()))
+        self._settle(member, Change.DIES)
+
+    def fall_silent(self, member: str) -> None:
+        """Its machine is gone, and nobody is told."""
+        gone = self._members.pop(member)
+        gone.gone = True
+        self._ground.lose_machine(gone.machine)
+        self._silent = member
+        self._ground.run(asyncio.sleep(_FORGOTTEN_S))
+        self._forgotten(frozenset())
+        self._settle(member, Change.SILENT)
+
+    def reset(self) -> None:
+        """An administrator sends the group back to the beginnings."""
+        header = ResetOffsetRequest(self._topic, self._group, timestamp=0, is_force=True)
+        self._now.append(Reset(tuple((queue_id, 0) for queue_id in range(QUEUES))))
+        self._ground.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
+        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._flush()
+
+    def settled(self) -> None:
+        """Time for everything that is there; then it must have come."""
+        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._flush()
+        for queue_id in range(QUEUES):
+            told = self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
+            self.saw(Query(queue_id, told))
+        self.saw(Settled())
+
+    def faults_in(self, operation: Operation) -> tuple[FaultKind, ...]:
+        return faults_of_members(operation)
+
+    def close(self) -> None:
+        for member in self._members.values():
+            self._ground.run(member.consumer.stop())
+            self._ground.run(member.session.stop())
+        self._ground.run(self._caller.stop())
+        self._ground.close()
+
+    async def _open(self) -> None:
+        self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
+        await self._caller.start()
+        await self._caller.make_topic(self._topic, QUEUES)
+        await self._caller.make_group(SubscriptionGroup(group_name=self._group))
+
+    async def _join(self, name: str) -> None:
+        self._machines += 1
+        machine = f"machine-{self._machines}"
+        runtime = self._ground.machine(machine)
+        session = Session([self._ground.name_server], runtime, self._client(name))
+        invoke = session.remoting.invoke
+
+        async def watched(address: Any, request: Command, timeout_s: float) -> Command:
+            if member.gone:
+                raise ConnectError(f"{name} is gone")
+            self._asks(name, request)
+            answer = await invoke(address, request, timeout_s)
+            self._is_told(name, request, answer)
+            return answer
+
+        session.remoting.invoke = watched  # type: ignore[method-assign]
+        await session.start()
+        consumer = _Told(session, self._group, _consumed, _CONFIG)
+        member = self._members[name] = _Member(session, consumer, machine)
+        await consumer.subscribe(self._topic)
+        await consumer.start()
+
+    def _settle(self, member: str, change: Change) -> None:
+        """Time for the others to hear of it, and for everybody to look who is there."""
+        self._ground.run(asyncio.sleep(_SETTLES_S))
+        others = {name: each for name, each in self._members.items() if name != member}
+        heard = frozenset(name for name, each in others.items() if each.consumer.heard)
+        for each in self._members.values():
+            each.consumer.heard = False
+        # It came or went when its first request, or its last, was answered.
+        mine = [n for n, step in enumerate(self._now) if step == Membership(member, change, frozenset())]
+        for n in mine:
+            self._now[n] = Membership(member, change, heard)
+        self._flush()
+
+    def _flush(self) -> None:
+        for operation in self._now:
+            self.saw(operation)
+        self._now.clear()
+
+    # What members ask, and are told
+
+    def _asks(self, name: str, request: Command) -> None:
+        """Whatever comes with a request counts when it is there, however long its answer takes."""
+        fields = request.fields
+        commits = request.code == RequestCode.PULL_MESSAGE and int(fields["sysFlag"]) & PULL_COMMITS_OFFSET
+        if commits and fields["topic"] == self._topic:
+            self._now.append(Commit(name, int(fields["queueId"]), int(fields["commitOffset"]), oneway=False))
+
+    def _is_told(self, name: str, request: Command, answer: Command) -> None:
+        fields = request.fields
+        if request.code == RequestCode.HEART_BEAT:
+            came = Membership(name, Change.JOINS, frozenset())
+            if name not in self._live and self._group.encode() in request.body:
+                self._live.add(name)
+                self._now.append(came)
+        elif request.code == RequestCode.UNREGISTER_CLIENT and fields.get("consumerGroup") == self._group:
+            self._live.discard(name)
+            self._now.append(Membership(name, Change.LEAVES, frozenset()))
+        elif request.code == RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+            self._looked(name, java_json.read(ConsumerIds, answer.body).consumer_id_list)
+        elif fields.get("topic") == self._topic:
+            self._of_queue(name, RequestCode(request.code), fields, answer)
+
+    def _looked(self, name: str, ids: list[str]) -> None:
+        member = self._members[name]
+        names = {self._client(each): each for each in MEMBERS}
+        member.ids = frozenset(names.get(each, each) for each in ids)
+        self._forgotten(member.ids)
+        member.share, member.started = share(member.ids, name), {}
+        self._shared(name, member)
+
+    def _forgotten(self, ids: frozenset[str]) -> None:
+        """Whoever is silent and not among these is not there any more."""
+        if self._silent and self._silent not in ids:
+            self._live.discard(self._silent)
+            self._now.append(Membership(self._silent, Change.SILENT, frozenset()))
+            self._silent = ""
+
+    def _shared(self, name: str, member: _Member) -> None:
+        """It reads its share as soon as it was told where to begin everything that is new to it."""
+        if member.share - member.owned == member.started.keys() and member.share != member.owned:
+            member.owned = set(member.share)
+            started = tuple(sorted(member.started.items()))
+            self._now.append(Rebalance(name, member.ids, member.share, started))
+
+    def _of_queue(self, name: str, code: RequestCode, fields: dict[str, str], answer: Command) -> None:
+        member = self._members.get(name) or self._leaving[name]
+        queue_id = int(fields.get("queueId", -1))
+        if code == RequestCode.QUERY_CONSUMER_OFFSET:
+            found = answer.code == ResponseCode.SUCCESS
+            offset = headers.read(OffsetResponse, answer.fields).offset if found else None
+            if queue_id in member.share - member.owned:
+                member.started[queue_id] = offset
+                self._shared(name, member)
+            else:
+                self._now.append(Query(queue_id, offset))
+        elif code == RequestCode.UPDATE_CONSUMER_OFFSET:
+            self._now.append(Commit(name, queue_id, int(fields["commitOffset"]), oneway=False))
+        elif code == RequestCode.PULL_MESSAGE and answer.body and self._reads(member, queue_id):
+            read = read_records(answer.body)
+            messages = tuple(Message(each.message.body.decode(), each.queue_offset) for each in read)
+            self._now.append(Deliver(name, queue_id, int(fields["queueOffset"]), messages))
+
+    def _reads(self, member: _Member, queue_id: int) -> bool:
+        """An answer for a queue that it gave up meanwhile is handed to nobody."""
+        mine = (queue.queue_id for queue in member.consumer.owned() if queue.topic == self._topic)
+        return queue_id in member.owned or queue_id in mine
+
+    def _client(self, member: str) -> str:
+        return f"127.0.0.1@{self._caller.prefix}_{member}"
+
+
+async def _consumed(_messages: Any) -> None:
+    pass
+
+
+def live(seed: int, ground: Callable[[], SimulatedGround] = SimulatedGround) -> PushMembers:
+    """A group whose members come and go while messages arrive, and which is sent back at times, as the seed
+    says, until it settles."""
+    chance = random.Random(seed)
+    group = PushMembers(ground())
+    try:
+        there: set[str] = set()
+        for _ in range(CHANGES):
+            for _ in range(chance.randrange(4)):
+                group.send(chance.randrange(QUEUES))
+            if there and chance.random() < _RESET_CHANCE:
+                group.reset()
+            member = chance.choice(MEMBERS)
+            if member not in there:
+                group.join(member)
+                there.add(member)
+            elif len(there) > 1:
+                chance.choice((group.leave, group.die, group.fall_silent))(member)
+                there.discard(member)
+        group.settled()
+    finally:
+        group.close()
+    return group

@@ -1,0 +1,230 @@
+"""A broker as a target of the suite retry; and the reference as one."""
+
+import asyncio
+import random
+from typing import Final, NamedTuple
+
+from mqproof.conformance.adapters import REFERENCE
+from mqproof.conformance.adapters.brokers.environments import Ground, OnGround, SimulatedGround
+from mqproof.conformance.faults.broker_faults import CRASHES, BrokerFault
+from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
+from mqproof.conformance.suites.retry.steps import SendBack
+from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
+from mqproof.impl.client.records import read_records
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import PULL_HAS_SUBSCRIPTION, PullRequest, PullResponse, SendBackRequest
+from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY_TOPIC, StoredMessage
+
+_DEAD_PREFIX: Final = "%DLQ%"
+_SLACK_S: Final = 2.0
+"""Ours looks at what is delayed each second, at least."""
+_REAL_SLACK_S: Final = 60.0
+"""A machine may be slow."""
+_CLOCK_S: Final = 0.02
+"""Store times have milliseconds."""
+_READS_MAX: Final = 1000
+
+
+class BrokerRetry(OnGround):
+    """A broker somewhere."""
+
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        self.capabilities = ground.faults
+        self.is_simulated = ground.is_simulated
+
+    def open(self, retry_queues: int) -> Setup:
+        self._retry_queues = retry_queues
+        self._arrive()
+        slack_s = _SLACK_S if self.is_simulated else _REAL_SLACK_S
+        return Setup(self._topic, self._ground.delay_levels_s, slack_s, _CLOCK_S)
+
+    def send(self, msg_id: str, level: int) -> tuple[str, Span]:
+        return self._ground.run(self._send(msg_id, level))
+
+    def send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
+        return self._ground.run(self._send_back(handle, level, times_max))
+
+    def send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
+        return self._ground.run(self._send_back_oneway(handle, level, times_max))
+
+    def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
+        return self._ground.run(self._read(place))
+
+    def now_s(self) -> float:
+        return self._ground.run(_now_s())
+
+    def wait(self, seconds: float) -> None:
+        self._ground.run(asyncio.sleep(seconds))
+
+    async def _open(self) -> None:
+        self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
+        self._topics = {
+            Place.TOPIC: (self._topic, 1),
+            Place.RETRY: (RETRY_PREFIX + self._group, self._retry_queues),
+            Place.DEAD: (_DEAD_PREFIX + self._group, 1),
+        }
+        self._next: dict[tuple[str, int], int] = {}
+        await self._caller.make_topic(self._topic, 1)
+        await self._caller.make_group(
+            SubscriptionGroup(
+                group_name=self._group, retry_max_times=RETRIES_MAX, retry_queue_nums=self._retry_queues
+            )
+        )
+
+    async def _leave(self) -> None:
+        await self._caller.forget([topic for topic, _ in self._topics.values()], [self._group])
+        await self._caller.stop()
+
+    async def _send(self, msg_id: str, level: int) -> tuple[str, Span]:
+        begin_s = await _now_s()
+        sent = await self._caller.send(self._topic, 0, msg_id, delay_level=level)
+        return "" if level else sent.msg_id, Span(begin_s, await _now_s())
+
+    async def _send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
+        begin_s = await _now_s()
+        answer = await self._caller.ask(
+            RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max), accepts=()
+        )
+        done = Answer.OK if answer.code == ResponseCode.SUCCESS else Answer.REFUSED
+        return done, Span(begin_s, await _now_s())
+
+    async def _send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
+        begin_s = await _now_s()
+        await self._caller.tell(RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max))
+        # Any later request has its answer when this one was looked at, though others may have come first.
+        return Span(begin_s, await _now_s() + _SLACK_S)
+
+    def _back(self, handle: int, level: int, times_max: int | None) -> SendBackRequest:
+        """As clients ask; 5.5 fails without the topic."""
+        return SendBackRequest(
+            handle,
+            self._group,
+            level,
+            origin_msg_id="",
+            origin_topic=self._topic,
+            unit_mode=False,
+            max_reconsume_times=times_max,
+        )
+
+    async def _read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
+        begin_s = await _now_s()
+        topic, queues = self._topics[place]
+        copies = [copy for queue_id in range(queues) for copy in await self._read_queue(topic, queue_id)]
+        return tuple(copies), Span(begin_s, await _now_s())
+
+    async def _read_queue(self, topic: str, queue_id: int) -> list[Copy]:
+        found: list[Copy] = []
+        for _ in range(_READS_MAX):
+            offset = self._next.get((topic, queue_id), 0)
+            header = PullRequest(
+                consumer_group=self._group, topic=topic, queue_id=queue_id, queue_offset=offset,
+                max_msg_nums=32, sys_flag=PULL_HAS_SUBSCRIPTION, commit_offset=0, suspend_timeout_millis=0,
+                sub_version=0, subscription="*", expression_type="TAG",
+            )  # fmt: skip
+            codes = (ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND, ResponseCode.TOPIC_NOT_EXIST)
+            answer = await self._caller.ask(RequestCode.PULL_MESSAGE, header, accepts=codes)
+            if answer.code != ResponseCode.SUCCESS:
+                break
+            self._next[topic, queue_id] = headers.read(PullResponse, answer.fields).next_begin_offset
+            found += (_copy(stored, topic) for stored in read_records(answer.body))
+        return found
+
+
+def _copy(stored: StoredMessage, topic: str) -> Copy:
+    message = stored.message
+    return Copy(
+        message.body.decode(),
+        message.reconsume_times,
+        message.properties.get(RETRY_TOPIC, topic),
+        message.properties.get(ORIGIN_MESSAGE_ID, ""),
+        stored.commit_offset,
+        stored.store_timestamp_ms / 1000,
+    )
+
+
+async def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class _Stored(NamedTuple):
+    due_s: float
+    place: Place
+    copy: Copy
+
+
+class ReferenceRetry:
+    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
+    defect."""
+
+    name = REFERENCE
+    is_simulated = True
+    capabilities = frozenset(BrokerFault)
+
+    def __init__(self, seed: int = 0) -> None:
+        self._chance = random.Random(seed)
+
+    def open(self, retry_queues: int) -> Setup:
+        self._retry_queues = retry_queues
+        self._now_s = 0.0
+        self._stored: list[_Stored] = []
+        self._unread: list[_Stored] = []
+        self._delayed: list[_Stored] = []
+        self._setup = Setup("topic", SimulatedGround.delay_levels_s, _SLACK_S, _CLOCK_S)
+        return self._setup
+
+    def send(self, msg_id: str, level: int) -> tuple[str, Span]:
+        copy = Copy(msg_id, 0, "topic", "", len(self._stored))
+        self._store(Place.TOPIC, copy, wait_s(self._setup, level))
+        return "" if level else f"id of {msg_id}", self._span()
+
+    def send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
+        if handle >= len(self._stored):
+            return (Answer.REFUSED if self._retry_queues else Answer.OK), self._span()
+        original = self._stored[handle].copy
+        if self._retry_queues:
+            request = SendBack(original, level, times_max, Answer.OK, self._span())
+            place, waits_s = bound_for(self._setup, request)
+            origin = original.origin or f"id of {original.msg_id}"
+            copy = original._replace(times=original.times + 1, origin=origin, handle=len(self._stored))
+            self._store(place, copy, waits_s + self._chance.uniform(0, _SLACK_S))
+        return Answer.OK, self._span()
+
+    def send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
+        if self._chance.random() < 0.5:
+            self.send_back(handle, level, times_max)
+        return self._span()
+
+    def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
+        due = [each for each in self._unread if each.place is place and each.due_s <= self._now_s]
+        self._unread = [each for each in self._unread if each not in due]
+        return tuple(each.copy._replace(stored_s=each.due_s) for each in due), self._span()
+
+    def now_s(self) -> float:
+        return self._now_s
+
+    def wait(self, seconds: float) -> None:
+        self._now_s += seconds
+
+    def befall(self, fault: BrokerFault) -> None:
+        """What was delayed, and came, comes again if that was not written."""
+        self._now_s += self._chance.uniform(0, 3)
+        if fault in CRASHES:
+            came = [each for each in self._delayed if each.due_s <= self._now_s]
+            again = [each for each in came if self._chance.random() < 0.3]
+            self._unread += [each._replace(due_s=self._now_s) for each in again]
+
+    def close(self) -> None:
+        pass
+
+    def _store(self, place: Place, copy: Copy, waits_s: float) -> None:
+        stored = _Stored(self._now_s + waits_s, place, copy)
+        self._stored.append(stored)
+        self._unread.append(stored)
+        if waits_s and place is not Place.DEAD:
+            self._delayed.append(stored)
+
+    def _span(self) -> Span:
+        return Span(self._now_s, self._now_s)

@@ -1,0 +1,1 @@
+"""Producers as targets of the suite producers (conformance/suites/producers). Begin at `targets.py`."""

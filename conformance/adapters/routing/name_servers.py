@@ -1,0 +1,277 @@
+"""Name servers to be examined: ours in simulated time, any that runs, Apache's, and mutants of ours.
+
+Begin with `targets`, which turns the name given to `--target` into a factory.
+"""
+
+import asyncio
+import secrets
+import tempfile
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from mqproof.conformance.adapters import (
+    APACHE,
+    IMPL,
+    MUTANT,
+    NO_CONTROLS,
+    PYTHON,
+    REMOTING,
+    UnknownTargetError,
+    mutant_called,
+)
+from mqproof.conformance.adapters.client import Place
+from mqproof.conformance.adapters.python_class import adapter
+from mqproof.conformance.adapters.routing.player import Player
+from mqproof.conformance.faults.controls import Lever, Levers, by_shell, of_apache_names
+from mqproof.conformance.faults.shell_commands import Controls
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.suites.routing.target import Broker, Capability, NameServerTarget, Route, Times
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address, AsyncioNetwork, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, production, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.spec.events import Event
+
+if TYPE_CHECKING:
+    from mqproof.conformance.adapters.apache.servers import ApacheServer
+
+T = TypeVar("T")
+Factory = Callable[[], NameServerTarget]
+
+NODE: Final = "namesrv"
+_UNHEARD_S: Final = 1.0
+_NEEDS: Final[Mapping[Capability, tuple[Lever, Lever]]] = {
+    Capability.RESTART: (Lever.NAMESRV_KILL, Lever.NAMESRV_START),
+    Capability.ISOLATE: (Lever.NAMESRV_ISOLATE, Lever.NAMESRV_REJOIN),
+}
+_CONFIG: Final = NameServerConfig()
+TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
+"""RocketMQ's own, which ours are too; a broker may name another expiry, ours here do not."""
+
+
+@contextmanager
+def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CONTROLS) -> Iterator[Factory]:
+    """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` or
+    `python:MODULE:CLASS`.
+
+    What it needs runs within the block. Of a name server that runs `slave_speaks` tells that it is of 5.x,
+    and `controls` what can be done to it.
+
+    Raises:
+        UnknownTargetError: the name is none of these. TargetError: the name server did not come up.
+    """
+    if name == IMPL:
+        yield ImplNameServer
+    elif name.startswith(MUTANT):
+        from mqproof.conformance.mutants.routing import MUTANTS
+
+        mutant = mutant_called(name, MUTANTS)
+        yield lambda: MutantNameServer(mutant)
+    elif name.startswith(REMOTING):
+        try:
+            address = Address.parse(name.removeprefix(REMOTING))
+        except ValueError:
+            raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
+        levers = by_shell(controls)
+        yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
+    elif name.startswith(PYTHON):
+        yield adapter(name, NameServerTarget)
+    elif name.startswith(APACHE):
+        with _apache(name.removeprefix(APACHE)) as (release, server):
+            slave_speaks, address = not release.startswith("4."), Address(*server.address)
+            levers = of_apache_names(server)
+            yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
+    else:
+        raise UnknownTargetError(
+            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE,"
+            " mutant:NAME or python:MODULE:CLASS"
+        )
+
+
+@contextmanager
+def _apache(line: str) -> "Iterator[tuple[str, ApacheServer]]":
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
+    from mqproof.conformance.adapters.apache.servers import ApacheServerError, name_server, running
+
+    release = release_of(line)
+    with tempfile.TemporaryDirectory(prefix="mqproof-routing-") as folder, ExitStack() as stack:
+        try:
+            server = name_server(release, Path(folder))
+            stack.enter_context(running(server))
+        except (ApacheMissingError, ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        yield release, server
+
+
+class _Played:
+    """What all targets share: a player on an event loop."""
+
+    times = TIMES
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def register(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._run(self._player.register(broker, topics))
+
+    def unregister(self, broker: Broker) -> None:
+        self._run(self._player.unregister(broker))
+
+    def hang_up(self, broker: Broker) -> None:
+        self._run(self._player.hang_up(broker))
+
+    def wipe_write(self, name: str) -> None:
+        self._run(self._player.wipe_write(name))
+
+    def route(self, topic: str) -> Route | None:
+        return self._run(self._player.route(topic))
+
+    def cluster(self) -> dict[str, frozenset[int]]:
+        return self._run(self._player.cluster())
+
+    def publish(self, topic: str) -> frozenset[str]:
+        return self._run(self._player.publish(topic))
+
+    def wait(self, seconds: float) -> None:
+        self._run(self._player.wait(seconds))
+
+    def close(self) -> None:
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        try:
+            loop.run_until_complete(self._ended())
+            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+        finally:
+            loop.close()
+
+    def _open(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+
+    def _play(self, address: Address, runtime: Runtime) -> None:
+        async def made() -> Player:
+            return Player(address, runtime, f"conform_{secrets.token_hex(6)}_")
+
+        self._player = self._run(made())
+
+    async def _ended(self) -> None:
+        await self._player.stop()
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        assert self._loop is not None, "open comes first"
+        return self._loop.run_until_complete(work)
+
+
+class ImplNameServer(_Played):
+    """Ours in this process, in simulated time; with our client. `events` fills with its event log."""
+
+    capabilities = frozenset(Capability)
+
+    def __init__(self, name: str = IMPL) -> None:
+        super().__init__(name)
+        self.events: list[Event] = []
+
+    def open(self) -> None:
+        loop = SimulatedLoop()
+        self._open(loop)
+        self._network = SimulatedNetwork()
+        self._runtime = simulated(loop, self._network)
+        self.events.clear()
+        self._log = EventLog(self.events.append, NODE, self._runtime.clock)
+        self._address = self._run(self._started(0))
+        self._play(self._address, self._runtime)
+
+    def restart(self) -> None:
+        async def killed() -> None:
+            self._server.kill()
+            await asyncio.sleep(0)
+
+        self._run(killed())
+        self._run(self._started(self._address.port))
+        self._run(self._player.again())
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._network.silence(self._address)
+        self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
+        self._network.heal(self._address)
+
+    async def _started(self, port: int) -> Address:
+        self._server = NameServer(NameServerConfig(port=port), self._runtime, self._log)
+        return await self._server.start()
+
+    async def _ended(self) -> None:
+        await super()._ended()
+        await self._server.stop()
+
+
+class MutantNameServer(ImplNameServer):
+    """Ours with a defect while it is open."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        super().__init__(f"{MUTANT}{mutant.name}")
+        self._mutant = mutant
+        self._planted = ExitStack()
+
+    def open(self) -> None:
+        self._planted.enter_context(planted(self._mutant))
+        super().open()
+
+    def close(self) -> None:
+        with self._planted:
+            super().close()
+
+
+class RunningNameServer(_Played):
+    """One that runs already, and goes on running; what can be done to it, the levers tell."""
+
+    def __init__(
+        self, name: str, address: Address, *, slave_speaks: bool, levers: Levers = MappingProxyType({})
+    ) -> None:
+        super().__init__(name)
+        can = {capability for capability, needed in _NEEDS.items() if levers.keys() >= set(needed)}
+        self.capabilities = frozenset(can | ({Capability.SLAVE_SPEAKS} if slave_speaks else set()))
+        self._address = address
+        self._levers = levers
+        self._undo: Lever | None = None
+
+    def open(self) -> None:
+        self._open(asyncio.new_event_loop())
+        self._play(self._address, production(AsyncioNetwork()))
+        self.cluster()  # it must be there
+
+    def restart(self) -> None:
+        self._undo = Lever.NAMESRV_START
+        self._pull(Lever.NAMESRV_KILL)
+        self._put_back()
+        self._run(self._player.again())
+        self._run(self._player.answers())
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        self._undo = Lever.NAMESRV_REJOIN
+        self._pull(Lever.NAMESRV_ISOLATE)
+        self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
+        self._put_back()
+        self._run(self._player.answers())
+
+    def close(self) -> None:
+        try:
+            self._put_back()
+        finally:
+            super().close()
+
+    def _put_back(self) -> None:
+        """An example may have been broken off anywhere."""
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            self._pull(undo)
+
+    def _pull(self, lever: Lever) -> None:
+        self._levers[lever](Place("", "", str(self._address)))

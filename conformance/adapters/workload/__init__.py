@@ -1,0 +1,1 @@
+"""Clusters and concurrent clients for workloads. Start with `clusters.py`."""

@@ -1,0 +1,464 @@
+"""Concurrent clients of all kinds against a cluster, and all that they see as a history.
+
+Producers send single messages, batches, delayed messages and messages with sharding keys, for as long as
+somebody strikes the cluster, too. Groups poll, poll by tag, are pushed to, in order or not, fail now and
+then, are broadcast to.
+"""
+
+import asyncio
+import hashlib
+import logging
+import random
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from mqproof.conformance.adapters.workload.offset_requests import (
+    ToldPushConsumer,
+    queue_name,
+    told_commit,
+    told_query,
+)
+from mqproof.conformance.history.lines import (
+    DEAD,
+    AssignValue,
+    BoundsValue,
+    CommitValue,
+    ConsumeValue,
+    DrainValue,
+    Group,
+    Handed,
+    PollValue,
+    QueryValue,
+    SendValue,
+    Type,
+)
+from mqproof.conformance.history.lines import Message as Told
+from mqproof.conformance.history.recorder import Historian
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
+from mqproof.impl.client.model import Outcome as SendOutcome
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.message import DELAY, KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+from mqproof.spec.events import Event, Kind
+
+_log: Final = logging.getLogger("mqproof.impl")
+
+_MS: Final = 1_000_000
+_LEVEL_MS: Final = (1000, 5000)
+_FAILS: Final = 0.2
+_POISON: Final = 10
+_RETURNS: Final = 2
+_AGAIN_S: Final = 0.5
+_PAUSE_S: Final = 0.05
+
+
+def groups(prefix: str) -> dict[str, Group]:
+    """The consumer groups of a workload; topics and groups begin with the prefix."""
+    plain, orders, later = (f"{prefix}-{name}" for name in ("plain", "orders", "later"))
+    delays = (_LEVEL_MS[0],) * _RETURNS
+    return {
+        f"{prefix}-pull": Group(topics=(plain,)),
+        f"{prefix}-tags": Group(topics=(plain,), tags=("A",)),
+        f"{prefix}-orderly": Group(topics=(orders,), orderly=True, reconsume_max=1 << 30),
+        f"{prefix}-retry": Group(topics=(plain,), reconsume_max=_RETURNS, retry_delays_ms=delays),
+        f"{prefix}-all": Group(topics=(plain,), broadcast=True),
+        f"{prefix}-later": Group(topics=(later,)),
+        f"{prefix}-drain": Group(topics=(plain, orders, later)),
+    }
+
+
+class Nemesis(Protocol):
+    """What can be done to the cluster."""
+
+    async def strike(self, historian: Historian, chance: random.Random) -> None:
+        """One fault, from its beginning to its end."""
+        ...
+
+
+class Clients:
+    """Everybody who asks the cluster for something."""
+
+    def __init__(
+        self, name_server: Address, runtime: Runtime, historian: Historian, workload: Workload, prefix: str,
+        directory: str, *, same_clock: bool,
+    ) -> None:  # fmt: skip
+        self._name_server = name_server
+        self._runtime = runtime
+        self._historian = historian
+        self._workload = workload
+        self._prefix = prefix
+        self._directory = directory
+        self._same_clock = same_clock
+        """The broker's clock is ours: when messages were born and stored can be compared."""
+        self._sending = True
+        self._striking = False
+        self._sessions: list[Session] = []
+        self._pushed: list[PushConsumer] = []
+
+    async def run(self, nemesis: Nemesis | None, told: Callable[[str], None]) -> None:
+        """Raises TargetError: the cluster does not take a first message of each topic."""
+        workload = self._workload
+        first = await self._producer("p0")
+        for topic in ("plain", "orders", "later"):
+            await self._first(first, topic)
+        pulling = [asyncio.create_task(each) for each in await self._pulling()]
+        changing = await self._push()
+        told("sending")
+        self._striking = nemesis is not None and workload.faults > 0
+        names = [f"p{number}" for number in range(1, workload.producers + 1)]
+        sending = [asyncio.create_task(self._produce(name, await self._producer(name))) for name in names]
+        sending += [asyncio.create_task(each) for each in changing]
+        if nemesis is not None:
+            chance = random.Random(f"{workload.seed} faults")
+            for number in range(workload.faults):
+                await asyncio.sleep(chance.uniform(0.5, 4))
+                told(f"fault {number + 1} of {workload.faults}")
+                await nemesis.strike(self._historian, chance)
+        self._striking = False
+        await asyncio.gather(*sending)
+        told("settling")
+        await asyncio.sleep(workload.settle_s)
+        self._sending = False
+        await asyncio.gather(*pulling)
+        for consumer in self._pushed:
+            await consumer.stop()
+        told("reading everything")
+        await self._drain()
+        for session in self._sessions:
+            await session.stop()
+
+    def _name(self, short: str) -> str:
+        return f"{self._prefix}-{short}"
+
+    async def _session(self, client: str) -> Session:
+        session = Session([self._name_server], self._runtime, f"{client}@{self._prefix}")
+        await session.start()
+        self._sessions.append(session)
+        return session
+
+    # Producers.
+
+    async def _producer(self, name: str) -> Producer:
+        config = ProducerConfig(self._name("producers"), default_topic_queues=2)
+        return Producer(await self._session(name), config)
+
+    async def _first(self, producer: Producer, topic: str) -> None:
+        chance = random.Random(f"{self._workload.seed} {topic}")
+        for _ in range(20):
+            outcome = await self._send(producer, "p0", topic, [self._message("p0", topic, 0, chance)])
+            if isinstance(outcome, Sent):
+                return
+            await asyncio.sleep(_AGAIN_S)
+        raise TargetError(f"no message of {topic} was taken")
+
+    async def _produce(self, name: str, producer: Producer) -> None:
+        chance = random.Random(f"{self._workload.seed} {name}")
+        number = 0
+        while number < self._workload.messages or self._striking:
+            number += 1
+            topic = chance.choices(("plain", "orders", "later"), (8, 4, 1))[0]
+            count = chance.choice((2, 3)) if topic == "plain" and chance.random() < 0.1 else 1
+            batch = [self._message(name, topic, f"{number}.{place}", chance) for place in range(count)]
+            outcome = await self._send(producer, name, topic, batch)
+            await asyncio.sleep(chance.uniform(0, 2 * _PAUSE_S) if isinstance(outcome, Sent) else _AGAIN_S)
+
+    def _message(self, name: str, topic: str, number: object, chance: random.Random) -> Message:
+        properties = {UNIQUE_KEY: f"{self._prefix}-{topic}-{name}-{number}", TAGS: chance.choice("AB")}
+        if topic == "orders":
+            properties[KEYS] = f"k{chance.randrange(6)}"
+        if topic == "later":
+            properties[DELAY] = str(chance.randrange(len(_LEVEL_MS)) + 1)
+        body = f"{properties[UNIQUE_KEY]} ".encode() * chance.randrange(1, 20)
+        return Message(self._name(topic), body, properties)
+
+    async def _send(self, producer: Producer, name: str, topic: str, batch: list[Message]) -> SendOutcome:
+        now = self._historian.now()
+        told = tuple(_told(message, now) for message in batch)
+        self._historian.begin(name, SendValue(self._name(topic), told))
+        if topic == "orders":
+            place = int(batch[0].properties[KEYS][1:])
+            outcome = await producer.send(batch[0], select=lambda queues: queues[place % len(queues)])
+        elif len(batch) > 1:
+            outcome = (await producer.send_batch(batch))[0]
+        else:
+            outcome = await producer.send(batch[0])
+        attempts = outcome.attempts
+        if isinstance(outcome, Sent):
+            placed = {} if topic == "later" else {
+                "queue": queue_name(outcome.queue), "offset": outcome.queue_offset,
+                "offset_id": outcome.offset_message_id,
+            }  # fmt: skip
+            self._historian.end(name, SendValue(status=outcome.status, attempts=attempts, **placed))  # type: ignore[arg-type]
+        elif isinstance(outcome, Unknown):
+            self._historian.end(name, SendValue(attempts=attempts), Type.INFO, outcome.remark[:200])
+        else:
+            error = f"{outcome.status} {outcome.remark}"[:200]
+            self._historian.end(name, SendValue(attempts=attempts), Type.FAIL, error)
+        return outcome
+
+    # Groups that poll.
+
+    async def _pulling(self) -> list[Coroutine[None, None, None]]:
+        tasks: list[Coroutine[None, None, None]] = []
+        for group, topic, tags, members in (
+            ("pull", "plain", "*", 2),
+            ("tags", "plain", "A", 1),
+            ("later", "later", "*", 1),
+        ):
+            session = await self._session(f"{group}0")
+            queues = sorted(await _until_known(session, self._name(group), self._name(topic)))
+            for number in range(members):
+                client = f"{group}{number}"
+                consumer = PullConsumer(await self._session(client), self._name(group))
+                mine = queues[number::members]
+                assigned = AssignValue(self._name(group), client, tuple(map(queue_name, mine)))
+                self._historian.did(client, assigned)
+                tasks.append(self._pull(client, self._name(group), consumer, mine, tags))
+        return tasks
+
+    async def _pull(
+        self, client: str, group: str, consumer: PullConsumer, queues: Sequence[MessageQueue], tags: str
+    ) -> None:
+        """Reads its queues in turn from where the group is, and commits what it got."""
+        position: dict[MessageQueue, int] = {}
+        chance = random.Random(f"{self._workload.seed} {client}")
+        while self._sending:
+            for queue in queues:
+                try:
+                    if queue not in position:
+                        position[queue] = await self._committed(client, group, consumer, queue)
+                    position[queue] = await self._poll(client, group, consumer, queue, position[queue], tags)
+                    if chance.random() < 0.2:
+                        await self._commit(client, group, consumer, queue, position[queue])
+                except ClientError:
+                    await asyncio.sleep(_AGAIN_S)
+            await asyncio.sleep(_PAUSE_S)
+
+    async def _poll(
+        self,
+        client: str,
+        group: str,
+        consumer: PullConsumer,
+        queue: MessageQueue,
+        offset: int,
+        tags: str = "*",
+    ) -> int:
+        """One poll; returns where to go on. Raises ClientError."""
+        self._historian.begin(client, PollValue(group, queue_name(queue), offset, client))
+        try:
+            result = await consumer.pull(queue, offset, tags=tags)
+        except ClientError as error:
+            self._historian.end(client, PollValue(), Type.FAIL, str(error)[:200])
+            raise
+        found = tuple(self._polled(queue, stored) for stored in result.messages)
+        answer = PollValue(
+            messages=found, next=result.next_offset, min=result.min_offset, max=result.max_offset
+        )
+        self._historian.end(client, answer)
+        return result.next_offset
+
+    async def _commit(
+        self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue, offset: int
+    ) -> None:
+        value = CommitValue(group, queue_name(queue), offset, client)
+        await told_commit(self._historian, client, value, consumer.commit(queue, offset))
+
+    async def _committed(self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue) -> int:
+        value = QueryValue(group, queue_name(queue))
+        return await told_query(self._historian, client, value, consumer.committed(queue)) or 0
+
+    # Groups that are pushed to.
+
+    async def _push(self) -> list[Coroutine[None, None, None]]:
+        """Returns what becomes of the groups that share their messages, once these come."""
+        first = ConsumeFrom.FIRST_OFFSET
+        everybody = PushConsumerConfig(
+            MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory
+        )
+        for client in ("all0", "all1"):
+            await self._push_to(client, "all", "plain", everybody)
+        orderly = PushConsumerConfig(orderly=True, consume_from=first)
+        retry = PushConsumerConfig(consume_from=first, reconsume_max=_RETURNS)
+        return [
+            await self._shared("orderly", "orders", orderly),
+            await self._shared("retry", "plain", retry),
+        ]
+
+    async def _shared(
+        self, group: str, topic: str, config: PushConsumerConfig
+    ) -> Coroutine[None, None, None]:
+        """A group with one member so far."""
+        first = await self._push_to(f"{group}0", group, topic, config)
+        return self._come_and_go(first, group, topic, config)
+
+    async def _come_and_go(
+        self, first: PushConsumer, group: str, topic: str, config: PushConsumerConfig
+    ) -> None:
+        """While messages come, a second member joins, the first leaves and a third joins, so that each takes
+        queues over of which the group has read a part."""
+        chance = random.Random(f"{self._workload.seed} members of {group}")
+        while_s = self._workload.messages * _PAUSE_S
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await self._push_to(f"{group}1", group, topic, config)
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await first.stop()
+        self._pushed.remove(first)
+        client = f"{group}0"
+        self._historian.did(client, AssignValue(self._name(group), client, left=True))
+        await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
+        await self._push_to(f"{group}2", group, topic, config)
+
+    async def _push_to(self, client: str, short: str, topic: str, config: PushConsumerConfig) -> PushConsumer:
+        group = self._name(short)
+        listener = _Listener(self, client, group, random.Random(f"{self._workload.seed} {client}"))
+        listener.may_fail = config.message_model is not MessageModel.BROADCASTING
+        listener.poison = 0 if config.orderly else _POISON
+        consumer: PushConsumer | None = None
+
+        def rebalanced(event: Event) -> None:
+            if event.kind is Kind.REBALANCE and consumer is not None:
+                owned = tuple(sorted(queue_name(queue) for queue in consumer.owned()))
+                self._historian.did(client, AssignValue(group, client, owned))
+
+        events = EventLog(rebalanced, client, self._runtime.clock)
+        session = await self._session(client)
+        consumer = ToldPushConsumer(self._historian, client, session, group, listener, config, events)
+        self._pushed.append(consumer)
+        await consumer.start()
+        await consumer.subscribe(self._name(topic))
+        return consumer
+
+    # In the end.
+
+    async def _drain(self) -> None:
+        """One more group reads everything; what it cannot read for long is not drained."""
+        session = await self._session("drain")
+        group = self._name("drain")
+        consumer = PullConsumer(session, group)
+        dead = f"{DEAD}{self._name('retry')}"
+        for topic in (*(self._name(short) for short in ("plain", "orders", "later")), dead):
+            value = DrainValue(group, (topic,))
+            self._historian.begin("drained", value)
+            try:
+                for queue in await consumer.queues(topic):
+                    await self._drain_queue(group, consumer, queue)
+            except (ClientError, RemotingError) as error:
+                self._historian.end("drained", value, Type.INFO, str(error)[:200])
+            else:
+                self._historian.end("drained", value)
+
+    async def _drain_queue(self, group: str, consumer: PullConsumer, queue: MessageQueue) -> None:
+        name = queue_name(queue)
+        self._historian.begin("drain", BoundsValue(name))
+        low, high = await consumer.min_offset(queue), await consumer.max_offset(queue)
+        self._historian.end("drain", BoundsValue(name, low, high))
+        offset = low
+        while offset < high:
+            after = await self._poll("drain", group, consumer, queue, offset)
+            if after <= offset:
+                break
+            offset = after
+
+    def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Handed:
+        handed = self._handed(stored)
+        named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
+        return handed if named == queue else replace(handed, queue=queue_name(named))
+
+    def _handed(self, stored: StoredMessage) -> Handed:
+        message = stored.message
+        clock = self._same_clock
+        return Handed(
+            stored.message_id,
+            stored.queue_offset,
+            _digest(message.body),
+            message.properties.get(TAGS, ""),
+            message.properties.get(KEYS, ""),
+            0,
+            message.born_timestamp_ms * _MS if clock else 0,
+            stored.store_timestamp_ms * _MS,
+            stored.offset_message_id,
+        )
+
+    def received(self, message: ReceivedMessage) -> Handed:
+        handed = self._handed(message.stored)
+        return Handed(handed.id, handed.offset, handed.body, handed.tag, handed.key, message.reconsume_times)
+
+    @property
+    def historian(self) -> Historian:
+        return self._historian
+
+
+class _Listener:
+    """Consumes, takes its time, and fails now and then. Each call that runs is a process of its own."""
+
+    may_fail = True
+    poison = 0
+    """Every so many messages are never consumed; 0: none."""
+
+    def __init__(self, clients: Clients, client: str, group: str, chance: random.Random) -> None:
+        self._clients = clients
+        self._client = client
+        self._group = group
+        self._chance = chance
+        self._free: list[int] = []
+        self._most = 0
+
+    async def __call__(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+        if not self._free:
+            self._most += 1
+            self._free.append(self._most)
+        slot = self._free.pop()
+        process = f"{self._client}#{slot}"
+        historian = self._clients.historian
+        handed = tuple(map(self._clients.received, messages))
+        value = ConsumeValue(self._group, queue_name(messages[0].queue), self._client, handed)
+        historian.begin(process, value)
+        try:
+            await asyncio.sleep(self._chance.uniform(0, _PAUSE_S))
+        except asyncio.CancelledError:
+            historian.end(process, ConsumeValue(), Type.INFO, "cancelled")
+            raise
+        fails = self.may_fail and (self._chance.random() < _FAILS or self._poisoned(messages[0]))
+        historian.end(process, ConsumeValue(), Type.FAIL if fails else Type.OK)
+        self._free.append(slot)
+        return RetryLater(delay_level=1, pause_ms=100) if fails else None
+
+    def _poisoned(self, message: ReceivedMessage) -> bool:
+        return bool(self.poison) and int(_digest(message.body), 16) % self.poison == 0
+
+
+async def _until_known(session: Session, group: str, topic: str) -> list[MessageQueue]:
+    consumer = PullConsumer(session, group)
+    for _ in range(60):
+        with suppress(ClientError):
+            return await consumer.queues(topic)
+        await asyncio.sleep(_AGAIN_S)
+    raise TargetError(f"nobody knows the route of {topic}")
+
+
+def _told(message: Message, now: int) -> Told:
+    properties = message.properties
+    level = int(properties.get(DELAY, "0"))
+    return Told(
+        properties[UNIQUE_KEY],
+        _digest(message.body),
+        properties.get(TAGS, ""),
+        properties.get(KEYS, ""),
+        now + _LEVEL_MS[level - 1] * _MS if level else 0,
+    )
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()

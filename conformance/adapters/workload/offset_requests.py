@@ -1,0 +1,92 @@
+"""What clients ask a broker about their groups' offsets, written down; a push consumer that does so."""
+
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any, Final
+
+from mqproof.conformance.history.lines import CommitValue, QueryValue, Type
+from mqproof.conformance.history.recorder import Historian
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.push_consumer import PushConsumer
+
+_ERROR_MAX: Final = 200
+
+
+def queue_name(queue: MessageQueue) -> str:
+    """As histories name it."""
+    return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
+
+
+async def told_commit(historian: Historian, process: str, value: CommitValue, work: Awaitable[None]) -> None:
+    """Raises ClientError."""
+    historian.begin(process, value)
+    try:
+        await work
+    except ClientError as error:
+        historian.end(process, value, Type.INFO, str(error)[:_ERROR_MAX])
+        raise
+    historian.end(process, value)
+
+
+async def told_query(
+    historian: Historian, process: str, value: QueryValue, work: Awaitable[int | None]
+) -> int | None:
+    """Raises ClientError."""
+    historian.begin(process, value)
+    try:
+        offset = await work
+    except ClientError as error:
+        historian.end(process, QueryValue(), Type.FAIL, str(error)[:_ERROR_MAX])
+        raise
+    historian.end(process, QueryValue(offset=-1 if offset is None else offset))
+    return offset
+
+
+class ToldPushConsumer(PushConsumer):
+    """`client` is its name in the history. Of a broadcast no broker knows offsets."""
+
+    def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
+        self._told = historian, client
+        super().__init__(*arguments)
+
+    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+        if not self._is_cluster:
+            return super()._offset_store()
+        return BrokerOffsets(_ToldCalls(*self._told, self._session, self._group), self._events)
+
+
+class _ToldCalls(GroupCalls):
+    """Offsets of several queues are asked for at a time: each call is a process of its own while it runs."""
+
+    def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._historian = historian
+        self._client = client
+        self._new = count(1)
+        self._free: list[str] = []
+
+    async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:
+        value = CommitValue(self.group, queue_name(queue), offset, self._client)
+        work = super().commit(queue, offset, only_forward=only_forward)
+        with self._process() as process:
+            await told_commit(self._historian, process, value, work)
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        value = QueryValue(self.group, queue_name(queue), client=self._client)
+        with self._process() as process:
+            return await told_query(self._historian, process, value, super().committed(queue))
+
+    @contextmanager
+    def _process(self) -> Iterator[str]:
+        """One that waits for nothing; of a call that is cancelled nobody knows the end."""
+        process = self._free.pop() if self._free else f"{self._client} offsets {next(self._new)}"
+        try:
+            yield process
+        except ClientError:
+            self._free.append(process)
+            raise
+        else:
+            self._free.append(process)

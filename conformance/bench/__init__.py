@@ -1,0 +1,1 @@
+"""Benchmarks: brokers, replicas and history checks, side by side in one run. Start with `cli.py`."""

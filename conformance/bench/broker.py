@@ -1,0 +1,366 @@
+"""`mqproof bench broker`: our broker beside Apache's, row by row, on the same machine in the same run.
+
+Each side is a process of its own on a new store, and gets the same bytes from the same generator, the
+module `mqproof.conformance.bench.load`. Each side also runs for a while before a row is measured: Java
+compiles while it runs, and the first seconds of a broker that runs for months do not matter. Rounds
+alternate between the sides, and the median counts; memory and recovery, which take long and vary little,
+are measured in the first round only. Where Apache's artifacts are not to be had, our side stands alone.
+"""
+
+import asyncio
+import math
+import os
+import platform
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol, TypeVar
+
+from mqproof.conformance.adapters.apache import servers
+from mqproof.conformance.bench import load
+from mqproof.conformance.bench.load import Address, Messages
+from mqproof.conformance.hosts.processes import free_port
+
+ASYNC: Final = "ASYNC_FLUSH"
+SYNC: Final = "SYNC_FLUSH"
+T = TypeVar("T")
+
+_JVM: Final = ("-Xms1g", "-Xmx1g")
+_READY_SECONDS_MAX: Final = 600.0
+_STOP_SECONDS_MAX: Final = 60.0
+_MIB: Final = 1 << 20
+_LARGE: Final = 4096
+_WARM_SENDS: Final = 500
+"""At a time."""
+_MANY_TOPICS: Final = tuple(f"bench{number}" for number in range(100))
+
+
+class BenchError(Exception):
+    """A server of the benchmark did not do its part. The message names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured."""
+
+    sends: int = 30_000
+    """Of a throughput row; a tenth of them with one outstanding."""
+    seconds: float = 5.0
+    """Of a latency row."""
+    warm_seconds: float = 5.0
+    """Of the same load on each new broker, before anything is measured."""
+    memory_sends: int = 1_000_000
+    recovery_mib: int = 4096
+
+
+class Broker(Protocol):
+    """A broker in a process of its own."""
+
+    @property
+    def address(self) -> Address: ...
+
+    @property
+    def pid(self) -> int: ...
+
+    def start(self) -> float:
+        """Starts it, for the first time or again; seconds until it answered."""
+
+    def kill(self) -> None:
+        """SIGKILL."""
+
+
+Side = Callable[[Path, str], AbstractContextManager[Broker]]
+"""From a folder and a flush mode to a broker that runs, and is gone afterwards."""
+
+Rounds = dict[str, dict[str, list[float]]]
+"""Row to side to what each round gave."""
+
+Progress = Callable[[str], None]
+
+
+class OurBroker:
+    """With `profile` its process is profiled, and writes that file when it is stopped."""
+
+    def __init__(self, folder: Path, flush: str, profile: Path | None = None) -> None:
+        self.address = Address("127.0.0.1", free_port())
+        self.name_server = ""
+        """Of the same process, once it was started."""
+        self._log = folder / "mqproof.log"
+        port = str(self.address.port)
+        self._command = (
+            *(sys.executable, *(("-m", "cProfile", "-o", str(profile)) if profile else ()), "-m", "mqproof"),
+            *("serve", "--namesrv-port", "0", "--broker-port", port),
+            *("--store", str(folder / "store"), "--flush", flush),
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> float:
+        began = time.perf_counter()
+        told = self._log.stat().st_size if self._log.exists() else 0
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(self._command, stdout=log, stderr=log)
+        while not (ready := re.search(rb"ready namesrv=(\S+) ", self._log.read_bytes()[told:])):
+            code = self._process.poll()
+            if code is not None or time.perf_counter() - began > _READY_SECONDS_MAX:
+                last = _last_line(self._log)
+                raise BenchError(f"mqproof serve did not become ready, exit code {code}: {last}")
+            time.sleep(0.01)
+        self.name_server = ready[1].decode()
+        return time.perf_counter() - began
+
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """SIGTERM: a clean exit."""
+        self._end(signal.SIGTERM)
+
+    def _end(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
+            self._process.wait(_STOP_SECONDS_MAX)
+            self._process = None
+
+
+class ApacheBroker:
+    def __init__(self, server: servers.ApacheServer) -> None:
+        self.address = Address(server.address.host, server.address.port)
+        self._server = server
+
+    @property
+    def pid(self) -> int:
+        return self._server.pid
+
+    def start(self) -> float:
+        began = time.perf_counter()
+        self._server.start()
+        return time.perf_counter() - began
+
+    def kill(self) -> None:
+        self._server.kill()
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), f"see {log}")
+
+
+@contextmanager
+def ours(folder: Path, flush: str) -> Iterator[OurBroker]:
+    broker = OurBroker(folder, flush)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()
+
+
+def apache(release: str) -> Side:
+    """Its broker with a name server of its own. Entering it raises ApacheMissingError, ApacheServerError."""
+
+    @contextmanager
+    def side(folder: Path, flush: str) -> Iterator[Broker]:
+        names = servers.name_server(release, folder)
+        properties = {"flushDiskType": flush, "mappedFileSizeCommitLog": str(1 << 30)}
+        broker = servers.broker(release, folder, names.address, properties=properties, jvm=_JVM)
+        with servers.running(names, broker):
+            yield ApacheBroker(broker)
+
+    return side
+
+
+def measure(
+    sides: Mapping[str, Side], amount: Amount, rounds: int, directory: Path, progress: Progress
+) -> dict[str, Any]:
+    """Every round of every row.
+
+    Raises:
+        BenchError, ApacheServerError: a server did not come up. LoadError: a broker refused something.
+    """
+    found: Rounds = defaultdict(lambda: defaultdict(list))
+    part_of: dict[str, str] = {}
+    for number in range(1, rounds + 1):
+        for part_name, part in (PARTS | (ONCE if number == 1 else {})).items():
+            for name, side in sides.items():
+                progress(f"{part_name}, {name}, round {number}/{rounds}")
+                with tempfile.TemporaryDirectory(dir=directory) as folder:
+                    for row, value in part(side, Path(folder), amount, found):
+                        found[row][name].append(value)
+                        part_of[row] = part_name
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "rounds": rounds,
+        "amount": {name: getattr(amount, name) for name in Amount.__slots__},
+        "rows": [
+            {
+                "row": row,
+                "part": part_of[row],
+                "sides": {side: _told(values) for side, values in by_side.items()},
+            }
+            for row, by_side in found.items()
+        ],
+    }
+
+
+def _told(values: list[float]) -> dict[str, Any]:
+    return {"median": statistics.median(values), "rounds": values}
+
+
+Measured = Iterator[tuple[str, float]]
+
+
+def _sends(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
+    yield from _throughput(side, folder, amount, ASYNC)
+
+
+def _sends_synced(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
+    yield from _throughput(side, folder, amount, SYNC)
+
+
+def _throughput(side: Side, folder: Path, amount: Amount, flush: str) -> Measured:
+    """Sends a second, and then pulls of what was sent."""
+    with side(folder, flush) as broker:
+        messages = Messages()
+        _run(load.create_topics(broker.address, messages))
+        _warm_up(broker, messages, amount)
+        for outstanding in (1, 64, 512):
+            total = amount.sends // 10 if outstanding == 1 else amount.sends
+            rate = _run(load.send_rate(broker.address, messages, total, outstanding))
+            yield f"{flush}, {outstanding} outstanding: sends/s", rate
+        if flush == ASYNC:
+            stored = 3 * amount.sends + amount.sends // 10
+            yield "pulled messages/s", _run(load.pull_rate(broker.address, messages, stored))
+        for size in (128, _LARGE):
+            sized = Messages((f"bench-{size}",), size=size)
+            _run(load.create_topics(broker.address, sized))
+            rate = _run(load.send_rate(broker.address, sized, amount.sends, 64))
+            yield f"{flush}, {size} bytes, 64 outstanding: sends/s", rate
+
+
+def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measured:
+    """At half of what the slower side can do."""
+    rates = found[f"{ASYNC}, 64 outstanding: sends/s"].values()
+    rate = min(statistics.median(each) for each in rates) / 2
+    with side(folder, ASYNC) as broker:
+        for topic, seconds_ in (("warm", amount.warm_seconds), ("bench", amount.seconds)):
+            messages = Messages((topic,))
+            _run(load.create_topics(broker.address, messages))
+            measured = _run(load.latencies(broker.address, messages, rate, seconds_))
+    for what, seconds in (("answered", measured.answered), ("delivered", measured.delivered)):
+        yield f"half load, {what}, median: ms", load.percentile(seconds, 0.5) * 1000
+        yield f"half load, {what}, p99: ms", load.percentile(seconds, 0.99) * 1000
+    yield "half load, refused: messages", len(measured.refused)
+
+
+def _topics(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
+    messages = Messages(_MANY_TOPICS)
+    with side(folder, ASYNC) as broker:
+        _run(load.create_topics(broker.address, messages))
+        _warm_up(broker, messages, amount)
+        rate = _run(load.send_rate(broker.address, messages, amount.sends, 64))
+    yield "100 topics of 8 queues, 64 outstanding: sends/s", rate
+
+
+def _memory(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
+    with side(folder, ASYNC) as broker:
+        yield "memory at rest: MiB", _resident_mib(broker.pid)
+        _run(load.create_topics(broker.address, Messages()))
+        _run(load.send_rate(broker.address, Messages(), amount.memory_sends, 64))
+        yield f"memory after {amount.memory_sends:,} messages: MiB", _resident_mib(broker.pid)
+
+
+def _recovery(side: Side, folder: Path, amount: Amount, _found: Rounds) -> Measured:
+    messages = Messages(size=_LARGE)
+    with side(folder, ASYNC) as broker:
+        broker.kill()
+        yield "start with a small store: s", broker.start()
+        _run(load.create_topics(broker.address, messages))
+        total = amount.recovery_mib * _MIB // _LARGE
+        _run(load.send_rate(broker.address, messages, total, 64))
+        broker.kill()
+        yield f"start after SIGKILL with {amount.recovery_mib} MiB: s", broker.start()
+
+
+Part = Callable[[Side, Path, Amount, Rounds], Measured]
+
+PARTS: Final[dict[str, Part]] = {
+    "sends": _sends,
+    "sends synced": _sends_synced,
+    "latencies": _latencies,
+    "topics": _topics,
+}
+"""Measured in each round, each on a new broker, by name."""
+
+ONCE: Final[dict[str, Part]] = {"memory": _memory, "recovery": _recovery}
+"""Measured in the first round."""
+
+
+def _warm_up(broker: Broker, messages: Messages, amount: Amount) -> None:
+    end = time.perf_counter() + amount.warm_seconds
+    while time.perf_counter() < end:
+        _run(load.send_rate(broker.address, messages, _WARM_SENDS, 64))
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run(work)
+    return uvloop.run(work)
+
+
+def _resident_mib(pid: int) -> float:
+    """Anonymous memory: what lies in the page cache is not the process's own, however it is mapped."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:"))
+    return int(kib) / 1024
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people: medians, and how many times better the first side is."""
+    amount = ", ".join(f"{name} {value}" for name, value in result["amount"].items())
+    first, *others = result["rows"][0]["sides"]
+    width = max(len(row["row"]) for row in result["rows"])
+    head = f"{'':{width}}{first:>12}" + "".join(f"{side:>14}{'ratio':>8}" for side in others)
+    lines = [f"{result['machine']}; rounds: {result['rounds']}; {amount}", "", head]
+    for row in result["rows"]:
+        mine = row["sides"][first]["median"]
+        line = f"{row['row']:{width}}{mine:>12,.1f}"
+        for side in others:
+            line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
+        lines.append(line)
+    if others:
+        lines += ["", f"A ratio above 1 says that {first} is the better one. It is not:"]
+        named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]
+        lines += named or ["  nowhere"]
+    return "\n".join(lines)
+
+
+def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
+    """The rows on which the first side is not the better one, and who is."""
+    first, *others = result["rows"][0]["sides"]
+    found = [(row, [side for side in others if _ratio(row, first, side) < 1]) for row in result["rows"]]
+    return [(row, sides) for row, sides in found if sides]
+
+
+def _ratio(row: dict[str, Any], first: str, side: str) -> float:
+    """How many times better the first side is."""
+    mine, theirs = (float(row["sides"][name]["median"]) for name in (first, side))
+    if mine == theirs:
+        return 1.0
+    better, worse = (mine, theirs) if row["row"].endswith("/s") else (theirs, mine)
+    return better / worse if worse else math.inf

@@ -1,0 +1,63 @@
+"""Why a row of `mqproof bench broker` is what it is: our side once more, under Python's own profiler."""
+
+import io
+import pstats
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from mqproof.conformance.bench.broker import PARTS, Amount, OurBroker, Progress, Rounds, Side, behind
+
+_FUNCTIONS: Final = 25
+_OF_INTEREST: Final = r"/impl/|posix|_struct|msgspec|zlib"
+"""What a message needs, and not what the start of the process does."""
+
+
+def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: Progress) -> str:
+    """Where our broker's time goes in each part of which a row is behind, as text: the functions that take
+    most themselves. What is profiled is slower, so no rate is told. Memory and starts have no profile."""
+    parts: dict[str, list[str]] = {}
+    for row, _ in behind(result):
+        parts.setdefault(row["part"], []).append(row["row"])
+    rounds: Rounds = {
+        row["row"]: {side: told["rounds"] for side, told in row["sides"].items()} for row in result["rows"]
+    }
+    texts = []
+    for part, rows in parts.items():
+        if part in PARTS:
+            progress(f"profile of {part}")
+            texts.append(
+                "\n".join(
+                    [f"Our broker's time in: {'; '.join(rows)}", _profile(part, amount, directory, rounds)]
+                )
+            )
+    return "\n".join(texts)
+
+
+def _profile(part: str, amount: Amount, directory: Path, rounds: Rounds) -> str:
+    with tempfile.TemporaryDirectory(dir=directory) as folder:
+        written = Path(folder) / "profile"
+        for _ in PARTS[part](_profiled(written), Path(folder), amount, rounds):
+            pass  # it is run for its profile
+        text = io.StringIO()
+        stats = pstats.Stats(str(written), stream=text).sort_stats("tottime")
+        stats.print_stats(_OF_INTEREST, _FUNCTIONS)
+    lines = text.getvalue().splitlines()
+    table = next(number for number, line in enumerate(lines) if "ncalls" in line)
+    return "\n".join(line for line in lines[table:] if line.strip())
+
+
+def _profiled(written: Path) -> Side:
+    @contextmanager
+    def side(folder: Path, flush: str) -> Iterator[OurBroker]:
+        broker = OurBroker(folder, flush, written)
+        try:
+            broker.start()
+            yield broker
+            broker.stop()
+        finally:
+            broker.kill()
+
+    return side

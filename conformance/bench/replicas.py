@@ -1,0 +1,335 @@
+"""`mqproof bench replication`: what a copy costs, how long a change of masters takes, a slave's first copy.
+
+All sides run in one go on one machine, where their brokers share its cores and its disk: what is compared is
+the work; on machines of their own the copies would be made at the same time. A broker alone is the measure of
+the others. Times are seconds, rates messages a second.
+"""
+
+import asyncio
+import os
+import shutil
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from mqproof.conformance.bench import load
+from mqproof.conformance.bench.load import Address, LoadError, Messages
+from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster, free_port
+from mqproof.conformance.hosts.sender import sender
+
+IDS: Final = ("n0", "n1", "n2")
+GIVE_UP_S: Final = 6.0
+"""Members give up a master of whom they heard nothing for as long."""
+VOTE_WAIT_S: Final = 1.0
+"""And stand for election that much later at most."""
+_SECONDS_MAX: Final = 120.0
+_POLL_S: Final = 0.02
+_WARM_SENDS: Final = 500
+
+Progress = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much is measured."""
+
+    sends: int = 10_000
+    """Of a throughput row."""
+    seconds: float = 5.0
+    """Of a latency row."""
+    kills: int = 100
+    copied_mib: int = 256
+
+
+class Site:
+    """Brokers of one name, and who of them takes messages."""
+
+    def __init__(self, made: Cluster) -> None:
+        self.made = made
+        self.commands: dict[str, tuple[str, ...]] = {}
+        self.addresses: dict[str, Address] = {}
+
+    def add(self, node: str, *options: str) -> None:
+        """Start a broker, and know how to start it again."""
+        port = free_port()
+        self.addresses[node] = Address("127.0.0.1", port)
+        self.commands[node] = (
+            *("broker", "--namesrv", self.made.name_server, "--port", str(port), "--name", "broker-a"),
+            *("--store", str(self.made.folder / node), *options),
+        )
+        self.start(node)
+
+    def start(self, node: str) -> None:
+        self.made.start_server(node, *self.commands[node])
+
+    def kill(self, node: str) -> None:
+        process = self.made.processes.pop(node)
+        process.kill()
+        process.wait(_SECONDS_MAX)
+
+    def master(self, messages: Messages) -> str:
+        """Who stores a message, once one does."""
+        deadline = time.monotonic() + _SECONDS_MAX
+        while time.monotonic() < deadline:
+            for node in [node for node in self.addresses if node in self.made.processes]:
+                try:
+                    asyncio.run(load.send_rate(self.addresses[node], messages, 1, 1))
+                except (LoadError, OSError):
+                    continue
+                return node
+            time.sleep(_POLL_S)
+        raise ClusterError(f"nobody took a message within {_SECONDS_MAX:.0f} s")
+
+
+Side = Callable[[Path], AbstractContextManager[Site]]
+
+
+@contextmanager
+def _site(folder: Path) -> Iterator[Site]:
+    with cluster(folder, "ASYNC_FLUSH") as made:
+        made.keeps_events = False  # they cost more than what is measured
+        made.start_name_server()
+        yield Site(made)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[Site]:
+    with _site(folder) as site:
+        site.add("alone", "--flush", "ASYNC_FLUSH")
+        yield site
+
+
+@contextmanager
+def alone_synced(folder: Path) -> Iterator[Site]:
+    with _site(folder) as site:
+        site.add("alone", "--flush", "SYNC_FLUSH")
+        yield site
+
+
+@contextmanager
+def pair(folder: Path) -> Iterator[Site]:
+    with _site(folder) as site:
+        _add_master(site)
+        _add_slave(site)
+        yield site
+
+
+@contextmanager
+def group(folder: Path) -> Iterator[Site]:
+    with _site(folder) as site:
+        ports: set[int] = set()
+        while len(ports) < len(IDS):
+            ports.add(free_port())
+        peers = ";".join(f"{id_}-127.0.0.1:{port}" for id_, port in zip(IDS, sorted(ports), strict=True))
+        for id_ in IDS:
+            site.add(id_, "--self-id", id_, "--peers", peers)
+        yield site
+
+
+SIDES: Final[Mapping[str, Side]] = {
+    "alone, ASYNC_FLUSH": alone,
+    "alone, SYNC_FLUSH": alone_synced,
+    "SYNC_MASTER and a slave": pair,
+    "a group of three": group,
+}
+"""The first is what the others are held against."""
+
+
+def _add_master(site: Site) -> None:
+    site.add("master", "--flush", "ASYNC_FLUSH", "--role", "SYNC_MASTER", "--ha-port", str(free_port()))
+
+
+def _add_slave(site: Site) -> None:
+    site.add("slave", "--flush", "ASYNC_FLUSH", "--role", "SLAVE", "--broker-id", "1")
+
+
+def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) -> dict[str, Any]:
+    """All of it. `directory` is on the disk that is measured.
+
+    Raises:
+        ClusterError: a broker did not start, or nobody took messages. LoadError: a broker refused something.
+    """
+    rates: dict[str, list[float]] = {name: [] for name in SIDES}
+    for number in range(rounds):
+        for name, side in SIDES.items():
+            progress(f"throughput, {name}, round {number + 1}/{rounds}")
+            rates[name].append(_throughput(side, directory / "bench", amount))
+    # At a load that the slowest side takes with ease.
+    rate = min(statistics.median(each) for each in rates.values()) / 4
+    waits = {}
+    for name, side in SIDES.items():
+        progress(f"latency, {name}")
+        waits[name] = _latency(side, directory / "bench", rate, amount)
+    progress("changes of masters")
+    changes, clients_changes = _changes(directory / "bench", amount, progress)
+    progress("a slave's first copy")
+    copied_s, plain_s, copied_bytes = _first_copy(directory / "bench", amount)
+    return {
+        "cores": os.cpu_count(),
+        "rounds": rounds,
+        "sends_per_second": rates,
+        "latency_load_per_second": rate,
+        "answered_ms": waits,
+        "change_seconds": changes,
+        "clients_change_seconds": clients_changes,
+        "change_floor_seconds": GIVE_UP_S + VOTE_WAIT_S,
+        "first_copy": {"bytes": copied_bytes, "slave_seconds": copied_s, "plain_seconds": plain_s},
+    }
+
+
+@contextmanager
+def _fresh(side: Side, folder: Path) -> Iterator[tuple[Site, Address, Messages]]:
+    """A side that takes messages, and its master; its files are gone afterwards."""
+    messages = Messages()
+    try:
+        with side(folder) as site:
+            if "slave" in site.addresses:
+                _wait_for_slave(site, messages)
+            yield site, site.addresses[site.master(messages)], messages
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _wait_for_slave(site: Site, messages: Messages) -> None:
+    """Until a send to the master is answered that the slave has it: else it has nobody to wait for."""
+    deadline = time.monotonic() + _SECONDS_MAX
+    while time.monotonic() < deadline:
+        try:
+            asyncio.run(load.send_rate(site.addresses["master"], messages, 1, 1))
+        except LoadError:
+            time.sleep(_POLL_S)
+        else:
+            return
+    raise ClusterError("the slave does not follow")
+
+
+def _throughput(side: Side, folder: Path, amount: Amount) -> float:
+    with _fresh(side, folder) as (_, master, messages):
+        asyncio.run(load.create_topics(master, messages))
+        asyncio.run(load.send_rate(master, messages, _WARM_SENDS, 64))
+        return asyncio.run(load.send_rate(master, messages, amount.sends, 64))
+
+
+def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str, float]:
+    with _fresh(side, folder) as (_, master, _):
+        for topic, seconds in (("warm", 1.0), ("timed", amount.seconds)):
+            messages = Messages((topic,))
+            asyncio.run(load.create_topics(master, messages))
+            measured = asyncio.run(load.latencies(master, messages, rate, seconds))
+    shares = {"median": 0.5, "p99": 0.99}
+    return {name: load.percentile(measured.answered, share) * 1000 for name, share in shares.items()}
+
+
+def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:
+    """From SIGKILL of the master to the next message that is acknowledged: by whoever it is, each being asked
+    all the time; and to a client, which has to find out."""
+    found: list[float] = []
+    clients: list[float] = []
+    if not amount.kills:
+        return found, clients
+    with (
+        _fresh(group, folder) as (site, _, messages),
+        sender(site.made.name_server) as client,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        for number in range(amount.kills):
+            client.send_until_stored()
+            master = site.master(messages)
+            began = time.perf_counter()
+            site.kill(master)
+            told = pool.submit(client.send_until_stored)
+            site.master(messages)
+            found.append(time.perf_counter() - began)
+            clients.append(told.result() - began)
+            progress(f"changes of masters, {number + 1}/{amount.kills}")
+            site.start(master)
+    return found, clients
+
+
+def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
+    """An empty slave of a full master, until a send is answered that it has it; and a synced copy of the
+    master's log by itself."""
+    messages = Messages(size=4096)
+    total = (amount.copied_mib << 20) // messages.size
+    try:
+        with _site(folder) as site:
+            site.add("master", "--flush", "ASYNC_FLUSH", "--role", "ASYNC_MASTER")
+            asyncio.run(load.create_topics(site.addresses["master"], messages))
+            asyncio.run(load.send_rate(site.addresses["master"], messages, total, 64))
+            log = site.made.folder / "master" / "commitlog"
+            size = sum(file.stat().st_blocks * 512 for file in log.iterdir())
+            began = time.perf_counter()
+            _add_slave(site)
+            _until_copied(site.made.folder / "slave" / "commitlog", size)
+            copied_s = time.perf_counter() - began
+            began = time.perf_counter()
+            _copy(log, folder / "plain")
+            plain_s = time.perf_counter() - began
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return copied_s, plain_s, size
+
+
+def _copy(log: Path, to: Path) -> None:
+    """What is written of each segment, which is sparse behind that, durably."""
+    to.mkdir()
+    for segment in sorted(log.iterdir()):
+        left = segment.stat().st_blocks * 512
+        with segment.open("rb") as source, (to / segment.name).open("wb") as sink:
+            while left > 0 and (chunk := source.read(min(left, 1 << 20))):
+                sink.write(chunk)
+                left -= len(chunk)
+            os.fsync(sink.fileno())
+
+
+def _until_copied(log: Path, size: int) -> None:
+    """Until the slave's log occupies as much; the last page may not be full."""
+    deadline = time.monotonic() + _SECONDS_MAX
+    while time.monotonic() < deadline:
+        files = list(log.iterdir()) if log.is_dir() else []
+        if sum(file.stat().st_blocks * 512 for file in files) >= size:
+            return
+        time.sleep(_POLL_S)
+    raise ClusterError(f"the slave has not copied {size} bytes within {_SECONDS_MAX:.0f} s")
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people."""
+    rates = {name: statistics.median(each) for name, each in result["sends_per_second"].items()}
+    first = next(iter(rates.values()))
+    waits, changes, copy = result["answered_ms"], result["change_seconds"], result["first_copy"]
+    lines = [
+        f"{result['cores']} cores shared by all brokers, {result['rounds']} rounds; sends of 1024 bytes",
+        "",
+        f"{'':26}{'64 at once, per s':>18}{'of alone':>10}{'median, ms':>12}{'p99, ms':>10}",
+    ]
+    for name, rate in rates.items():
+        wait = waits[name]
+        lines.append(
+            f"{name:26}{rate:>18.0f}{rate / first:>10.2f}{wait['median']:>12.2f}{wait['p99']:>10.2f}"
+        )
+    lines += ["", f"Latencies at {result['latency_load_per_second']:.0f} sends a second."]
+    if changes:
+        floor = result["change_floor_seconds"]
+        lines += [
+            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_shares(changes)}; the"
+            f" configured waits sum up to {floor:.1f}.",
+            f"To that of a client: {_shares(result['clients_change_seconds'])}.",
+        ]
+    mib = copy["bytes"] / (1 << 20)
+    lines.append(
+        f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, its start included;"
+        f" a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
+    )
+    return "\n".join(lines)
+
+
+def _shares(seconds: Sequence[float]) -> str:
+    ordered = sorted(seconds)
+    shown = ", ".join(f"{share:.0%} {load.percentile(ordered, share):.1f}" for share in (0.5, 0.9, 0.99))
+    return f"{shown}, most {ordered[-1]:.1f}"

@@ -1,0 +1,93 @@
+"""Two runs compared: whose verdict changed, what got worse, and how much evidence either rests on."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from mqproof.conformance.engine.scoreboard import EVIDENCE, FAULTS
+from mqproof.report.model import Report, Result, Table, Verdict
+
+ABSENT: Final = "absent"
+"""Stands for the verdict where a run has no such result."""
+
+_Key = tuple[str, str, str]
+_Cells = dict[tuple[str, str], str]
+
+
+def compare(before: Report, after: Report) -> Report:
+    """A result for each verdict that changed; the unchanged ones are one more.
+
+    VIOLATED is what is violated now and was not. What was held and is not seen to be any more, is not tested
+    or not there, is UNKNOWN: nobody knows that it got worse.
+    """
+    first, then = _by_key(before), _by_key(after)
+    keys = tuple(dict.fromkeys((*first, *then)))
+    changed = [key for key in keys if _verdict(first, key) != _verdict(then, key)]
+    results = [_change(key, first.get(key), then.get(key)) for key in changed]
+    if same := len(keys) - len(changed):
+        results.append(Result("same", "Unchanged", "diff", Verdict.HELD, {"results": same}))
+    facts = {
+        f"{when}, {fact}": run.facts[fact]
+        for when, run in (("before", before), ("after", after))
+        for fact in ("target", "suites", "seed", "examples")
+        if fact in run.facts
+    }
+    tables = (_changes(changed, first, then), _evidence(before, after))
+    return Report(
+        "Two runs compared: held means no worse", tuple(results), facts, tuple(t for t in tables if t.rows)
+    )
+
+
+def _by_key(run: Report) -> dict[_Key, Result]:
+    return {(result.layer, result.id, result.name): result for result in run.results}
+
+
+def _verdict(results: dict[_Key, Result], key: _Key) -> str:
+    return results[key].verdict if key in results else ABSENT
+
+
+def _change(key: _Key, before: Result | None, after: Result | None) -> Result:
+    layer, invariant, name = key
+    then = after.verdict if after else ABSENT
+    if then is Verdict.VIOLATED:
+        verdict = Verdict.VIOLATED
+    elif before is not None and before.verdict is Verdict.HELD:
+        verdict = Verdict.UNKNOWN
+    else:
+        verdict = Verdict.HELD
+    detail = f"{before.verdict if before else ABSENT} before, {then} after"
+    detail += f": {after.detail}" if after and after.detail else ""
+    return Result(
+        invariant,
+        name,
+        layer,
+        verdict,
+        {"results": 1},
+        after.witnesses if after and verdict is not Verdict.HELD else (),
+        detail,
+        after.replay if after else "",
+    )
+
+
+def _changes(changed: list[_Key], first: dict[_Key, Result], then: dict[_Key, Result]) -> Table:
+    rows = tuple(
+        (layer, f"{invariant} {name}", _verdict(first, key), _verdict(then, key))
+        for key in changed
+        for layer, invariant, name in [key]
+    )
+    return Table("Changed verdicts", ("suite", "invariant", "before", "after"), rows)
+
+
+def _evidence(before: Report, after: Report) -> Table:
+    first, then = dict(_cells(before)), dict(_cells(after))
+    rows = tuple((*cell, first.get(cell, ""), then.get(cell, "")) for cell in dict.fromkeys((*first, *then)))
+    return Table(EVIDENCE, ("suite", "what", "before", "after"), rows)
+
+
+def _cells(run: Report) -> Iterator[tuple[tuple[str, str], str]]:
+    """((suite, what), how much) of the scoreboard's tables."""
+    for table in run.tables:
+        if table.title in (EVIDENCE, FAULTS):
+            for row, *cells in table.rows:
+                for column, cell in zip(table.columns[1:], cells, strict=True):
+                    if cell and column != "seconds":
+                        yield ((row, column) if table.title == EVIDENCE else (column, row)), cell

@@ -1,0 +1,109 @@
+"""The scoreboard: what all suites found at a target, as a report that every renderer of report/ can show."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.engine.suite_run import SCRIPT
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.report.model import Report, Result, Table, Verdict
+
+EVIDENCE: Final = "Evidence"
+"""The title of the table that says how much each suite looked at."""
+FAULTS: Final = "Faults"
+"""The title of the table that says how often each suite met each kind."""
+
+
+def scoreboard(parts: Sequence[Part], order: Order) -> Report:
+    """Every result, the minimal script of each violation, and the evidence suite by suite."""
+    results = (result for part in parts for result in part.results)
+    return _report(parts, order, results, (*_minimal_scripts(parts), *_tables(parts)))
+
+
+def page(parts: Sequence[Part], order: Order) -> Report:
+    """The same for people: with the rows that a part sums up, and a script only at its violation."""
+    return _report(parts, order, _summed(parts), _tables(parts))
+
+
+def screen(parts: Sequence[Part], order: Order) -> Report:
+    """The same for a terminal: without what is of one suite alone, if there are several."""
+    tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts), *_faults(parts))
+    return _report(parts, order, _summed(parts), (*_minimal_scripts(parts), *tables))
+
+
+def _report(
+    parts: Sequence[Part], order: Order, results: Iterable[Result], tables: Iterable[Table]
+) -> Report:
+    return Report(f"Conformance of {order.target}", tuple(results), _facts(parts, order), tuple(tables))
+
+
+def _summed(parts: Sequence[Part]) -> Iterator[Result]:
+    for part in parts:
+        yield from part.results if part.summary is None else part.summary
+
+
+def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
+    return {
+        "target": order.target,
+        "suites": ", ".join(part.suite for part in parts),
+        "seed": str(order.seed),
+        "examples": str(order.examples),
+        "since": order.since,
+        "strict": str(order.strict).lower(),
+        "seconds": f"{sum(part.seconds for part in parts):.1f}",
+    }
+
+
+def _tables(parts: Sequence[Part]) -> Iterator[Table]:
+    yield from _untried(parts)
+    yield _evidence(parts)
+    yield from _faults(parts)
+    for part in parts:
+        yield from part.tables
+
+
+def _untried(parts: Sequence[Part]) -> Iterator[Table]:
+    """What is held, in all the ways that the target could be asked for, but not in others."""
+    held = [one for part in parts for one in part.results if one.verdict is Verdict.HELD and one.detail]
+    if held:
+        rows = tuple((f"{one.id} {one.name}", one.layer, one.detail) for one in held)
+        yield Table("Held, and not tried in every way", ("invariant", "suite", "why"), rows)
+
+
+def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:
+    """The shortest script of each suite, with what it violates; the others are among the witnesses."""
+    for part in parts:
+        scripts = {
+            result.id: witness.timeline
+            for result in part.results
+            for witness in result.witnesses
+            if witness.text == SCRIPT
+        }
+        if scripts:
+            shortest = min(scripts.values(), key=len)
+            violated = ", ".join(invariant for invariant, script in scripts.items() if script == shortest)
+            rows = tuple((moment.at, moment.who, moment.what) for moment in shortest)
+            title = f"Minimal script that violates {violated}"
+            yield Table(title, ("step", "what was done", "answer"), rows)
+
+
+def _evidence(parts: Sequence[Part]) -> Table:
+    columns = tuple(dict.fromkeys(what for part in parts for what in part.looked_at))
+    rows = tuple(
+        (part.suite, *(f"{part.looked_at[what]:,}" if what in part.looked_at else "" for what in columns),
+         f"{part.seconds:.1f}")
+        for part in parts
+    )  # fmt: skip
+    return Table(EVIDENCE, ("suite", *columns, "seconds"), rows)
+
+
+def _faults(parts: Sequence[Part]) -> Iterator[Table]:
+    """A row for each kind that was met, a column for each suite that can meet any."""
+    met = {part.suite: part.faults for part in parts if part.faults is not None}
+    rows = tuple(
+        (kind.value, *(f"{faults.get(kind, 0):,}" for faults in met.values()))
+        for kind in FaultKind
+        if any(faults.get(kind) for faults in met.values())
+    )
+    if rows:
+        yield Table(FAULTS, ("fault", *met), rows)

@@ -1,0 +1,1 @@
+"""Hosts that run brokers and name servers: simulated machines, real processes, network namespaces."""

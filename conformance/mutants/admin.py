@@ -1,0 +1,165 @@
+"""Mutants of a broker's administration: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker import checks
+from mqproof.impl.broker.durable_table import DurableTable
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.message import KEYS, UNIQUE_KEY, Message
+from mqproof.impl.store.message_store import MessageStore
+
+_find, _record_at = MessageStore.find, MessageStore.record_at
+_put_all, _groups_put_all = TopicTable.put_all, SubscriptionGroupTable.put_all
+_remove_group = OffsetTable.remove_group
+
+
+def _one_key_only(message: Message) -> tuple[str, ...]:
+    """KEYS is taken for one key, spaces and all."""
+    keys = (message.properties.get(UNIQUE_KEY), message.properties.get(KEYS))
+    return tuple(key for key in keys if key)
+
+
+def _any_topic(store: MessageStore, _topic: str, *told: Any, **options: Any) -> list[bytes]:
+    return [data for topic in store.topics() for data in _find(store, topic, *told, **options)]
+
+
+def _oldest_left_out(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
+    found = _find(store, *told, **options)
+    return found[1:] if len(found) > 1 else found
+
+
+def _newest_first(store: MessageStore, *told: Any, **options: Any) -> list[bytes]:
+    return _find(store, *told, **options)[::-1]
+
+
+def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
+    return _record_at(store, store.log_begin)
+
+
+def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
+    """A topic that is there keeps its queues."""
+
+    def kept(topic: TopicConfig) -> TopicConfig:
+        known = table.get(topic.topic_name)
+        if known is None:
+            return topic
+        return replace(topic, read_queue_nums=known.read_queue_nums, write_queue_nums=known.write_queue_nums)
+
+    return _put_all(table, map(kept, topics))
+
+
+async def _nothing_is_deleted(_table: TopicTable, _topics: Iterable[str]) -> None:
+    pass
+
+
+def _queues_stay(_store: MessageStore, _topic: str) -> None:
+    pass
+
+
+def _group_may_always(services: Services, group: str) -> SubscriptionGroup:
+    return checks.require_group(services, group)
+
+
+def _any_queue(_services: Services, topic_name: str, queue_id: int) -> None:
+    checks.require_topic(_services, topic_name)
+    assert queue_id >= 0
+
+
+def _every_group_forgotten(table: OffsetTable, _group: str) -> None:
+    for group in {key.partition("@")[2] for key in table._table}:
+        _remove_group(table, group)
+
+
+async def _known_groups_stay(table: SubscriptionGroupTable, groups: Iterable[SubscriptionGroup]) -> None:
+    await _groups_put_all(table, [group for group in groups if table.get(group.group_name) is None])
+
+
+async def _not_written_yet(table: DurableTable[Any], values: Mapping[str, Any]) -> None:
+    """Answered first, written with the next that is."""
+    kept = {name: value for name, value in table.values().items() if name not in values}
+    changed = {name: value for name, value in values.items() if value is not None}
+    table.load(table.version, {**kept, **changed})
+    table.renew_version()
+
+
+def _cloned_offsets_added(table: OffsetTable, source: str, destination: str, topic: str) -> None:
+    for queue_id, offset in table.of_group(source, topic).items():
+        table.commit(destination, topic, queue_id, offset)
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+_STORE: Final = "mqproof.impl.store.message_store:MessageStore"
+_TOPICS: Final = "mqproof.impl.broker.topics:TopicTable"
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "oldest-not-found", "of several messages with a key the oldest is not found", "DELIV-1",
+            f"{_STORE}.find", _oldest_left_out,
+        ),
+        _mutant(
+            "keys-not-split", "a message is found by all of its keys together only", "DELIV-1",
+            "mqproof.impl.store.appender:index_keys", _one_key_only,
+        ),
+        _mutant(
+            "any-topic-searched", "messages of other topics are found by their key", "DELIV-2",
+            f"{_STORE}.find", _any_topic,
+        ),
+        _mutant(
+            "id-of-another", "a look-up by id finds the oldest message of the log", "DELIV-2",
+            f"{_STORE}.record_at", _always_the_first,
+        ),
+        _mutant(
+            "newest-found-first", "messages with a key are found upside down", "SPEC-1", f"{_STORE}.find",
+            _newest_first,
+        ),
+        _mutant(
+            "queues-outlive-topic", "a topic that is made again has its old messages", "SPEC-1",
+            f"{_STORE}.delete_topic", _queues_stay,
+        ),
+        _mutant(
+            "queue-counts-stay", "a topic's numbers of queues cannot be changed", "SPEC-1",
+            f"{_TOPICS}.put_all", _counts_stay,
+        ),
+        _mutant(
+            "topic-not-deleted", "a topic is not deleted at the broker", "SPEC-1", f"{_TOPICS}.delete",
+            _nothing_is_deleted,
+        ),
+        _mutant(
+            "group-not-changed", "a group that is there cannot be changed", "SPEC-1",
+            "mqproof.impl.broker.subscription_groups:SubscriptionGroupTable.put_all", _known_groups_stay,
+        ),
+        _mutant(
+            "group-may-always", "a group that may not consume does", "SPEC-1",
+            "mqproof.impl.broker.pull:require_consuming_group", _group_may_always,
+        ),
+        _mutant(
+            "any-queue-is-read", "permission and number of queues do not count for pulls", "SPEC-1",
+            "mqproof.impl.broker.pull:require_readable_queue", _any_queue,
+        ),
+        _mutant(
+            "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
+            "mqproof.impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+        ),
+        _mutant(
+            "cloned-offsets-added", "a clone keeps offsets in queues in which the other group has none",
+            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.clone", _cloned_offsets_added,
+        ),
+        _mutant(
+            "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",
+            "mqproof.impl.broker.durable_table:DurableTable.change", _not_written_yet,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

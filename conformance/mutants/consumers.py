@@ -1,0 +1,48 @@
+"""Mutants that push consumers show as the members of a group: one rule replaced by a wrong one each. They
+judge the suite consumers."""
+
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.offset_store import Offsets
+
+_load = Offsets.load
+
+
+def _nobody(*_told: Any) -> None:
+    pass
+
+
+async def _one_behind(offsets: Offsets, queue: MessageQueue) -> int | None:
+    known = await _load(offsets, queue)
+    return known - 1 if known else known
+
+
+async def _one_ahead(offsets: Offsets, queue: MessageQueue) -> int | None:
+    known = await _load(offsets, queue)
+    return known + 1 if known else known
+
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    each.name: each
+    for each in (
+        Mutant(
+            "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
+            "mqproof.impl.broker.offset_admin:_tell_members", _nobody,
+        ),
+        Mutant(
+            "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
+            "mqproof.impl.client.push_consumer:PushConsumer.reset_offsets", _nobody,
+        ),
+        Mutant(
+            "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
+            "SPEC-1", "mqproof.impl.client.offset_store:Offsets.load", _one_behind,
+        ),
+        Mutant(
+            "taken-over-too-high", "a push consumer that takes a queue over passes a message over", "SPEC-1",
+            "mqproof.impl.client.offset_store:Offsets.load", _one_ahead,
+        ),
+    )
+}  # fmt: skip
+"""By name."""

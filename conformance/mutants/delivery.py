@@ -1,0 +1,131 @@
+"""Mutants of how a broker serves a group: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting.bodies import Heartbeat
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.store import reader
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import GetResult
+
+_read_messages, _get, _query = reader.read_messages, MessageStore.get, OffsetTable.query
+_heartbeat, _consumer_ids = ClientTable.heartbeat, ClientTable.consumer_ids
+_commit = OffsetTable.commit
+
+
+def _closed_connection_stays(_table: ClientTable, _channel: Channel) -> set[str]:
+    return set()
+
+
+def _newest_id_missing(table: ClientTable, group: str) -> list[str]:
+    ids = _consumer_ids(table, group)
+    return ids[:-1] if len(ids) > 1 else ids
+
+
+def _nobody_is_silent(_table: ClientTable, _before_ms: int) -> list[Channel]:
+    return []
+
+
+def _nobody_is_told(_services: Services, _groups: Iterable[str]) -> None:
+    pass
+
+
+def _told_of_new_groups_only(
+    table: ClientTable, channel: Channel, heartbeat: Heartbeat, member: Any
+) -> set[str]:
+    known = {data.group_name for data in heartbeat.consumer_data_set if table.consumer_group(data.group_name)}
+    return _heartbeat(table, channel, heartbeat, member) - known
+
+
+def _one_back(table: OffsetTable, group: str, topic: str, queue_id: int) -> int | None:
+    offset = _query(table, group, topic, queue_id)
+    return offset and offset - 1
+
+
+def _one_ahead(table: OffsetTable, group: str, topic: str, queue_id: int) -> int | None:
+    offset = _query(table, group, topic, queue_id)
+    return offset and offset + 1
+
+
+def _of_another_queue(table: OffsetTable, group: str, topic: str, queue_id: int, offset: int) -> None:
+    _commit(table, group, topic, max(0, queue_id - 1), offset)
+
+
+def _second_left_out(*told: Any) -> GetResult:
+    found = _read_messages(*told)
+    return replace(found, records=found.records[:1] + found.records[2:])
+
+
+def _queue_of_the_neighbour(
+    store: MessageStore, topic: str, queue_id: int, *told: Any, **options: Any
+) -> GetResult:
+    other = queue_id ^ 1
+    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *told, **options)
+
+
+def _empty(_table: OffsetTable) -> None:
+    pass
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+_CLIENTS: Final = "mqproof.impl.broker.clients:ClientTable"
+_OFFSETS: Final = "mqproof.impl.broker.offsets:OffsetTable"
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "group-begins-ahead", "who takes a queue over begins one message too late", "DELIV-1",
+            f"{_OFFSETS}.query", _one_ahead,
+        ),
+        _mutant(
+            "members-read-the-neighbour", "a member reads another queue than it asks for", "DELIV-2",
+            "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
+        ),
+        _mutant(
+            "group-begins-behind", "who takes a queue over is handed its last message again", "DELIV-3",
+            f"{_OFFSETS}.query", _one_back,
+        ),
+        _mutant(
+            "second-left-out", "of several messages the second is not handed out", "DELIV-4",
+            "mqproof.impl.store.store:read_messages", _second_left_out,
+        ),
+        _mutant(
+            "commit-of-another-queue", "an offset is noted for the queue before", "DELIV-5",
+            f"{_OFFSETS}.commit", _of_another_queue,
+        ),
+        _mutant(
+            "dead-member-stays", "a member whose connection closed is told of as if it were there", "DELIV-6",
+            f"{_CLIENTS}.channel_closed", _closed_connection_stays,
+        ),
+        _mutant(
+            "newest-member-missing", "members are not told of the newest one", "SPEC-1",
+            f"{_CLIENTS}.consumer_ids", _newest_id_missing,
+        ),
+        _mutant(
+            "silent-member-stays", "a member that says nothing for long is kept", "SPEC-1",
+            f"{_CLIENTS}.silent_since", _nobody_is_silent,
+        ),
+        _mutant(
+            "nobody-notified", "members do not hear that others came or went", "SPEC-1",
+            "mqproof.impl.broker.groups:notify", _nobody_is_told,
+        ),
+        _mutant(
+            "joining-not-told", "members hear of who goes, not of who comes", "SPEC-1",
+            f"{_CLIENTS}.heartbeat", _told_of_new_groups_only,
+        ),
+        _mutant(
+            "offsets-not-read-at-start", "a broker that starts knows no offsets of groups", "DELIV-3",
+            f"{_OFFSETS}.load", _empty,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

@@ -1,0 +1,292 @@
+"""Mutants of the implementation: the target `impl` with one rule replaced by a wrong one.
+
+Each names the rule that it breaks, where that rule lives, and the invariant that must notice. They judge the
+suite: `mqproof mutants --layer impl` runs all, and every one must be caught. A mutant replaces an attribute
+of a module or class while its target is open, so at most one mutant is open at a time.
+"""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.suites.flush.target import Setup
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.store import reader, record, recovery
+from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.commit_log import CommitLog
+from mqproof.impl.store.consume_queue import ConsumeQueue
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.flush import FlushRound, LogFlusher
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import GetResult, PutStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    name: str
+    defect: str
+    """What is wrong, in a sentence."""
+    breaks: str
+    """The id of the invariant that must catch it."""
+    where: str
+    """module:attribute that is replaced."""
+    wrong: Callable[..., Any]
+
+
+class MutantTarget(ImplTarget):
+    """The target `impl` with the mutant's defect while it is open."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        super().__init__(f"mutant:{mutant.name}")
+        self._mutant = mutant
+        self._planted = ExitStack()
+
+    def open(self, setup: Setup) -> None:
+        self._planted.enter_context(planted(self._mutant))
+        super().open(setup)
+
+    def close(self) -> None:
+        with self._planted:
+            super().close()
+
+
+# An answer tells the truth
+
+
+async def _settle_at_once(_store: MessageStore, _appended: object, _wait: bool) -> PutStatus:
+    return PutStatus.PUT_OK
+
+
+async def _settle_as_refused(store: MessageStore, appended: Any, wait: bool) -> PutStatus:
+    status = await _settle(store, appended, wait)
+    return PutStatus.SERVICE_NOT_AVAILABLE if status is PutStatus.FLUSH_DISK_TIMEOUT else status
+
+
+def _round_covers_all(flusher: LogFlusher, flush_round: FlushRound) -> None:
+    _round_done(flusher, replace(flush_round, end=flusher._log.end))
+
+
+def _failure_counts_as_done(flusher: LogFlusher, _error: OSError) -> None:
+    log = flusher._log
+    _round_done(flusher, FlushRound(log.end, log.store_timestamp_ms, log.take_unsynced()))
+
+
+def _confirm_everything(store: MessageStore) -> int:
+    return store.log_end
+
+
+# Recovery
+
+
+def _keep_the_torn_record(log: CommitLog, start: int) -> int:
+    end = _find_end(log, start)
+    size, magic = record.peek(log.read(end, 8))
+    if magic in (record.MAGIC_V1, record.MAGIC_V2) and size < log.segments.segment_bytes:
+        log.end = end + size
+    return log.end
+
+
+def _forget_the_last_record(log: CommitLog, start: int) -> int:
+    ends = [start, *(end for end, _ in log.scan(start))]
+    _find_end(log, start)
+    log.end = ends[-2] if len(ends) > 1 else start
+    return log.end
+
+
+def _sync_nothing(_log: CommitLog, _start: int) -> None:
+    pass
+
+
+def _cut_no_queue(queue: ConsumeQueue, _log: CommitLog) -> int:
+    return queue.cut(queue.find_end(lambda unit: unit.size > 0))
+
+
+def _count_from_zero(appender: Appender, topic: str, queue_id: int) -> int:
+    return appender._queue_offsets.get((topic, queue_id), 0)
+
+
+def _dispatch_nothing(parts: Parts, _start: int) -> int:
+    parts.dispatcher.position = parts.log.end
+    return 0
+
+
+def _any_text(_text: bytes) -> bool:
+    return True
+
+
+def _refuse_a_torn_record(log: CommitLog, start: int) -> int:
+    end = _find_end(log, start)
+    if any(log.read(end, record.SIZE_MIN)):
+        raise StoreError(f"there is no record at {end}")
+    return end
+
+
+# Reading
+
+
+def _neighbours_queue(
+    store: MessageStore, topic: str, queue_id: int, *arguments: Any, **options: Any
+) -> GetResult:
+    other = queue_id ^ 1
+    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *arguments, **options)
+
+
+def _skip_one(*arguments: Any) -> GetResult:
+    found = _read_messages(*arguments)
+    return replace(found, records=found.records[1:]) if len(found.records) > 1 else found
+
+
+# Consumer offsets
+
+
+def _commit_one_less(table: OffsetTable, group: str, topic: str, queue_id: int, offset: int) -> None:
+    _commit(table, group, topic, queue_id, max(0, offset - 1))
+
+
+async def _persist_nothing(_broker: Broker) -> None:
+    pass
+
+
+# The right ones, which some of the wrong ones call
+
+_settle = MessageStore.settle
+_round_done = LogFlusher.round_done
+_find_end = recovery.find_end
+_get = MessageStore.get
+_read_messages = reader.read_messages
+_commit = OffsetTable.commit
+
+_STORE: Final = "mqproof.impl.store.message_store:MessageStore"
+_FLUSH: Final = "mqproof.impl.store.flush:LogFlusher"
+_RECOVERY: Final = "mqproof.impl.store.recovery"
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "ack-before-flush",
+            "under SYNC_FLUSH a send is answered before its fsync",
+            "FLUSH-1",
+            f"{_STORE}.settle",
+            _settle_at_once,
+        ),
+        Mutant(
+            "ack-of-the-next-flush",
+            "an fsync counts for what was appended while it ran",
+            "FLUSH-1",
+            f"{_FLUSH}.round_done",
+            _round_covers_all,
+        ),
+        Mutant(
+            "fsync-error-answered-ok",
+            "an fsync that fails counts as one that did not",
+            "FLUSH-1",
+            f"{_FLUSH}.round_failed",
+            _failure_counts_as_done,
+        ),
+        Mutant(
+            "torn-record-kept",
+            "recovery goes on behind a torn record, and the next one stops there",
+            "FLUSH-8",
+            f"{_RECOVERY}:find_end",
+            _keep_the_torn_record,
+        ),
+        Mutant(
+            "last-record-forgotten",
+            "recovery takes the last record for a torn one",
+            "FLUSH-2",
+            f"{_RECOVERY}:find_end",
+            _forget_the_last_record,
+        ),
+        Mutant(
+            "torn-record-refused",
+            "a broker whose log ends in a torn record does not start",
+            "FLUSH-8",
+            f"{_RECOVERY}:find_end",
+            _refuse_a_torn_record,
+        ),
+        Mutant(
+            "queue-of-the-neighbour",
+            "a pull reads another queue of the topic",
+            "FLUSH-3",
+            f"{_STORE}.get",
+            _neighbours_queue,
+        ),
+        Mutant(
+            "queue-not-cut",
+            "queue entries that point beyond the recovered log are kept",
+            "FLUSH-3",
+            f"{_RECOVERY}:cut_queue",
+            _cut_no_queue,
+        ),
+        Mutant(
+            "offsets-counted-from-zero",
+            "after a restart the queue offsets begin anew",
+            "FLUSH-4",
+            "mqproof.impl.store.appender:Appender.next_queue_offset",
+            _count_from_zero,
+        ),
+        Mutant(
+            "torn-text-accepted",
+            "a record whose properties are torn counts as whole",
+            "FLUSH-5",
+            "mqproof.impl.store.record:text_is_whole",
+            _any_text,
+        ),
+        Mutant(
+            "not-dispatched-again",
+            "queue entries that a crash took are not written again",
+            "DELIV-1",
+            f"{_RECOVERY}:dispatch_again",
+            _dispatch_nothing,
+        ),
+        Mutant(
+            "refused-but-stored",
+            "a message is refused after it was stored",
+            "DELIV-2",
+            f"{_STORE}.settle",
+            _settle_as_refused,
+        ),
+        Mutant(
+            "pull-skips",
+            "a pull leaves out the first of several messages",
+            "DELIV-4",
+            "mqproof.impl.store.store:read_messages",
+            _skip_one,
+        ),
+        Mutant(
+            "dispatch-before-flush",
+            "under SYNC_FLUSH messages are seen that a crash can take back",
+            "DELIV-4",
+            f"{_STORE}.confirm_offset",
+            _confirm_everything,
+        ),
+        Mutant(
+            "recovered-not-synced",
+            "what recovery finds in the page cache counts as durable without an fsync",
+            "DELIV-4",
+            f"{_RECOVERY}:sync_recovered_log",
+            _sync_nothing,
+        ),
+        Mutant(
+            "commit-goes-back",
+            "a committed offset is stored as the one before",
+            "DELIV-5",
+            "mqproof.impl.broker.offsets:OffsetTable.commit",
+            _commit_one_less,
+        ),
+        Mutant(
+            "offsets-not-persisted",
+            "consumer offsets are not written, not even by a clean exit",
+            "SPEC-1",
+            "mqproof.impl.broker.broker:Broker._persist_offsets",
+            _persist_nothing,
+        ),
+    )
+}
+"""By name."""

@@ -1,0 +1,202 @@
+"""Mutants of a broker's pulls and offsets: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker import pull, queries
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting.headers import PullRequest, UpdateOffsetRequest
+from mqproof.impl.store import reader, recovery
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.recovery import Parts
+from mqproof.impl.store.results import GetResult, GetStatus
+
+_get, _refusal, _read_messages = MessageStore.get, reader._refusal, reader.read_messages
+_tags, _commit = pull._tags, OffsetTable.commit
+_commit_offset, _query = queries.commit_offset, OffsetTable.query
+_offset_at_time = queries.offset_at_time
+_stop, _every, _recover_queues = Broker.stop, Broker._every, recovery.recover_queues
+
+
+def _too_small_goes_to_the_end(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
+    """As a new group with CONSUME_FROM_LAST_OFFSET would."""
+    if end and offset < begin:
+        return GetStatus.OFFSET_TOO_SMALL, end
+    return _refusal(offset, begin, end)
+
+
+def _beyond_goes_to_zero(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
+    """As releases before issue 2181 was fixed."""
+    if end and offset > end and begin == 0:
+        return GetStatus.OFFSET_OVERFLOW_BADLY, 0
+    return _refusal(offset, begin, end)
+
+
+def _other_queue(store: MessageStore, topic: str, queue_id: int, *told: Any, **options: Any) -> GetResult:
+    other = queue_id ^ 1
+    return _get(store, topic, other if store.max_offset(topic, other) else queue_id, *told, **options)
+
+
+def _newest_first(*told: Any) -> GetResult:
+    found = _read_messages(*told)
+    return replace(found, records=found.records[::-1])
+
+
+def _one_too_many(
+    log: Any, queue: Any, offset: int, max_count: int, max_bytes: int, tags: Collection[int] | None
+) -> GetResult:
+    return _read_messages(log, queue, offset, max_count + 1, max_bytes, tags)
+
+
+def _unmatched_stays(*told: Any) -> GetResult:
+    found = _read_messages(*told)
+    if found.status is GetStatus.NO_MATCHED_MESSAGE:
+        return replace(found, next_offset=told[2])
+    return found
+
+
+def _tail_is_passed_over(*told: Any) -> GetResult:
+    """The answer is full, and goes on behind what did not fit."""
+    found = _read_messages(*told)
+    return replace(found, next_offset=found.max_offset) if found.records else found
+
+
+def _every_tag(*_told: Any) -> Collection[int]:
+    return frozenset()
+
+
+def _first_tag_only(kind: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
+    return _tags(kind, expression.split("||")[0] if expression else expression, is_class_filter)
+
+
+def _nobody_is_woken(*_told: Any) -> None:
+    pass
+
+
+def _smaller_is_not_taken(table: OffsetTable, group: str, topic: str, queue_id: int, offset: int) -> None:
+    if offset >= (table.query(group, topic, queue_id) or 0):
+        _commit(table, group, topic, queue_id, offset)
+
+
+def _larger_is_not_taken(table: OffsetTable, group: str, topic: str, queue_id: int, offset: int) -> None:
+    if offset <= (table.query(group, topic, queue_id) or offset):
+        _commit(table, group, topic, queue_id, offset)
+
+
+def _not_with_a_pull(services: Services, header: UpdateOffsetRequest | PullRequest) -> None:
+    if not isinstance(header, PullRequest):
+        _commit_offset(services, header)
+
+
+def _nothing_is_zero(table: OffsetTable, group: str, topic: str, queue_id: int) -> int:
+    return _query(table, group, topic, queue_id) or 0
+
+
+def _one_later(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
+    return _offset_at_time(services, topic, queue_id, timestamp_ms) + 1
+
+
+async def _offsets_stay_unwritten(broker: Broker) -> None:
+    async def nothing() -> None:
+        pass
+
+    broker._persist_offsets = nothing  # type: ignore[method-assign]
+    await _stop(broker)
+
+
+def _all_but_offsets(broker: Broker, seconds: float, work: Callable[[], Any], *told: Any) -> None:
+    if work != broker._persist_offsets:
+        _every(broker, seconds, work, *told)
+
+
+def _expired_is_back(parts: Parts, start: int) -> tuple[int, int]:
+    found = _recover_queues(parts, start)
+    for queue in parts.queues:
+        queue.first = queue.begin
+    return found
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+_READ: Final = "mqproof.impl.store.store:read_messages"
+_REFUSAL: Final = "mqproof.impl.store.reader:_refusal"
+_COMMIT: Final = "mqproof.impl.broker.offsets:OffsetTable.commit"
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "expired-goes-to-the-end", "who asks for what has expired is sent behind all messages", "DELIV-1",
+            _REFUSAL, _too_small_goes_to_the_end,
+        ),
+        _mutant(
+            "pull-of-the-other-queue", "a pull reads another queue of the topic", "DELIV-2",
+            "mqproof.impl.store.message_store:MessageStore.get", _other_queue,
+        ),
+        _mutant(
+            "answer-upside-down", "an answer has the newest message first", "DELIV-4", _READ, _newest_first,
+        ),
+        _mutant(
+            "larger-commit-ignored", "a commit that is greater than the last one is not noted", "DELIV-5",
+            _COMMIT, _larger_is_not_taken,
+        ),
+        _mutant(
+            "pull-commits-nothing", "the offset that comes with a pull is not noted", "DELIV-5",
+            "mqproof.impl.broker.pull:commit_offset", _not_with_a_pull,
+        ),
+        _mutant("tags-ignored", "a pull is answered with every tag", "DELIV-10",
+                "mqproof.impl.broker.pull:_tags", _every_tag),
+        _mutant(
+            "first-tag-only", "of `A || B` only A is answered", "DELIV-10", "mqproof.impl.broker.pull:_tags",
+            _first_tag_only,
+        ),
+        _mutant(
+            "rest-passed-over", "an answer goes on behind messages that did not fit", "DELIV-10", _READ,
+            _tail_is_passed_over,
+        ),
+        _mutant(
+            "beyond-goes-to-zero", "who asks beyond the end is sent to offset 0 (issue 2181)", "SPEC-1",
+            _REFUSAL, _beyond_goes_to_zero,
+        ),
+        _mutant(
+            "unmatched-asked-again", "where nothing matches, the pull is to go on where it was", "SPEC-1",
+            _READ, _unmatched_stays,
+        ),
+        _mutant("one-too-many", "an answer has a message more than was asked for", "SPEC-1", _READ,
+                _one_too_many),
+        _mutant(
+            "held-pull-not-woken", "a message does not wake the pull that waits for it", "SPEC-1",
+            "mqproof.impl.broker.holds:PullHolds.arrived", _nobody_is_woken,
+        ),
+        _mutant(
+            "reset-ignored", "a commit that goes back is answered with success and not noted", "SPEC-1",
+            _COMMIT, _smaller_is_not_taken,
+        ),
+        _mutant(
+            "nothing-is-zero", "a group without an offset is at 0 where the first message has expired",
+            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.query", _nothing_is_zero,
+        ),
+        _mutant(
+            "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
+            "mqproof.impl.broker.queries:offset_at_time", _one_later,
+        ),
+        _mutant(
+            "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",
+            "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
+        ),
+        _mutant(
+            "offsets-written-at-exit-only", "a broker that is killed has written no offsets, however old",
+            "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
+        ),
+        _mutant(
+            "expired-is-back-after-start", "a broker that starts tells of messages that it has deleted",
+            "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

@@ -1,0 +1,118 @@
+"""Mutants of a broker's queue locks: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.remoting.bodies import MessageQueue
+from mqproof.impl.remoting.channel import Channel
+
+Queues = Iterable[MessageQueue]
+
+_LOCKS: Final = "mqproof.impl.broker.queue_locks:QueueLockTable"
+
+_lock, _unlock, _channel_closed = QueueLockTable.lock, QueueLockTable.unlock, Broker._channel_closed
+
+
+def _to_everybody(
+    _table: QueueLockTable, _group: str, _client_id: str, queues: Queues, _now_ms: int
+) -> list[MessageQueue]:
+    return list(queues)
+
+
+def _for_a_third_of_the_lease(
+    table: QueueLockTable, group: str, client_id: str, queues: Queues, now_ms: int
+) -> list[MessageQueue]:
+    """As if milliseconds of another setting were taken."""
+    lease_ms, table._lease_ms = table._lease_ms, table._lease_ms // 3
+    try:
+        return _lock(table, group, client_id, queues, now_ms)
+    finally:
+        table._lease_ms = lease_ms
+
+
+def _not_renewed(
+    table: QueueLockTable, group: str, client_id: str, queues: Queues, now_ms: int
+) -> list[MessageQueue]:
+    """Who holds a queue is told so, and its lease goes on to run out."""
+    before = dict(table._leases.get(group, {}))
+    granted = _lock(table, group, client_id, queues, now_ms)
+    leases = table._leases.get(group, {})
+    for queue in granted:
+        if queue in before and before[queue].client_id == client_id and before[queue].ends_ms >= now_ms:
+            leases[queue] = before[queue]
+    return granted
+
+
+def _by_anybody(table: QueueLockTable, group: str, _client_id: str, queues: Queues) -> None:
+    for queue in queues:
+        table._leases.get(group, {}).pop(queue, None)
+
+
+def _never_over(
+    table: QueueLockTable, group: str, client_id: str, queues: Queues, _now_ms: int
+) -> list[MessageQueue]:
+    return _lock(table, group, client_id, queues, 0)
+
+
+def _of_all_groups(
+    table: QueueLockTable, _group: str, client_id: str, queues: Queues, now_ms: int
+) -> list[MessageQueue]:
+    return _lock(table, "", client_id, queues, now_ms)
+
+
+def _not_given_back(_table: QueueLockTable, _group: str, _client_id: str, _queues: Queues) -> None:
+    pass
+
+
+def _all_or_nothing(
+    table: QueueLockTable, group: str, client_id: str, queues: Queues, now_ms: int
+) -> list[MessageQueue]:
+    wanted = list(queues)
+    granted = _lock(table, group, client_id, wanted, now_ms)
+    return granted if len(granted) == len(wanted) else []
+
+
+def _gone_with_a_connection(broker: Broker, channel: Channel) -> None:
+    """As if clients that lose their connection were gone."""
+    _channel_closed(broker, channel)
+    if broker.services is not None:
+        broker.services.locks._leases.clear()
+
+
+def _mutant(
+    name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any], of: str = _LOCKS
+) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, f"{of}.{where}", wrong)
+
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant("granted-to-all", "a lock is granted to whoever asks", "DELIV-13", "lock", _to_everybody),
+        _mutant(
+            "lease-too-short", "a lock is given to others after a third of its lease", "DELIV-13", "lock",
+            _for_a_third_of_the_lease,
+        ),
+        _mutant(
+            "renewal-not-noted", "a lock that is renewed is kept no longer", "DELIV-13", "lock", _not_renewed
+        ),
+        _mutant("unlocked-by-others", "anybody may unlock a queue", "DELIV-13", "unlock", _by_anybody),
+        _mutant("lease-never-over", "a lock that nobody renews is kept", "SPEC-1", "lock", _never_over),
+        _mutant(
+            "one-table-for-all-groups", "what one group has locked is locked for others", "SPEC-1", "lock",
+            _of_all_groups,
+        ),
+        _mutant("unlock-ignored", "a lock that is given back is kept", "SPEC-1", "unlock", _not_given_back),
+        _mutant(
+            "all-or-nothing", "a batch is refused as a whole when one queue is another's", "SPEC-1", "lock",
+            _all_or_nothing,
+        ),
+        _mutant(
+            "locks-end-with-connections", "a lock is anybody's when a connection breaks", "DELIV-13",
+            "_channel_closed", _gone_with_a_connection, "mqproof.impl.broker.broker:Broker",
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

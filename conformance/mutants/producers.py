@@ -1,0 +1,161 @@
+"""Mutants of the producer's queue choice: one rule replaced by a wrong one each. They judge the suite.
+
+Behaviours of QueueChoice catch these too, and two that a suite of one send at a time does not see
+(`STEPPED`).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.producer import Producer
+from mqproof.impl.client.queue_choice import QueueChoice
+
+Queues = Sequence[MessageQueue]
+
+_choose, _answered, _failed = QueueChoice.choose, QueueChoice.answered, QueueChoice.failed
+_is_rested = QueueChoice._is_rested
+_target = Producer._target
+
+
+def _last_broker_too(choice: QueueChoice, queues: Queues, _last: str | None, now_s: float) -> MessageQueue:
+    return _choose(choice, queues, None, now_s)
+
+
+def _another_queue_will_do(
+    choice: QueueChoice, queues: Queues, last: str | None, now_s: float
+) -> MessageQueue:
+    """A retry goes to another queue, perhaps of the same broker."""
+    queue = queues[choice._turn % len(queues)]
+    if last is not None and not choice._is_rested(queue.broker_name, now_s):
+        choice._turn += 1
+        return queue
+    return _choose(choice, queues, last, now_s)
+
+
+def _retry_forgets_rests(choice: QueueChoice, queues: Queues, last: str | None, now_s: float) -> MessageQueue:
+    if last is None:
+        return _choose(choice, queues, last, now_s)
+    rested, choice._rested_until_s = choice._rested_until_s, {}
+    try:
+        return _choose(choice, queues, last, now_s)
+    finally:
+        choice._rested_until_s = rested
+
+
+def _never_in_turn(choice: QueueChoice, queues: Queues, last: str | None, now_s: float) -> MessageQueue:
+    turn = choice._turn
+    queue = _choose(choice, queues, last, now_s)
+    choice._turn = turn
+    return queue
+
+
+def _every_other(choice: QueueChoice, queues: Queues, last: str | None, now_s: float) -> MessageQueue:
+    queue = _choose(choice, queues, last, now_s)
+    choice._turn += 1
+    return queue
+
+
+def _first_avoided(choice: QueueChoice, queues: Queues, last: str | None, now_s: float) -> MessageQueue:
+    """The broker of the send's first attempt is avoided, whoever failed last."""
+    if last is None:
+        choice.first = None  # type: ignore[attr-defined]
+    queue = _choose(choice, queues, getattr(choice, "first", None), now_s)
+    if getattr(choice, "first", None) is None:
+        choice.first = queue.broker_name  # type: ignore[attr-defined]
+    return queue
+
+
+def _failure_is_nothing(_choice: QueueChoice, _broker: str, _now_s: float) -> None:
+    pass
+
+
+def _slowness_is_nothing(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
+    _answered(choice, broker, took_s if took_s >= 5 else 0.0, now_s)
+
+
+def _rested_half_as_long(choice: QueueChoice, broker: str, now_s: float) -> bool:
+    until_s = choice._rested_until_s.get(broker, now_s)
+    return until_s - 5 > now_s
+
+
+def _rested_longer(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
+    _answered(choice, broker, took_s, now_s)
+    if choice._rested_until_s.get(broker, now_s) > now_s:
+        choice._rested_until_s[broker] += 3
+
+
+async def _chosen_in_turn(
+    producer: Producer, topic: str, last: str | None, asked: MessageQueue | None, *more: Any
+) -> MessageQueue:
+    if asked is not None:
+        producer._choice._turn += 1
+    return await _target(producer, topic, last, asked, *more)
+
+
+def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
+    """As if there were one attempt at a time, and with the next one's end the one before were forgotten."""
+    choice._rested_until_s.clear()
+    _answered(choice, broker, took_s, now_s)
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, f"mqproof.impl.client.queue_choice:QueueChoice.{where}", wrong)
+
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "last-broker-tried-again", "a retry goes to any broker, the last one too", "ROUTE-5", "choose",
+            _last_broker_too,
+        ),
+        _mutant(
+            "another-queue-will-do", "a retry avoids the last queue, not its broker", "ROUTE-5", "choose",
+            _another_queue_will_do,
+        ),
+        _mutant(
+            "first-broker-avoided", "a second retry avoids the first broker, not the last one", "ROUTE-5",
+            "choose", _first_avoided,
+        ),
+        _mutant(
+            "failures-not-rested", "a broker that failed is not rested", "ROUTE-6", "failed",
+            _failure_is_nothing,
+        ),
+        _mutant(
+            "slowness-not-rested", "a broker that was slow is not rested", "ROUTE-6", "answered",
+            _slowness_is_nothing,
+        ),
+        _mutant(
+            "rested-too-short", "a broker is rested 5 s less than it should be", "ROUTE-6", "_is_rested",
+            _rested_half_as_long,
+        ),
+        _mutant(
+            "retry-forgets-rests", "a retry goes to brokers that are to be rested", "ROUTE-6", "choose",
+            _retry_forgets_rests,
+        ),
+        _mutant("no-round-robin", "every send begins at the same queue", "SPEC-1", "choose", _never_in_turn),
+        _mutant("every-other-queue", "the round robin leaves out every other queue", "SPEC-1", "choose",
+                _every_other),
+        _mutant(
+            "rested-too-long", "a broker is rested 3 s more than it should be", "SPEC-1", "answered",
+            _rested_longer,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""
+
+STEPPED: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "chosen-queue-in-turn", "a send to a queue that the application chose counts in the round robin",
+            "SPEC-1", "mqproof.impl.client.producer:Producer._target", _chosen_in_turn,
+        ),
+        Mutant(
+            "latest-rest-alone", "the end of an attempt ends what other brokers are to be rested", "SPEC-1",
+            "mqproof.impl.client.queue_choice:QueueChoice.answered", _latest_alone,
+        ),
+    )
+}  # fmt: skip
+"""By name; taken by a producer step by step (`stepped`)."""

@@ -1,0 +1,123 @@
+"""Mutants of replication: one rule of it replaced by a wrong one while a pair lives (`pair_life`).
+
+Each names the invariant that must notice; `mqproof mutants --layer impl` runs them with the others. What
+lives do not come to, behaviours of Replication do (`STEPPED`).
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import PutStatus
+from mqproof.impl.store.store import Store
+
+
+def _always(*_arguments: Any) -> bool:
+    return True
+
+
+def _as_shipped() -> LogCheck:
+    return LogCheck.AS_SHIPPED
+
+
+def _flush_status_wins(flush: PutStatus, _replica: PutStatus) -> PutStatus:
+    return flush
+
+
+def _written_and_not_dispatched(store: MessageStore, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
+    for data, stored in records:
+        store._log.append_stored(stored.commit_offset, data, stored.store_timestamp_ms)
+
+
+async def _stays_for_ever(_client: object, receiver: Any, _master: object) -> None:
+    await receiver.ended.wait()
+    await asyncio.sleep(0)
+
+
+def _masters_offset(_own: int | None, masters: int, *, untold: bool) -> int:  # noqa: ARG001
+    return masters
+
+
+_RULES: Final = "mqproof.impl.replication.rules"
+_STORE: Final = "mqproof.impl.store.message_store"
+
+MUTANTS: Final[dict[str, Mutant]] = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "no-slave-waited-for",
+            "a synchronous master answers before a slave has the message",
+            "REPL-1",
+            f"{_RULES}:replica_reached",
+            _always,
+        ),
+        Mutant(
+            "last-record-not-compared",
+            "a slave follows whoever sends bytes for the end of its log",
+            "REPL-2",
+            f"{_RULES}:agrees",
+            _always,
+        ),
+        Mutant(
+            "logs-compared-as-shipped",
+            "positions are compared and nothing else, as released brokers do it",
+            "REPL-2",
+            "mqproof.conformance.subjects.pair_run:log_check",
+            _as_shipped,
+        ),
+        Mutant(
+            "absent-slave-waited-for",
+            "a send waits for a slave where there is none",
+            "REPL-3",
+            f"{_RULES}:slave_usable",
+            _always,
+        ),
+        Mutant(
+            "replica-status-lost",
+            "what became of the replica is not told, the flush's status is",
+            "REPL-3",
+            "mqproof.impl.store.results:put_status",
+            _flush_status_wins,
+        ),
+        Mutant(
+            "slave-shows-nothing",
+            "what a slave receives gets no queue entries",
+            "REPL-4",
+            f"{_STORE}:MessageStore.append_replicated",
+            _written_and_not_dispatched,
+        ),
+        Mutant(
+            "slave-never-hangs-up",
+            "a slave stays on a connection whose other end is gone",
+            "REPL-5",
+            "mqproof.impl.replication.client:SlaveClient._stay",
+            _stays_for_ever,
+        ),
+        Mutant(
+            "slave-takes-older-offsets",
+            "a slave takes its master's offsets over newer ones that were committed to it",
+            "DELIV-5",
+            f"{_RULES}:merged_offset",
+            _masters_offset,
+        ),
+    )
+}
+"""By name."""
+
+STEPPED: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "reader-of-the-slave-sent-back",
+            "a master corrects who read at its slave what is not durable here",
+            "SPEC-1",
+            f"{_STORE}:MessageStore.taken_end",
+            Store.taken_end,
+        ),
+    )
+}
+"""By name; taken by a pair step by step (`stepped_pair`)."""

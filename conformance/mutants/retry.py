@@ -1,0 +1,187 @@
+"""Mutants of a broker's retries and delays: one rule replaced by a wrong one each. They judge the suite."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from msgspec.structs import replace as with_members
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker import retries
+from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.services import Services
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
+from mqproof.impl.store import delay
+from mqproof.impl.store.consume_queue import Unit
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+
+_again, _is_given_up, _find = retries._again, retries.is_given_up, retries._find
+_message, _unit_code = DelayedDelivery._message, delay.unit_code
+_deliver, _run_level = DelayedDelivery._put, DelayedDelivery._deliver
+_LATE_MS: Final = 500
+
+
+def _count_stays(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    """It comes again for ever."""
+    again = _again(services, original, topic, level)
+    return with_members(again, reconsume_times=original.message.reconsume_times)
+
+
+def _copy_of_the_copy(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    again = _again(services, original, topic, level)
+    return with_members(again, properties={**again.properties, ORIGIN_MESSAGE_ID: original.offset_message_id})
+
+
+def _topic_forgotten(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    again = _again(services, original, topic, level)
+    return with_members(again, properties={**again.properties, RETRY_TOPIC: original.message.topic})
+
+
+def _level_stays_one(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
+    return _again(services, original, topic, 1 if level else 0)
+
+
+def _one_too_few(times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
+    return _is_given_up(times + 1, asked_max, group)
+
+
+def _one_too_many(times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
+    return times > 0 and _is_given_up(times - 1, asked_max, group)
+
+
+def _request_not_asked(times: int, _asked_max: int | None, group: SubscriptionGroup) -> bool:
+    return _is_given_up(times, None, group)
+
+
+def _half_a_second_early(message: Message, store_timestamp_ms: int, levels_ms: Sequence[int]) -> int:
+    code = _unit_code(message, store_timestamp_ms, levels_ms)
+    return code - 500 if message.topic == SCHEDULE_TOPIC else code
+
+
+async def _passed_over(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+    """Every third message of a level is taken for delivered."""
+    return True if delivery._store.now_ms() % 3 == 0 else await _deliver(delivery, unit, address)
+
+
+async def _put_twice(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+    """What was stored is taken for not stored, and tried again."""
+    await _deliver(delivery, unit, address)
+    return await _deliver(delivery, unit, address)
+
+
+def _nearest_message(services: Services, commit_offset: int) -> StoredMessage:
+    """An offset without a message is another message's."""
+    there = services.store.record_at(commit_offset) is not None
+    return _find(services, commit_offset if there else services.store.log_begin)
+
+
+def _first_copies_only(services: Services, commit_offset: int) -> StoredMessage:
+    found = _find(services, commit_offset)
+    if found.message.reconsume_times:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "a copy")
+    return found
+
+
+def _body_of_none(delivery: DelayedDelivery, unit: Unit) -> Message | None:
+    message = _message(delivery, unit)
+    return message and with_members(message, body=b"unsent")
+
+
+async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, address: Any) -> None:
+    delivery._next[level] = delivery._store.max_offset(SCHEDULE_TOPIC, level - 1)
+    await _run_level(delivery, level, address)
+
+
+async def _told_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
+    """What comes late, as all does that comes once more after a crash, is noted by its message, and the next
+    copy of that message is taken for it."""
+    message, known = delivery._message(unit), delivery.__dict__.setdefault("known", set())
+    key = message and (message.body, message.reconsume_times)
+    if unit.tags_code + _LATE_MS <= delivery._store.now_ms():
+        known.add(key)
+    elif key in known:
+        return True
+    return await _deliver(delivery, unit, address)
+
+
+async def _nothing_is_noted(_delivery: DelayedDelivery) -> None:
+    pass
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+_AGAIN: Final = "mqproof.impl.broker.retries:_again"
+_GIVEN_UP: Final = "mqproof.impl.broker.retries:is_given_up"
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "delayed-body-lost", "a delayed message comes with another body", "DELIV-2",
+            "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
+        ),
+        _mutant(
+            "origin-of-last-copy", "a message that comes again names its last copy, not its first, as origin",
+            "DELIV-2", _AGAIN, _copy_of_the_copy,
+        ),
+        _mutant(
+            "retry-topic-as-origin", "a message that comes again twice says it was sent to the retry topic",
+            "DELIV-2", _AGAIN, _topic_forgotten,
+        ),
+        _mutant(
+            "delayed-put-twice", "a delayed message is delivered twice", "DELIV-3",
+            "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
+        ),
+        _mutant(
+            "dead-too-early", "a message is a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
+            _one_too_few,
+        ),
+        _mutant(
+            "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
+        ),
+        _mutant(
+            "asked-retries-ignored", "the retries that the request names do not count", "DELIV-7", _GIVEN_UP,
+            _request_not_asked,
+        ),
+        _mutant(
+            "delayed-passed-over", "some delayed messages are taken for delivered", "DELIV-7",
+            "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
+        ),
+        _mutant(
+            "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
+        ),
+        _mutant(
+            "due-half-a-second-early", "a delayed message comes half a second early", "DELIV-8",
+            "mqproof.impl.store.appender:unit_code", _half_a_second_early,
+        ),
+        _mutant(
+            "retries-not-counted", "a message that is sent back does not count it", "DELIV-7", _AGAIN,
+            _count_stays,
+        ),
+        _mutant(
+            "nothing-sent-back", "a message that never was is sent back with success", "DELIV-3",
+            "mqproof.impl.broker.retries:_find", _nearest_message,
+        ),
+        _mutant(
+            "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
+            "mqproof.impl.broker.retries:_find", _first_copies_only,
+        ),
+        _mutant(
+            "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
+            "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
+        ),
+        _mutant(
+            "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
+            " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
+        ),
+        _mutant(
+            "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
+            " come again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
+            _nothing_is_noted,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

@@ -1,0 +1,153 @@
+"""Mutants of the name server and of the client's routes: one rule replaced by a wrong one each.
+
+They judge the suite: `mqproof mutants --layer impl` runs all, and every one must be caught by the invariant
+named for it.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.namesrv.route_table import MASTER_ID, BrokerKey, LiveBroker, RouteTable
+from mqproof.impl.remoting.bodies import PERM_WRITE, RegisterBrokerBody, TopicRoute
+
+_TABLE: Final = "mqproof.impl.namesrv.route_table:RouteTable"
+
+_register, _forget, _expire = RouteTable.register, RouteTable._forget, RouteTable.expire
+_connection_closed, _record_queues = RouteTable.connection_closed, RouteTable._record_queues
+
+
+def _hears_no_hang_up(_table: RouteTable, _connection: int) -> list[LiveBroker]:
+    return []
+
+
+def _forgets_only_the_record(table: RouteTable, connection: int) -> list[LiveBroker]:
+    gone = [live for live in table._live.values() if live.connection == connection]
+    for live in gone:
+        del table._live[live.key.cluster, live.key.address]
+    return gone
+
+
+def _queues_outlive_broker(table: RouteTable, live: LiveBroker) -> None:
+    queues = {topic: dict(own) for topic, own in table._queues.items()}
+    _forget(table, live)
+    table._queues = queues
+
+
+def _nothing_expires(_table: RouteTable, _now_ms: int) -> list[LiveBroker]:
+    return []
+
+
+def _expires_at_half_time(table: RouteTable, now_ms: int) -> list[LiveBroker]:
+    silent = [one for one in table._live.values() if one.last_update_ms + one.expiry_ms // 2 < now_ms]
+    for live in silent:
+        table._forget(live)
+    return silent
+
+
+def _unchanged_is_not_news(
+    table: RouteTable, key: BrokerKey, body: RegisterBrokerBody | None, **told: Any
+) -> LiveBroker | None:
+    before = table._live.get((key.cluster, key.address))
+    after = _register(table, key, body, **told)
+    now = table._live[key.cluster, key.address]
+    if before is not None and before.data_version == now.data_version:
+        table._live[key.cluster, key.address] = replace(now, last_update_ms=before.last_update_ms)
+    return after
+
+
+def _wipe_undone(table: RouteTable, name: str, topics: Any, _is_changed: bool, *mask: int) -> None:
+    _record_queues(table, name, topics, True, *mask)
+
+
+def _slave_takes_its_master_along(table: RouteTable, key: BrokerKey) -> bool:
+    live = table._live.get((key.cluster, key.address))
+    if live is None or live.key != key:
+        return False
+    for each in [one for one in table._live.values() if one.key.broker_name == key.broker_name]:
+        _forget(table, each)
+    return True
+
+
+def _slave_always_speaks(_table: RouteTable, _key: BrokerKey) -> bool:
+    return True
+
+
+def _change_is_not_taken(table: RouteTable, name: str, topics: Any, _is_changed: bool, *mask: int) -> None:
+    _record_queues(table, name, topics, False, *mask)
+
+
+def _permission_ignored(topic: str, route: TopicRoute) -> list[MessageQueue]:
+    masters = {data.broker_name for data in route.broker_datas if MASTER_ID in data.broker_addrs}
+    return [
+        MessageQueue(topic, queue.broker_name, 0)
+        for queue in route.queue_datas
+        if queue.broker_name in masters
+    ]
+
+
+def _slave_is_written(topic: str, route: TopicRoute) -> list[MessageQueue]:
+    return [
+        MessageQueue(topic, queue.broker_name, 0) for queue in route.queue_datas if queue.perm & PERM_WRITE
+    ]
+
+
+def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
+    return name, Mutant(name, defect, breaks, where, wrong)
+
+
+MUTANTS: Final[dict[str, Mutant]] = dict(
+    [
+        _mutant(
+            "hang-up-unheard", "a broker whose connection closed is kept until it expires", "ROUTE-1",
+            f"{_TABLE}.connection_closed", _hears_no_hang_up,
+        ),
+        _mutant(
+            "only-live-record-removed", "of a broker that hung up, the address and queues stay", "ROUTE-1",
+            f"{_TABLE}.connection_closed", _forgets_only_the_record,
+        ),
+        _mutant(
+            "queues-outlive-broker", "the queues of a forgotten broker stay", "ROUTE-1",
+            f"{_TABLE}._forget", _queues_outlive_broker,
+        ),
+        _mutant(
+            "expired-too-early", "a broker is forgotten after half of its time", "ROUTE-2",
+            f"{_TABLE}.expire", _expires_at_half_time,
+        ),
+        _mutant(
+            "unchanged-not-refreshed", "a registration that says nothing new is no sign of life",
+            "ROUTE-2", f"{_TABLE}.register", _unchanged_is_not_news,
+        ),
+        _mutant(
+            "slave-unregisters-master", "a slave that unregisters takes its master along", "ROUTE-2",
+            f"{_TABLE}.unregister", _slave_takes_its_master_along,
+        ),
+        _mutant(
+            "nothing-expires", "a silent broker is kept for ever", "ROUTE-3",
+            f"{_TABLE}.expire", _nothing_expires,
+        ),
+        _mutant(
+            "permission-ignored", "a client sends to queues that are not to be written", "ROUTE-4",
+            "mqproof.conformance.adapters.routing.player:publish_queues", _permission_ignored,
+        ),
+        _mutant(
+            "slave-written", "a client sends to a broker name that has no master", "ROUTE-4",
+            "mqproof.conformance.adapters.routing.player:publish_queues", _slave_is_written,
+        ),
+        _mutant(
+            "wipe-undone", "a registration that says nothing new gives the write permission back", "SPEC-1",
+            f"{_TABLE}._record_queues", _wipe_undone,
+        ),
+        _mutant(
+            "change-not-taken", "a registration with a new version changes no queue that is known", "SPEC-1",
+            f"{_TABLE}._record_queues", _change_is_not_taken,
+        ),
+        _mutant(
+            "slave-always-speaks", "a slave says which queues its name has beside a master", "SPEC-1",
+            f"{_TABLE}._is_least", _slave_always_speaks,
+        ),
+    ]
+)  # fmt: skip
+"""By name."""

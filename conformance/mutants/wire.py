@@ -1,0 +1,217 @@
+"""Mutants of the wire: our own name server and broker, on loopback and in this process, with one rule of the
+protocol's frames, headers or codes replaced by a wrong one. Each names the wire case that has to notice.
+"""
+
+import asyncio
+import re
+import tempfile
+import threading
+from collections.abc import Awaitable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from msgspec import structs
+
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting import command, dispatch, headers
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.frame import LENGTH_BYTES, read_frame
+from mqproof.impl.remoting.headers import Header, HeaderError, OffsetResponse
+from mqproof.impl.runtime.network import AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+
+H = TypeVar("H", bound=Header)
+
+_PATIENT_S: Final = 60.0
+_BUSY_MS: Final = 60_000
+"""A loaded machine is no reason to refuse."""
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The address of the name server of a cluster of ours, which runs in a thread until the block ends."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, silenced("mqproof.impl"):
+        cluster = _Cluster(Path(folder))
+        thread.start()
+        try:
+            yield asyncio.run_coroutine_threadsafe(cluster.start(), loop).result(_PATIENT_S)
+        finally:
+            asyncio.run_coroutine_threadsafe(cluster.stop(), loop).result(_PATIENT_S)
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(_PATIENT_S)
+            loop.close()
+
+
+class _Cluster:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: list[NameServer | Broker] = []
+
+    async def start(self) -> str:
+        runtime = production(AsyncioNetwork())
+        kept = str(self._folder / "kvConfig.json")
+        names = NameServer(NameServerConfig(port=0, kv_path=kept), runtime)
+        address = await names.start()
+        self._running.append(names)
+        config = BrokerConfig(
+            port=0, name_servers=(address,), store_directory=str(self._folder / "store"), busy_ms=_BUSY_MS
+        )
+        broker = Broker(config, runtime)
+        await broker.start()
+        self._running.append(broker)
+        return str(address)
+
+    async def stop(self) -> None:
+        for server in reversed(self._running):
+            await server.stop()
+
+
+# Frames
+
+
+def _whatever_came(buffer: bytearray, frame_bytes_max: int) -> bytes | None:
+    if len(buffer) <= LENGTH_BYTES:
+        return None
+    end = LENGTH_BYTES + int.from_bytes(buffer[:LENGTH_BYTES], "big")
+    buffer[:LENGTH_BYTES] = (min(end, len(buffer)) - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big")
+    return read_frame(buffer, frame_bytes_max)
+
+
+def _one_frame_a_read(channel: Channel) -> None:
+    frame = read_frame(channel._buffer, channel._limits.frame_bytes_max)
+    if frame is not None:
+        channel._take(command.decode(frame), len(frame))
+    channel._account()
+
+
+# Answers
+
+
+_answer, _encode_json = Command.answer, command._encode_json
+
+
+def _without_sign(request: Command, *arguments: Any, **named: Any) -> Command:
+    unsigned = structs.replace(request, opaque=request.opaque & 0x7FFF_FFFF)
+    return _answer(unsigned, *arguments, **named)
+
+
+def _one_way_too(channel: Channel, _request: Command, reply: Reply) -> None:
+    if reply is not None:
+        channel._write(reply)
+
+
+# Headers
+
+
+def _bare_offset(answer: Command) -> bytes:
+    return re.sub(rb'"offset":"(-?\d+)"', rb'"offset":\1', _encode_json(answer))
+
+
+def _long_key(name: str, value: str) -> bytes:
+    key, content = name.encode(), value.encode()
+    return b"".join((len(key).to_bytes(4, "big"), key, len(content).to_bytes(4, "big"), content))
+
+
+_read, _write = headers.read, headers.write
+
+
+def _known_alone(kind: type[H], fields: dict[str, str]) -> H:
+    if unknown := fields.keys() - set(kind.__struct_encode_fields__):
+        raise HeaderError(f"{kind.__name__}: nobody knows {', '.join(sorted(unknown))}")
+    return _read(kind, fields)
+
+
+def _without_zero(header: Header) -> dict[str, str]:
+    fields = _write(header)
+    return {} if isinstance(header, OffsetResponse) and fields["offset"] == "0" else fields
+
+
+# Codes
+
+
+_handler = dispatch.handler
+
+
+def _unknown_fails(processors: Mapping[int, Handler]) -> Handler:
+    known = _handler(processors)
+
+    def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+        if request.code in processors:
+            return known(request, channel)
+        return request.answer(ResponseCode.SYSTEM_ERROR, remark="what is that?")
+
+    return handle
+
+
+def _unknown_ends_it(processors: Mapping[int, Handler]) -> Handler:
+    known = _handler(processors)
+
+    def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+        if request.code not in processors:
+            channel._loop.call_soon(channel.close)
+        return known(request, channel)
+
+    return handle
+
+
+_CHANNEL: Final = "mqproof.impl.remoting.channel"
+_COMMAND: Final = "mqproof.impl.remoting.command"
+_HEADERS: Final = "mqproof.impl.remoting.headers"
+_BROKER: Final = "mqproof.impl.broker.broker"
+
+MUTANTS: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "cut-frame-taken", "what has come of a frame is taken for all of it", "remoting/max-offset/7",
+            f"{_CHANNEL}:read_frame", _whatever_came,
+        ),
+        Mutant(
+            "one-frame-a-read", "of frames that come together the others wait for the next bytes",
+            "remoting/max-offset/6", f"{_CHANNEL}:Channel._read_frames", _one_frame_a_read,
+        ),
+        Mutant(
+            "opaque-unsigned", "the sign of an opaque is lost", "remoting/max-offset/8",
+            f"{_COMMAND}:Command.answer", _without_sign,
+        ),
+        Mutant(
+            "one-way-answered", "a one-way request is answered", "remoting/max-offset/5",
+            f"{_CHANNEL}:Channel._answer", _one_way_too,
+        ),
+        Mutant(
+            "number-unquoted", "a field that is a number is no string", "remoting/max-offset/1",
+            f"{_COMMAND}:_encode_json", _bare_offset,
+        ),
+        Mutant(
+            "zero-left-out", "an offset that is 0 is left out", "remoting/min-offset/1",
+            f"{_HEADERS}:write", _without_zero,
+        ),
+        Mutant(
+            "long-key", "a key of the binary header has a length of four bytes", "remoting/max-offset/2",
+            f"{_COMMAND}:_encode_field", _long_key,
+        ),
+        Mutant(
+            "unknown-field-refused", "a request with a field that is not known is refused",
+            "remoting/max-offset/3", f"{_HEADERS}:read", _known_alone,
+        ),
+        Mutant(
+            "unknown-code-fails", "a request code that is not known is answered as an error of the system",
+            "remoting/code/batch", f"{_BROKER}:handler", _unknown_fails,
+        ),
+        Mutant(
+            "unknown-code-hangs-up", "a request code that is not known ends the connection",
+            "remoting/code/goes-on", f"{_BROKER}:handler", _unknown_ends_it,
+        ),
+    )
+}  # fmt: skip
+"""By name; each is noticed by the wire case with the id that it breaks."""

@@ -1,0 +1,110 @@
+"""Defects of broker and client that show in what many clients see: each is noticed in the history of a
+workload, by a rule of the invariant that it breaks.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.impl.broker.checks import scheduled_or_refused
+from mqproof.impl.client import calls
+from mqproof.impl.client.concurrent import ConcurrentConsumption
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.client.offset_store import Offsets
+from mqproof.impl.client.orderly import OrderlyConsumption
+from mqproof.impl.client.process_queue import ProcessQueue
+from mqproof.impl.client.routes import subscribe_queues
+from mqproof.impl.remoting.message import Message, StoredMessage
+
+_receive = ConcurrentConsumption.receive
+_receive_orderly = OrderlyConsumption.receive
+_wanted = calls._wanted
+_advance = Offsets.advance
+_DROPPED: Final = 7
+
+
+def _consume_twice(
+    consumption: ConcurrentConsumption, held: ProcessQueue, messages: Sequence[ReceivedMessage]
+) -> None:
+    for _ in range(2):
+        _receive(consumption, held, messages)
+
+
+def _forget_some(
+    consumption: ConcurrentConsumption, held: ProcessQueue, messages: Sequence[ReceivedMessage]
+) -> None:
+    _receive(consumption, held, [each for each in messages if each.queue_offset % _DROPPED])
+
+
+def _another_lane(
+    consumption: OrderlyConsumption, held: ProcessQueue, messages: Sequence[ReceivedMessage]
+) -> None:
+    _receive_orderly(consumption, held, messages)
+    lane = consumption._lanes[held]
+    asyncio.get_running_loop().create_task(consumption._run(held, lane))
+
+
+def _one_too_many(offsets: Offsets, queue: MessageQueue, offset: int) -> None:
+    _advance(offsets, queue, offset + 1)
+
+
+async def _everything(rebalancer: Any, topic: str) -> set[MessageQueue]:
+    route = await rebalancer._session.routes.get(topic)
+    if route is None:
+        raise ClientError(f"{topic} has no route")
+    return set(subscribe_queues(topic, route))
+
+
+def _some_of_the_wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
+    wanted = _wanted(messages, expression)
+    return wanted if expression == "*" else (each for each in wanted if each.queue_offset % _DROPPED)
+
+
+def _never_given_up(*_: object) -> bool:
+    return False
+
+
+def _at_once(services: Any, message: Message) -> Message:
+    scheduled_or_refused(services, message)
+    return message
+
+
+MUTANTS: Final = {
+    mutant.name: mutant
+    for mutant in (
+        Mutant(
+            "consumed-twice", "a listener is called twice for each message", "DELIV-3",
+            "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _consume_twice,
+        ),
+        Mutant(
+            "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
+            "mqproof.impl.client.offset_store:Offsets.advance", _one_too_many,
+        ),
+        Mutant(
+            "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",
+            "mqproof.impl.client.rebalance:Rebalancer._share", _everything,
+        ),
+        Mutant(
+            "never-given-up", "no message comes often enough to be a dead letter", "DELIV-7",
+            "mqproof.impl.broker.retries:is_given_up", _never_given_up,
+        ),
+        Mutant(
+            "delays-ignored", "a delayed message is stored where it can be read at once", "DELIV-8",
+            "mqproof.impl.broker.send:scheduled_or_refused", _at_once,
+        ),
+        Mutant(
+            "wanted-messages-dropped", "a subscription by tags leaves some of its messages out", "DELIV-10",
+            "mqproof.impl.client.calls:_wanted", _some_of_the_wanted,
+        ),
+        Mutant(
+            "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",
+            "DELIV-11", "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _forget_some,
+        ),
+        Mutant(
+            "two-lanes", "an orderly queue is consumed by several at a time", "DELIV-13",
+            "mqproof.impl.client.orderly:OrderlyConsumption.receive", _another_lane,
+        ),
+    )
+}  # fmt: skip
+"""By name."""

@@ -1,0 +1,94 @@
+"""docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
+
+`python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones, and
+writes the page and its data, mutants.json. Seconds are those of that machine.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+from mqproof.conformance.mutants.judge import EXAMPLES_MAX, HUNTS, Hunt, names, run
+from mqproof.report import json_file
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.write import write_text
+from mqproof.spec.catalogue import catalogue
+
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "mutants.md"
+DATA: Final = PAGE.with_suffix(".json")
+_HEAD: Final = """\
+# Mutants of the implementation
+
+The suites are judged by what they catch. Each mutant is our name server, broker or client with one rule
+replaced by a wrong one, and names the invariant that has to notice; that another one notices does not
+count. What finds nothing within {budget} examples survives, and the exit code of
+`mqproof mutants --layer impl` is 1. An example is a drawn run (of a suite of `mqproof conform`), a life of a
+master and its slave (replication), the history of clients of all kinds (workload), a behaviour of a model,
+or a wire case, which is then what has to notice.
+
+{summary}
+
+Made by `python -m mqproof.conformance.pages.mutants`, of seed 0. One of them:
+`mqproof mutants --layer impl --name NAME`. Examples are the same everywhere; seconds are those of one run
+beside other work.
+"""
+_COLUMNS: Final = """\
+| mutant | what is wrong | caught by | examples | seconds |
+|---|---|---|---|---|
+"""
+
+
+def page(results: Sequence[Result]) -> str:
+    """The page; a suite's table has the mutants that there are results of."""
+    by_name = {result.name: result for result in results}
+    caught = [result for result in results if result.verdict is Verdict.HELD]
+    most = max((result.counts["examples"] for result in caught), default=0)
+    summary = f"{len(caught)} of {len(results)} mutants are caught, the last of them by example {most}."
+    tables = [_table(hunt, by_name) for hunt in HUNTS if by_name.keys() & hunt.mutants.keys()]
+    return "\n".join([_HEAD.format(budget=EXAMPLES_MAX, summary=summary), *tables])
+
+
+def _table(hunt: Hunt, by_name: dict[str, Result]) -> str:
+    rows = [_row(by_name[name]) for name in hunt.mutants if name in by_name]
+    return f"## {hunt.suite}\n\n{_COLUMNS}{''.join(rows)}"
+
+
+def _row(result: Result) -> str:
+    caught = _noticed(result.id) if result.verdict is Verdict.HELD else "**nobody**"
+    examples = result.counts["examples"]
+    return f"| {result.name} | {result.detail} | {caught} | {examples} | {result.seconds:.1f} |\n"
+
+
+def _noticed(id_: str) -> str:
+    """An invariant by its name too; a wire case has none."""
+    return f"{id_} {catalogue()[id_].name}" if id_ in catalogue() else id_
+
+
+def recorded() -> tuple[Result, ...]:
+    """What became of the mutants when they were last run."""
+    return json_file.from_json(DATA.read_text(encoding="utf-8"), str(DATA)).results
+
+
+def record(judged: Iterable[Result]) -> None:
+    """Write both files: these results, and the recorded ones of all other mutants that there still are."""
+    by_name = {result.name: result for result in (*(recorded() if DATA.exists() else ()), *judged)}
+    kept = (by_name[name] for name in names() if name in by_name)
+    results = tuple(replace(result, witnesses=result.witnesses[:1]) for result in kept)
+    write_text(DATA, json_file.render(Report("mqproof mutants --layer impl", results)))
+    write_text(PAGE, page(results))
+
+
+def main(chosen: Sequence[str]) -> None:
+    """Tell each as it is judged; what it came to counts, if it is ended."""
+    survived = 0
+    for result in run(chosen):
+        print(f"{result.name}: {result.verdict}, {result.counts['examples']} examples", flush=True)
+        survived += result.verdict is not Verdict.HELD
+        record([result])
+    sys.exit(bool(survived))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

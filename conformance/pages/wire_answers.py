@@ -1,0 +1,186 @@
+"""The compatibility matrix: the verdicts of several servers, kept as data and as a page.
+
+    python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
+
+reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
+"""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from mqproof.conformance.wire.catalogue import CASES
+from mqproof.conformance.wire.model import Verdict
+from mqproof.conformance.wire.suite import operation_of, verdict_of
+from mqproof.report.json_file import from_json
+from mqproof.report.write import write_text
+
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
+NOT_ASKED: Final = "-"
+"""Of a rule that holds since a later release only."""
+_DETAIL_MAX: Final = 160
+
+_INTRODUCTION: Final = """# Wire cases: who answers how
+
+`mqproof conform --suite wire` asks a broker and a name server {cases} numbered questions, and judges what
+comes back. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only told (INFORMATIONAL).
+UNIMPLEMENTED is the server's own word: it answers that it does not know the request code. `--dryrun` lists
+the cases with their sources. 4.9 is asked only what holds since 4.9.
+
+This page is made, of the reports of three runs (the last command writes it and `wire.json`):
+
+```
+mqproof conform --target apache:4.9 --suite wire --json 4.9.json
+mqproof conform --target apache:5 --suite wire --json 5.json
+mqproof conform --target impl --suite wire --json ours.json
+python -m mqproof.conformance.pages.wire_answers "{first}=4.9.json" "{second}=5.json" {third}=ours.json
+```
+
+Servers of your own: `mqproof conform --target remoting://HOST:PORT --suite wire`, where the address is a name
+server's, which knows the broker; or both addresses, with a comma between them. Topics and groups whose names
+begin with `wire_` stay behind.
+"""
+
+_EXPLAINED: Final = """## What failed
+
+- QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers answer a one-way request too, when they find
+  messages. Clients drop such an answer.
+- GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 does not answer at all while access control is off.
+
+Seen on the way, and told in docs/protocol.md: a registration without a broker's name breaks 5.5.0's list of
+system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP keeps the group at 5.5.0
+unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap leaves pops unanswered;
+`apache:5` gives it 1 GiB.
+"""
+
+_LOOSE: Final = """## NON-STRICT
+
+The numbers of the cases. Those that end in 0 and 1 are a mandatory field that is missing, or not of its type,
+and is not refused; the title of any other is what `--dryrun` tells.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """What is kept in wire.json."""
+
+    servers: tuple[str, ...]
+    verdicts: dict[str, tuple[str, ...]]
+    """Case id to the verdict at each server."""
+    failures: dict[str, dict[str, str]]
+    """Server to case id to what was seen."""
+
+
+def read(path: Path = FOLDER / "wire.json") -> Matrix:
+    return msgspec.json.decode(path.read_bytes(), type=Matrix)
+
+
+def gather(reports: dict[str, Path]) -> Matrix:
+    """Raises ReportFileError, OSError."""
+    seen = {}
+    failures: dict[str, dict[str, str]] = {}
+    for server, path in reports.items():
+        results = from_json(path.read_text(encoding="utf-8"), str(path)).results
+        seen[server] = {result.id: verdict_of(result) for result in results}
+        failed = (result for result in results if verdict_of(result) == Verdict.FAILED)
+        failures[server] = {
+            result.id: result.detail.removeprefix("FAILED: ")[:_DETAIL_MAX] for result in failed
+        }
+    verdicts = {
+        case.id: tuple(of.get(case.id, NOT_ASKED) for of in seen.values()) for case in CASES
+    }  # fmt: skip
+    return Matrix(tuple(reports), verdicts, failures)
+
+
+def data(matrix: Matrix) -> str:
+    """What `read` reads, a case a line."""
+    lines = (f"{json.dumps(one)}:{json.dumps(verdicts)}" for one, verdicts in matrix.verdicts.items())
+    servers, failures = json.dumps(matrix.servers), json.dumps(matrix.failures, indent=1)
+    separated = ",\n".join(lines)
+    return f'{{"servers":{servers},\n"verdicts":{{\n{separated}}},\n"failures":{failures}}}\n'
+
+
+def page(matrix: Matrix) -> str:
+    """The page in Markdown; a function of the data."""
+    return "\n".join(_lines(matrix)) + "\n"
+
+
+def _lines(matrix: Matrix) -> Iterator[str]:
+    first, second, third = matrix.servers
+    yield _INTRODUCTION.format(cases=len(matrix.verdicts), first=first, second=second, third=third)
+    yield from _table(("all cases", *matrix.servers), [("", *map(_total, _columns(matrix)))])
+    yield _EXPLAINED
+    yield from _table(("case", "server", "seen"), _failures(matrix))
+    yield _LOOSE
+    yield from _table(("operation", *matrix.servers), _loose(matrix))
+    yield "## By operation\n"
+    yield from _table(("operation", *matrix.servers), _operations(matrix))
+
+
+def _failures(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    for server, details in matrix.failures.items():
+        for case_id, detail in details.items():
+            yield case_id, server, detail
+
+
+def _columns(matrix: Matrix) -> Iterator[list[str]]:
+    for place in range(len(matrix.servers)):
+        yield [verdicts[place] for verdicts in matrix.verdicts.values()]
+
+
+def _total(verdicts: Sequence[str]) -> str:
+    counts = Counter(verdicts)
+    return ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict])
+
+
+def _by_operation(matrix: Matrix) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for case_id in matrix.verdicts:
+        groups.setdefault(operation_of(case_id), []).append(case_id)
+    return groups
+
+
+def _loose(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    """Numbers of the cases that are NON-STRICT."""
+    for operation, ids in _by_operation(matrix).items():
+        cells = tuple(
+            ", ".join(
+                case_id.rpartition("/")[2]
+                for case_id in ids
+                if matrix.verdicts[case_id][place] == Verdict.NON_STRICT
+            )
+            for place in range(len(matrix.servers))
+        )
+        if any(cells):
+            yield operation, *cells
+
+
+def _operations(matrix: Matrix) -> Iterator[tuple[str, ...]]:
+    for operation, ids in _by_operation(matrix).items():
+        cells = (_total([matrix.verdicts[one][place] for one in ids]) for place in range(len(matrix.servers)))
+        yield operation, *(cell or "not asked" for cell in cells)
+
+
+def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    yield f"| {' | '.join(columns)} |"
+    yield f"|{'---|' * len(columns)}"
+    for row in rows:
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |"
+    yield ""
+
+
+def main(arguments: Sequence[str]) -> None:
+    reports = dict(argument.split("=", 1) for argument in arguments)
+    matrix = gather({server: Path(path) for server, path in reports.items()})
+    write_text(FOLDER / "wire.json", data(matrix))
+    write_text(FOLDER / "wire.md", page(matrix))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,382 @@
+"""A cell of the guarantee matrix on brokers of ours: a master, perhaps its slave, and another master that
+stays well; a producer; faults of the cell's kinds.
+
+`replay` takes the steps of a counterexample of the model one by one: links and fsyncs are held, and let go
+when the model says so. `live` strikes at random, as often as the cell says, while messages are sent. Both
+tell the worst that became of a message, in the model's words.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeVar
+
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.hosts.simulated import (
+    BROKER_NAMES,
+    MASTER,
+    NAME_SERVERS,
+    OTHER,
+    SLAVE,
+    STORE,
+    Cluster,
+    Setup,
+)
+from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.remoting.channel import RemotingError
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_disk import Image
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.guarantee.matrix import Cell
+from mqproof.spec.guarantee.matrix import Outcome as Became
+from mqproof.spec.tlc.trace import Step, Trace
+
+T = TypeVar("T")
+
+TOPIC: Final = "BenchmarkTest"
+"""Every broker has it from its first start, with many queues; here one is used."""
+_PRODUCER: Final = "producer"
+_WAIT_MS: Final = 1000
+"""syncFlushTimeout and slaveTimeout: so that what is late is late soon."""
+_SEND_MS: Final = 3000
+_STEP_S_MAX: Final = 60.0
+_SETTLED_S: Final = 3.0
+_MESSAGES: Final = 8
+_REPLICATION: Final = {
+    "none": None,
+    "ASYNC_MASTER": ReplicationConfig(Role.ASYNC_MASTER, slave_timeout_ms=_WAIT_MS),
+    "SYNC_MASTER_5X": ReplicationConfig(Role.SYNC_MASTER, in_sync_replicas=1, slave_timeout_ms=_WAIT_MS),
+    "SYNC_MASTER": ReplicationConfig(Role.SYNC_MASTER, slave_timeout_ms=_WAIT_MS),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """What was seen of one play."""
+
+    became: Became
+    """The worst that became of a message."""
+    message: str
+    """Whose fate it is."""
+    told: str
+    """What its sender was told: a status, silence of a oneway send, or an error."""
+
+
+class ReplayError(Exception):
+    """The brokers do not take the step that the model takes; one line that says which."""
+
+
+def replay(cell: Cell, trace: Trace) -> Played:
+    """Take the steps of a counterexample. Raises ReplayError."""
+    return _play(cell, 0, lambda stage: stage.replay(trace))
+
+
+def live(cell: Cell, seed: int) -> Played:
+    """Send a few messages while the faults of the cell strike; everything follows from the seed."""
+    return _play(cell, seed, lambda stage: stage.live())
+
+
+def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any, Played]]) -> Played:
+    loop = SimulatedLoop()
+
+    async def main() -> Played:
+        stage = _Stage(loop, cell, seed)
+        await stage.begin()
+        return await scene(stage)
+
+    with silenced("mqproof.impl", "asyncio"):
+        return run_simulated(main(), loop)
+
+
+class _Stage:
+    """The brokers of one cell, and its producer."""
+
+    def __init__(self, loop: SimulatedLoop, cell: Cell, seed: int) -> None:
+        setup = cell.setup
+        store = replace(STORE, sync_flush_timeout_ms=_WAIT_MS)
+        flush, replication = FlushMode(setup.flush), _REPLICATION[setup.replication]
+        self.cluster = Cluster(loop, seed, Setup(flush, replication, other=True, store=store))
+        self.chance = random.Random(seed)
+        self._cell = cell
+        self._is_sync = setup.producer == "sync"
+        self._is_oneway = setup.producer == "oneway"
+        self._gone: set[str] = set()
+        self._told: dict[str, str] = {}
+        """Message to what its sender was told."""
+
+    async def begin(self) -> None:
+        """Everything runs, and the slave follows."""
+        cluster = self.cluster
+        await cluster.start_all()
+        session = cluster.session(_PRODUCER)
+        await session.start()
+        self.producer = Producer(session, ProducerConfig("PG"))
+        await session.routes.refresh(TOPIC)
+        if SLAVE in cluster.nodes:
+            await self._until(cluster.has_caught_up, "the slave follows", every_s=0.1)
+
+    @property
+    def _pair(self) -> list[str]:
+        return [node for node in self.cluster.nodes if node != OTHER]
+
+    # -- the model's steps
+
+    async def replay(self, trace: Trace) -> Played:
+        await self._connect()
+        for node in self._pair:
+            self.cluster.machines[node].fsync.hold()
+        self._hold(_PRODUCER, MASTER)
+        if SLAVE in self._pair:
+            self._hold(MASTER, SLAVE)
+            self._hold(SLAVE, MASTER)
+        for step in trace.steps[1:]:
+            await self._STEPS[step.action.removeprefix("MC")](self, step)
+        await self._until(lambda: "m1" in self._told, "the sender is told anything")
+        return await self._settle()
+
+    async def _connect(self) -> None:
+        """The producer has a connection to the master: held links keep what is sent, not who dials."""
+        producer, queue = self.producer, _queue(BROKER_NAMES[MASTER])
+        await producer.send(Message(TOPIC, b"warm up", {UNIQUE_KEY: "warm-up"}), queue)
+        for node in self._pair:
+            await self._flushed(node)
+        if SLAVE in self._pair:
+            await self._until(self._has_reported, "the slave has all")
+
+    async def _send(self, _: Step) -> None:
+        self._sending = asyncio.create_task(self._send_one("m1", BROKER_NAMES[MASTER]))
+        await asyncio.sleep(0.05)
+
+    async def _append(self, step: Step) -> None:
+        state: Any = step.state
+        end = self.cluster.brokers[MASTER].store.log_end
+        with self._let(_PRODUCER, MASTER):
+            await self._until(lambda: self.cluster.brokers[MASTER].store.log_end > end, "the master appends")
+        if state["answer"]["m1"] == "SLAVE_NOT_AVAILABLE":
+            await self._answered(step)
+
+    async def _flush(self, step: Step) -> None:
+        state: Any = step.state
+        for node in self._pair:
+            if self._is_running(node) and state["flushed"][node] == len(state["log"][node]):
+                await self._flushed(node)
+
+    async def _flushed(self, node: str) -> None:
+        machine, store = self.cluster.machines[node], self.cluster.brokers[node].store
+        machine.fsync.release()
+        await store.flush_log()  # an asynchronous one comes by itself, but late
+        machine.fsync.hold()
+
+    async def _transfer(self, _: Step) -> None:
+        with self._let(MASTER, SLAVE):
+            await self._until(self.cluster.has_caught_up, "the slave has what its master has")
+
+    async def _report(self, _: Step) -> None:
+        with self._let(SLAVE, MASTER):
+            await self._until(self._has_reported, "the master hears of it")
+
+    def _has_reported(self) -> bool:
+        server = self.cluster.brokers[MASTER].replicas.server
+        return server is not None and server.acks.highest == self.cluster.brokers[SLAVE].store.log_end
+
+    async def _answered(self, step: Step) -> None:
+        state: Any = step.state
+        wanted = state["answer"]["m1"]
+        await self._until(lambda: "m1" in self._told, f"the send is answered {wanted}")
+        told = self._told["m1"]
+        # Where both are late, either may be told.
+        if (told == "SEND_OK") != (wanted == "SEND_OK") or told == "error":
+            raise ReplayError(f"the send is answered {told}, {wanted} expected")
+
+    async def _gave_up(self, _: Step) -> None:
+        await self._until(lambda: "m1" in self._told, "the sender is told of an error")
+
+    async def _fault(self, step: Step) -> None:
+        state: Any = step.state
+        struck = state["struck"][-1]
+        node, fault = struck["node"], struck["fault"]
+        if fault == "clean":
+            self.cluster.machines[node].fsync.release()
+        keeps_all = fault == "os" and len(state["log"][node]) > state["flushed"][node]
+        await self._strike(node, fault, keeps_all=keeps_all)
+
+    async def _restart(self, step: Step) -> None:
+        state: Any = step.state
+        for node in self._pair:
+            if state["up"][node] == "running" and not self._is_running(node):
+                await self.cluster.start(node)
+
+    _STEPS: Final = {
+        "Send": _send,
+        "AppendRecord": _append,
+        "FlushLog": _flush,
+        "Transfer": _transfer,
+        "Report": _report,
+        "AnswerOk": _answered,
+        "AnswerDiskTimeout": _answered,
+        "AnswerSlaveTimeout": _answered,
+        "GiveUp": _gave_up,
+        "CleanStop": _fault,
+        "ProcessCrash": _fault,
+        "OsCrash": _fault,
+        "PowerLoss": _fault,
+        "DiskLost": _fault,
+        "MachineLost": _fault,
+        "Restart": _restart,
+    }
+
+    # -- at random
+
+    async def live(self) -> Played:
+        """Strikes come at any time, also before a message and after the last."""
+        cluster, chance = self.cluster, self.chance
+        low_s = chance.choice((0.0002, 0.001, 0.01))
+        cluster.internet.delay_s = (low_s, 4 * low_s)
+        for node in self._pair:
+            cluster.machines[node].fsync.slowness = chance.choice((1.0, 20.0, 600.0))
+        sending = asyncio.create_task(self._send_all())
+        faults = list(self._cell.faults)
+        chance.shuffle(faults)
+        for fault in faults:
+            await asyncio.sleep(chance.choice((0.01, 0.1, 0.5)) * chance.random())
+            struck = [node for node in self._pair if self._may_strike(node, fault)]
+            if struck:
+                node = chance.choice(struck)
+                await self._strike(node, fault, keeps_all=None)
+                if node not in self._gone and chance.random() < 0.7:
+                    await asyncio.sleep(0.3 * chance.random())
+                    await cluster.start(node)
+        for node in self._pair:
+            cluster.machines[node].fsync.slowness = 1.0
+            if node not in self._gone:
+                await cluster.start(node)
+        await sending
+        return await self._settle()
+
+    def _may_strike(self, node: str, fault: str) -> bool:
+        return node not in self._gone and (self._is_running(node) or fault not in ("clean", "process"))
+
+    async def _send_all(self) -> None:
+        for number in range(_MESSAGES):
+            await self._send_one(f"m{number}", BROKER_NAMES[MASTER])
+            await asyncio.sleep(0.05 * self.chance.random())
+
+    # -- what both do
+
+    def _is_running(self, node: str) -> bool:
+        return node in self.cluster.brokers
+
+    async def _strike(self, node: str, fault: str, *, keeps_all: bool | None) -> None:
+        """`keeps_all` says whether the system writes out everything before it crashes; None is by chance."""
+        cluster = self.cluster
+        match fault:
+            case "clean":
+                await cluster.stop(node)
+            case "process":
+                cluster.kill(node)
+            case "os" if keeps_all is None:
+                cluster.crash(node)
+            case "os":
+                disk = cluster.machines[node].disk
+                cluster.crash(node, disk.unsynced() if keeps_all else Image())
+            case "power":
+                cluster.lose_power(node)
+            case "disk" | "machine":
+                cluster.lose_disk(node)
+        if fault == "machine":
+            self._gone.add(node)
+
+    async def _send_one(self, name: str, broker: str) -> None:
+        """Send until it is stored somewhere, when the cell's producer sends so: to this broker first, then to
+        the other."""
+        message = Message(TOPIC, name.encode(), {UNIQUE_KEY: name})
+        if self._is_oneway:
+            self._told[name] = await self._send_oneway(message, _queue(broker))
+            return
+        outcome = await self._attempt(message, _queue(broker))
+        while self._is_sync and not isinstance(outcome, Sent):
+            await asyncio.sleep(0.1)
+            outcome = await self._attempt(message, _queue(BROKER_NAMES[OTHER]))
+        self._told[name] = outcome.status if isinstance(outcome, Sent) else "error"
+
+    async def _attempt(self, message: Message, queue: MessageQueue) -> Outcome:
+        return await self.producer.send(message, queue, timeout_ms=_SEND_MS)
+
+    async def _send_oneway(self, message: Message, queue: MessageQueue) -> str:
+        try:
+            await self.producer.send_oneway(message, queue)
+        except (NoRouteError, RemotingError):
+            return "error"
+        return "silence"
+
+    async def _settle(self) -> Played:
+        """Everything that is left works again; what became of each message is looked at."""
+        cluster = self.cluster
+        cluster.internet.heal()
+        cluster.internet.delay_s = (0.0002, 0.001)
+        for node in self._pair:
+            cluster.machines[node].fsync.release()
+            if node not in self._gone and not self._is_running(node):
+                await cluster.start(node)
+        for node in self._gone:
+            for names in NAME_SERVERS:  # they need not wait until it has been silent for long
+                cluster.internet.reset(cluster.machines[names].host, cluster.machines[node].host)
+        await asyncio.sleep(_SETTLED_S)
+        read = await self._read()
+        kept = {stored.message_id for node in cluster.brokers for stored in cluster.log(node)}
+        fates = [
+            Played(fate(told, name in read, name in kept), name, told) for name, told in self._told.items()
+        ]
+        return max(fates, key=lambda played: played.became.badness)
+
+    async def _read(self) -> set[str]:
+        """What a consumer is given now."""
+        session = self.cluster.session("consumer")
+        consumer = PullConsumer(session, "G")
+        read: set[str] = set()
+        for broker in sorted(set(BROKER_NAMES.values())):
+            queue, offset = _queue(broker), 0
+            with suppress(ClientError, NoRouteError):  # what is not read is lost
+                while messages := (result := await consumer.pull(queue, offset)).messages:
+                    read |= {stored.message_id for stored in messages}
+                    offset = result.next_offset
+        return read
+
+    def _hold(self, source: str, target: str) -> None:
+        """What is sent that way does not arrive for now."""
+        self.cluster.internet.cut(self.cluster.links(source, target)[:1])
+
+    @contextmanager
+    def _let(self, source: str, target: str) -> Iterator[None]:
+        link = self.cluster.links(source, target)[:1]
+        self.cluster.internet.heal(link)
+        yield
+        self.cluster.internet.cut(link)
+
+    async def _until(self, condition: Callable[[], bool], what: str, every_s: float = 0.002) -> None:
+        end_s = asyncio.get_running_loop().time() + _STEP_S_MAX
+        while not condition():
+            if asyncio.get_running_loop().time() > end_s:
+                raise ReplayError(f"{self._cell}: it does not happen that {what}")
+            await asyncio.sleep(every_s)
+
+
+def _queue(broker: str) -> MessageQueue:
+    return MessageQueue(TOPIC, broker, 0)
+
+
+def fate(told: str, is_read: bool, is_kept: bool) -> Became:
+    """What became of a message: what its sender was told, whether consumers get it, whether a log has it."""
+    if is_read:
+        return Became.SAFE
+    if told == "error":
+        return Became.TOLD
+    if told != "SEND_OK":
+        return Became.SILENT
+    return Became.SLAVE if is_kept else Became.GONE

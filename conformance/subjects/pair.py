@@ -1,0 +1,92 @@
+"""A master and a slave of ours with a client: a Cluster of two, as scenes like to talk of it."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
+from mqproof.conformance.subjects.released_consumer import ReleasedCommits
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.client.model import MessageQueue, NoRouteError, Unknown
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.remoting.message import UNIQUE_KEY, WAIT, Message
+from mqproof.impl.replication.config import ReplicationConfig, Role
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.config import FlushMode
+
+TOPIC: Final = "T"
+QUEUE: Final = MessageQueue(TOPIC, "broker-a", 0)
+
+T = TypeVar("T")
+
+
+class Pair(Cluster):
+    """`async with` starts all of it. A node that is killed is started again by `start`."""
+
+    def __init__(
+        self,
+        loop: SimulatedLoop,
+        seed: int = 0,
+        *,
+        flush: FlushMode = FlushMode.ASYNC_FLUSH,
+        role: Role = Role.SYNC_MASTER,
+        queues: int = 1,
+        **replication: Any,
+    ) -> None:
+        super().__init__(loop, seed, Setup(flush, ReplicationConfig(role, **replication), queues=queues))
+
+    async def __aenter__(self) -> "Pair":
+        await self.start_all()
+        self.client = self.session("client")
+        await self.client.start()
+        self.producer = Producer(self.client, ProducerConfig("PG", retries=0))
+        self.consumer = PullConsumer(self.client, "G")
+        self.released = ReleasedCommits(self.client, "G")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.client.stop()
+        for node in list(self.brokers):
+            await self.stop(node)
+
+    @property
+    def slave(self) -> Broker:
+        return self.brokers[SLAVE]
+
+    def cut(self) -> None:
+        """The wire between the two goes dead for the connections that there are; neither end is told."""
+        there, back = self.links(MASTER, SLAVE)
+        self.internet.forget_connections(*there)
+        self.internet.cut((there, back))
+
+    def heal(self) -> None:
+        self.internet.heal(self.links(MASTER, SLAVE))
+
+    async def followed(self) -> None:
+        """Wait until the slave follows, and lacks nothing."""
+        assert await self.until(self.has_caught_up), "the slave does not follow"
+
+    async def send(self, name: str, *, wait: bool = True) -> str:
+        """Send one message of that name; its status, or `unknown`, or what the refusal was."""
+        properties = {UNIQUE_KEY: name} | ({} if wait else {WAIT: "false"})
+        message = Message(TOPIC, name.encode().ljust(100, b"."), properties)
+        try:
+            outcome = await self.producer.send(message, timeout_ms=20_000)
+        except NoRouteError:
+            return "no route"
+        return "unknown" if isinstance(outcome, Unknown) else outcome.status
+
+    def names_in(self, node: str) -> list[str]:
+        """The names of the messages in a running broker's log, in its order."""
+        return [stored.message_id for stored in self.log(node)]
+
+
+def play(scene: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
+    """Run a scene with a pair of its own; the options are those of Pair."""
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        async with Pair(loop, seed, **options) as pair:
+            return await scene(pair)
+
+    return run_simulated(main(), loop)

@@ -1,0 +1,193 @@
+"""One random life of a pair, and what is seen of it: sends, crashes, dead wires, reads of the slave."""
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Final
+
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE
+from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
+from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.impl.client.model import ClientError
+from mqproof.impl.replication.config import LogCheck, Role
+from mqproof.impl.store.config import FlushMode
+from mqproof.spec.events import Event
+
+STEPS: Final = 24
+CALM_S: Final = 120.0
+"""So long after the last fault the slave has caught up."""
+
+
+def log_check() -> LogCheck:
+    """How the logs are kept from differing; a mutant takes the released way."""
+    return LogCheck.COMPARED
+
+
+def live(seed: int) -> Life:
+    """Everything follows from the seed."""
+    return _play(seed)[0]
+
+
+def record(seed: int) -> list[Event]:
+    """The event log of the same life, of both brokers, in the order in which things happened."""
+    return _play(seed)[1]
+
+
+def _play(seed: int) -> tuple[Life, list[Event]]:
+    flush = FlushMode.SYNC_FLUSH if seed % 4 == 1 else FlushMode.ASYNC_FLUSH
+    role = Role.ASYNC_MASTER if seed % 5 == 4 else Role.SYNC_MASTER
+
+    async def scene(pair: Pair) -> tuple[Life, list[Event]]:
+        return await _Witness(pair, role).watch(), pair.events
+
+    with silenced("mqproof.impl"):  # every fault is meant, and each would be a warning
+        return play(scene, seed, flush=flush, role=role, log_check=log_check())
+
+
+@dataclass(slots=True)
+class _Witness:
+    """Sees what happens, and notes it."""
+
+    pair: Pair
+    role: Role
+    sends: list[SendSeen] = field(default_factory=list)
+    logs: list[LogsSeen] = field(default_factory=list)
+    reads: list[ReadsSeen] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    names: int = 0
+    is_cut: bool = False
+    forked: bool = False
+    held: set[str] = field(default_factory=set)
+    known: set[str] = field(default_factory=set)
+    last: dict[str, tuple[str, ...]] = field(default_factory=lambda: {MASTER: (), SLAVE: ()})
+
+    async def watch(self) -> Life:
+        await self.pair.followed()
+        for _ in range(STEPS):
+            await self.step()
+            self.look()
+        caught_up = await self.calm()
+        await self.read()
+        return Life(
+            synchronous=self.role is Role.SYNC_MASTER,
+            sends=tuple(self.sends),
+            logs=tuple(self.logs),
+            reads=tuple(self.reads),
+            caught_up=caught_up,
+            slave_offsets=tuple(self.offsets),
+        )
+
+    async def step(self) -> None:
+        pair, chance = self.pair, self.pair.chance
+        running = [node for node in (MASTER, SLAVE) if node in pair.brokers]
+        drawn = chance.random()
+        if drawn < 0.5:
+            await self.send(chance.randint(1, 3))
+        elif drawn < 0.62 and running:
+            node = chance.choice(running)
+            (pair.kill if chance.random() < 0.5 else pair.crash)(node)
+        elif drawn < 0.82:
+            for node in (MASTER, SLAVE):
+                if node not in pair.brokers:
+                    await self.start(node)
+        elif drawn < 0.88 and not self.is_cut:
+            pair.cut()
+            self.is_cut = True
+        elif drawn < 0.94:
+            pair.heal()
+            self.is_cut = False
+        else:
+            await asyncio.sleep(chance.choice((1, 30)))
+
+    async def start(self, node: str) -> None:
+        """A master that comes back with less than its slave holds is another master."""
+        await self.pair.start(node)
+        if node == MASTER:
+            log, slaves = tuple(self.pair.names_in(MASTER)), self.last[SLAVE]
+            self.forked = self.forked or log[: len(slaves)] != slaves
+        self.look()
+
+    async def send(self, count: int) -> None:
+        if MASTER not in self.pair.brokers:
+            return
+        names = [f"m{self.names + number:04d}" for number in range(count)]
+        self.names += count
+        waits = self.pair.chance.random() < 0.7
+        expected = self.expected(waits=waits)
+        statuses = await asyncio.gather(*(self.pair.send(name, wait=waits) for name in names))
+        self.look()
+        if (
+            self.pair.has_caught_up() != (expected == frozenset({"SEND_OK"}))
+            and self.role is Role.SYNC_MASTER
+        ):
+            expected = frozenset() if waits else expected  # it came or went meanwhile
+        for name, status in zip(names, statuses, strict=True):
+            seen = SendSeen(name, status, waits, expected, name in self.held, name in self.known)
+            self.sends.append(seen)
+
+    def expected(self, *, waits: bool) -> frozenset[str]:
+        if not waits or self.role is Role.ASYNC_MASTER:
+            return frozenset({"SEND_OK"})
+        server = self.pair.brokers[MASTER].replicas.server
+        if SLAVE not in self.pair.brokers and server is not None and not server.acks.slaves:
+            return frozenset({"SLAVE_NOT_AVAILABLE"})
+        if self.is_cut and server is not None:
+            late = "FLUSH_SLAVE_TIMEOUT" if server.acks.slaves else "SLAVE_NOT_AVAILABLE"
+            return frozenset({late})
+        return frozenset({"SEND_OK"}) if self.pair.has_caught_up() else frozenset()
+
+    def look(self) -> None:
+        """Note both logs, and the offset that the slave has of the group."""
+        pair = self.pair
+        seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
+        for node in pair.brokers:
+            seen[node] = self.last[node] = tuple(pair.names_in(node))
+        self.known.update(seen[MASTER] or ())
+        self.held.update(seen[SLAVE] or ())
+        self.logs.append(LogsSeen(seen[MASTER], seen[SLAVE], self.follows(), self.forked))
+
+    def follows(self) -> bool:
+        return not self.is_cut and self.pair.follows()
+
+    async def calm(self) -> bool | None:
+        """The faults end; returns whether the slave has caught up."""
+        self.pair.heal()
+        self.is_cut = False
+        for node in (MASTER, SLAVE):
+            if node not in self.pair.brokers:
+                await self.start(node)
+        await self.send(1)
+        caught_up = await self.pair.until(self.pair.has_caught_up, CALM_S)
+        self.look()
+        return caught_up or (None if self.forked else False)
+
+    async def read(self) -> None:
+        """With its master away the slave is read, and told an offset; then the master comes back."""
+        pair = self.pair
+        log = tuple(pair.names_in(SLAVE))
+        if not log or self.forked:
+            return
+        await asyncio.sleep(60)  # the client has heard of both, the slave of the topic
+        await pair.consumer.commit(QUEUE, 0)
+        await asyncio.sleep(15)  # the slave hears of the offset
+        pair.kill(MASTER)
+        await asyncio.sleep(60)  # clients hear that it is gone
+        read: list[str] = []
+        try:
+            while messages := (await pair.consumer.pull(QUEUE, len(read))).messages:
+                read += [stored.message_id for stored in messages]
+            await pair.released.commit(QUEUE, len(log))
+        except ClientError:
+            pass  # what was not read is missing from what was read
+        self.reads.append(ReadsSeen(log, tuple(read)))
+        self.note_offset()
+        await pair.start(MASTER)
+        for _ in range(8):
+            await asyncio.sleep(3)
+            self.note_offset()
+
+    def note_offset(self) -> None:
+        services = self.pair.slave.services
+        offset = services.offsets.query("G", TOPIC, 0) if services else None
+        if offset is not None:
+            self.offsets.append(offset)

@@ -1,0 +1,273 @@
+"""A broker and the consumers of a group as a target for behaviours of Group: each of their requests is
+answered, or lost, when the script says so.
+
+The broker and its producers are those of Delivery (`stepped_service`). A consumer that stops reading a
+queue tells a last offset, which is lost here: in the model that is a step of its own. Its listener takes what
+comes.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any, Final
+
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
+from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember
+from mqproof.conformance.subjects.stepped_service import SERVICE, Service
+from mqproof.impl.client.assigned import PullLimits
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import PullRequest
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference.delivery import PASSED
+from mqproof.reference.group import IDLE, Config
+
+_CONFIG: Final = PushConsumerConfig(
+    consume_from=ConsumeFrom.FIRST_OFFSET, limits=PullLimits(batch=1), concurrency=1
+)
+_OFFSETS: Final = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUMER_OFFSET)
+
+
+class _Member(SteppedMember):
+    """A consumer, and what it was handed."""
+
+    def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
+        self.handed: list[ReceivedMessage] = []
+        super().__init__(name, everybody, runtime, self._listen, _CONFIG)
+
+    async def _listen(self, messages: Sequence[ReceivedMessage]) -> None:
+        self.handed += messages
+
+    @property
+    def position(self) -> int:
+        """From where it pulls."""
+        pull = self.under_way(RequestCode.PULL_MESSAGE)
+        return IDLE if pull is None else headers.read(PullRequest, pull.request.fields).queue_offset
+
+
+class SteppedConsumers:
+    """Names of variables and actions are those of Group.tla."""
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._states = [state["service"] for state in script.states()]
+        self._now = 0
+        self._quiet = ExitStack()
+        self._quiet.enter_context(silenced("mqproof.impl.client"))
+        config: Config = bounded("Group", script.configuration)
+        self._loop = SimulatedLoop()
+        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._service = Service(config.service, script.steps, self._states, self._loop)
+        self._run = self._service.run
+        self._names = config.consumers
+        self._members = {name: self._started(name) for name in self._names}
+        self._assigned: str = script.initial["assigned"][0]
+        self._seen: list[str] = []
+
+    def take(self, at: int) -> None:
+        step = self._steps[at]
+        self._now = at + 1
+        _ACTIONS[step.action](self._service if step.action in SERVICE else self, at, *step.parameters)
+
+    def look(self) -> Variables:
+        """What cannot be seen of the service is as the model has it."""
+        service = {**self._states[self._now], **self._service.shown(), "seen": [list(self._seen)]}
+        return {
+            "service": service,
+            "assigned": [self._assigned],
+            "position": [[member.position] for member in self._members.values()],
+        }
+
+    def refuses(self, step: Stimulus) -> bool:
+        tried = _REFUSALS.get(step.action)
+        if tried is None or not self._service.is_up:
+            return False
+        could: bool = tried(self, *step.parameters)
+        return could
+
+    def close(self) -> None:
+        with self._quiet:
+            self._run(all_ended())
+            self._loop.close()
+
+    # The life of an assignment
+
+    def _rebalance(self, _: int, queue: str, name: str) -> None:
+        """Nobody knows yet."""
+        del queue
+        self._assigned = name
+
+    def _start(self, _: int, name: str, queue: str) -> None:
+        del queue
+        member = self._members[name]
+        member.share = [QUEUE]
+        self._run(member.rebalance())
+        self._serve(member)
+        if not member.is_reading:
+            raise DeviationError(f"{name} does not read the queue that it has")
+
+    def _deliver(self, _: int, name: str, queue: str) -> None:
+        del queue
+        member = self._members[name]
+        place = member.position + 1
+        self._service.ready(place)
+        if not self._pulled(member):
+            raise DeviationError(f"there is nothing to read at {place}")
+        received = member.handed.pop()
+        self._seen += [PASSED] * (received.queue_offset - len(self._seen))
+        self._seen[received.queue_offset : received.queue_offset + 1] = [received.message_id]
+
+    def _commit_offset(self, at: int, name: str, queue: str) -> None:
+        del queue
+        member = self._members[name]
+        if (member.consumer._offsets.get(QUEUE) or 0) < member.position:
+            raise ImpossibleError(f"{name} tells what it has consumed, not where it began")
+        self._saved(member)
+        self._service.noted(at)
+
+    def _release(self, _: int, name: str, queue: str) -> None:
+        del queue
+        member = self._members[name]
+        member.share = []
+        self._run(member.rebalance())
+        self._lose_offsets(member)
+
+    def _consumer_crash(self, _: int, name: str) -> None:
+        self._run(_killed(self._members[name]))
+        self._members[name] = self._started(name)
+
+    # Offsets that go back
+
+    def _reset(self, at: int, queue: str, offset: int) -> None:
+        if any(IDLE < member.position < offset for member in self._members.values()):
+            raise ImpossibleError("a member that is behind goes on there, too")
+        self._service.reset(at, queue, offset)
+        for member in self._members.values():
+            if member.is_reading:
+                self._run(self._told(member, offset))
+                self._serve(member)
+        del self._seen[offset:]
+        self._service.noted(at)
+
+    def _correct_offset(self, at: int, queue: str) -> None:
+        del queue
+        end = len(self._states[at]["queue"][0])
+        self._service.ready(end)
+        for name, member in self._members.items():
+            if member.position > end:
+                if self._pulled(member):
+                    raise DeviationError(f"{name} is handed what is not there")
+                self._serve(member)
+        del self._seen[end:]
+        self._service.noted(at)
+
+    # What is disabled
+
+    def _refuses_delivery(self, name: str, queue: str) -> bool:
+        """There is nothing yet: its pull waits."""
+        del queue
+        member = self._members[name]
+        if member.position != len(self._service._queue()):
+            return False
+        self._service.ready(member.position)
+        pull = member.under_way(RequestCode.PULL_MESSAGE)
+        assert pull is not None, "it has a position"
+        if (answer := self._service.ask(pull.request)) is not None and answer.code == ResponseCode.SUCCESS:
+            raise DeviationError(f"{name} is handed what is not there")
+        return True
+
+    def _refuses_start(self, name: str, queue: str) -> bool:
+        """Who has not got the queue, or reads it, rebalances."""
+        del queue
+        member = self._members[name]
+        if member.is_reading is not (self._assigned == name):
+            return False
+        member.share = [QUEUE] if member.is_reading else []
+        self._run(member.rebalance())
+        return True
+
+    def _refuses_commit(self, name: str, queue: str) -> bool:
+        """Told once more. A broker believes who goes back: docs/as-shipped.md."""
+        del queue
+        member = self._members[name]
+        if member.consumer._offsets.get(QUEUE) != self._service._committed():
+            return False
+        self._saved(member)
+        return True
+
+    # Parts
+
+    def _started(self, name: str) -> _Member:
+        member = _Member(name, self._names, self._runtime)
+        self._run(member.start())
+        return member
+
+    def _pulled(self, member: _Member) -> bool:
+        """Whether the answer to its pull hands it a message."""
+        pull = member.under_way(RequestCode.PULL_MESSAGE)
+        assert pull is not None, "who reads pulls"
+        before = len(member.handed)
+        self._answer(pull)
+        return len(member.handed) > before
+
+    def _saved(self, member: _Member) -> None:
+        saving = self._loop.create_task(member.consumer._offsets.save())
+        self._run(at_rest())
+        self._serve(member)
+        assert saving.done(), "it waits for nothing else"
+
+    def _serve(self, member: _Member) -> None:
+        """Answer what it asks of offsets, until it asks nothing more."""
+        while asked := next((held for held in member.requests.held if held.request.code in _OFFSETS), None):
+            self._answer(asked)
+
+    def _lose_offsets(self, member: _Member) -> None:
+        while asked := next((held for held in member.requests.held if held.request.code in _OFFSETS), None):
+            asked.lose()
+            self._run(at_rest())
+
+    def _answer(self, held: Held) -> None:
+        answer = self._service.ask(held.request)
+        if answer is None:
+            return  # it is held
+        held.answer(answer)
+        self._run(at_rest())
+
+    async def _told(self, member: _Member, offset: int) -> None:
+        member.consumer.reset_offsets(QUEUE.topic, {QUEUE: offset})
+        await at_rest()
+
+
+_ACTIONS: Final[Mapping[str, Any]] = {
+    **SERVICE,
+    "Rebalance": SteppedConsumers._rebalance,
+    "Start": SteppedConsumers._start,
+    "Deliver": SteppedConsumers._deliver,
+    "CommitOffset": SteppedConsumers._commit_offset,
+    "Release": SteppedConsumers._release,
+    "ConsumerCrash": SteppedConsumers._consumer_crash,
+    "Reset": SteppedConsumers._reset,
+    "CorrectOffset": SteppedConsumers._correct_offset,
+}
+_REFUSALS: Final[Mapping[str, Any]] = {
+    "Deliver": SteppedConsumers._refuses_delivery,
+    "Start": SteppedConsumers._refuses_start,
+    "CommitOffset": SteppedConsumers._refuses_commit,
+}
+"""What tries an action that is disabled; False where it could not be asked for."""
+
+
+async def _killed(member: _Member) -> None:
+    """Its process ends: nothing of it goes on, and nobody hears of it."""
+    for task in member.consumer._leaving.values():
+        task.cancel()
+    member.consumer._queues.stop()
+    await member.consumer._consumption.stop(timeout_s=0)
+    await at_rest()

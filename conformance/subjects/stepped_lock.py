@@ -1,0 +1,433 @@
+"""A broker's lock table and two orderly consumers as a target for behaviours of OrderLock: each request, and
+each call of a listener, arrives and ends when the script says so.
+
+The consumers are whole, but for what they do by the clock: they rebalance, and renew their locks, when the
+script says that they ask. A tick is so long that a member's trust lasts as many as in the model.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any, Final, TypeVar, cast
+
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
+from mqproof.impl.broker import groups
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.queue_locks import QueueLockTable, _Lease
+from mqproof.impl.broker.services import Services
+from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.locks import LIFE_S, QueueLocks
+from mqproof.impl.client.model import ReceivedMessage
+from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import (
+    LockedQueues,
+    SubscriptionGroup,
+    TopicConfig,
+)
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import OffsetResponse, PullRequest, PullResponse
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.impl.store import record
+from mqproof.reference.order_lock import NOBODY, Config
+
+T = TypeVar("T")
+
+_NAMED: Final = bodies.MessageQueue(QUEUE.broker_name, QUEUE.queue_id, QUEUE.topic)
+_UNLOCKED_PAUSE_S: Final = 0.1
+"""So often a consumer looks whether it has the lock by now."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Store:
+    """Of a master, which alone gives locks."""
+
+    has_all: bool = True
+
+
+@dataclass(slots=True)
+class _Broker:
+    """What of a broker's services locks need. Its table is in memory only."""
+
+    config: BrokerConfig
+    topics: Mapping[str, TopicConfig]
+    groups: Mapping[str, SubscriptionGroup]
+    locks: QueueLockTable
+    store: _Store = _Store()
+    is_slave: bool = False
+
+    def lock(self, request: Command) -> Command:
+        return self._answer(groups.lock_queues(self._services(), request, cast(Channel, None)))
+
+    def unlock(self, request: Command) -> Command:
+        return self._answer(groups.unlock_queues(self._services(), request, cast(Channel, None)))
+
+    def _services(self) -> Services:
+        return cast(Services, self)
+
+    def _answer(self, answer: Command | None) -> Command:
+        assert answer is not None, "every request is answered"
+        return answer
+
+
+class _Locks(QueueLocks):
+    """Unlocking is a step of its own, once the queue was dropped."""
+
+    def __init__(self, calls: GroupCalls, member: "_Member") -> None:
+        super().__init__(calls)
+        self._member = member
+
+    async def unlock(self, queues: Any) -> None:
+        if not self._member.share:
+            self._member.unlocks = asyncio.get_running_loop().create_future()
+            await self._member.unlocks
+        await super().unlock(queues)
+
+
+class _Member(SteppedMember):
+    """One that consumes in order, with its listener."""
+
+    def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
+        super().__init__(name, everybody, runtime, self._listen, PushConsumerConfig(orderly=True))
+        self.locks = self.consumer._locks = _Locks(self.consumer._calls, self)
+        self.unlocks: asyncio.Future[None] | None = None
+        """Waited for by a consumer that is about to unlock."""
+        self.judged: Command | None = None
+        """The broker's answer to the request that is under way."""
+        self.calls: list[asyncio.Future[None]] = []
+        self._renewal: asyncio.Task[None] | None = None
+
+    async def ask(self) -> None:
+        if self.is_reading:
+            self._renewal = asyncio.create_task(self.consumer._renew_locks())
+            await at_rest()
+        else:
+            await self.rebalance()
+
+    async def settle(self) -> None:
+        """A queue that was dropped while a round went on is dropped by the next one."""
+        await at_rest()
+        if self.is_reading and not self.share:
+            await self.rebalance()
+
+    async def hand(self) -> bool:
+        """Give the pull that waits its next message. False when nobody pulls."""
+        held = self.under_way(RequestCode.PULL_MESSAGE)
+        if held is None:
+            return False
+        offset = headers.read(PullRequest, held.request.fields).queue_offset
+        fields = headers.write(PullResponse(0, offset + 1, 0, offset + 1))
+        held.answer(held.request.answer(ResponseCode.SUCCESS, fields, _record(offset)))
+        await at_rest()
+        return True
+
+    def take_back(self) -> None:
+        """What was handed out and has not begun is nowhere."""
+        for held in self.consumer._queues.process_queues():
+            held.remove(held.first(2)[len(self.calls) :])
+
+    async def _listen(self, messages: Sequence[ReceivedMessage]) -> None:
+        assert len(messages) == 1, "one message is handed out at a time"
+        call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.calls.append(call)
+        try:
+            await call
+        finally:
+            self.calls.remove(call)
+
+    def at_once(self, request: Command) -> Command | None:
+        """Offsets are nobody's concern here."""
+        match request.code:
+            case RequestCode.QUERY_CONSUMER_OFFSET:
+                return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
+            case RequestCode.UPDATE_CONSUMER_OFFSET:
+                return request.answer(ResponseCode.SUCCESS)
+            case _:
+                return super().at_once(request)
+
+
+class SteppedLock:
+    """Names of variables and actions are those of OrderLock.tla."""
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._is_last = script.disabled_at == len(script.steps)
+        self._config: Config = bounded("OrderLock", script.configuration)
+        self._tick_s = LIFE_S / self._config.lock_trust
+        self._quiet = ExitStack()
+        self._quiet.enter_context(silenced("mqproof.impl.client"))
+        self._loop = SimulatedLoop()
+        runtime = simulated(self._loop, SimulatedNetwork())
+        self._broker = _Broker(
+            BrokerConfig(name=QUEUE.broker_name),
+            {QUEUE.topic: TopicConfig(QUEUE.topic)},
+            {GROUP: SubscriptionGroup(group_name=GROUP)},
+            self._no_locks(),
+        )
+        names = self._config.members
+        self._members = self._run(self._started(names, runtime))
+
+    def take(self, at: int) -> None:
+        step = self._steps[at]
+        self._run(_ACTIONS[step.action](self, *step.parameters))
+
+    def look(self) -> Variables:
+        held = self._lease()
+        left_s = held.ends_ms / 1000 - self._loop.time() if held else 0.0
+        lasts = self._config.lock_lease
+        return {
+            "holder": self._holder(),
+            "held": min(lasts, lasts - ceil(left_s / self._tick_s)) if held else 0,
+            "asking": [self._asking(member) for member in self._members.values()],
+            "trust": [self._trust(member) for member in self._members.values()],
+            "calls": sorted(name for name, member in self._members.items() for _ in member.calls),
+        }
+
+    def refuses(self, step: Stimulus) -> bool:
+        tried = _REFUSALS.get(step.action)
+        if tried is None:
+            return False
+        could: bool = self._run(tried(self, *step.parameters))
+        return could
+
+    def close(self) -> None:
+        with self._quiet:
+            self._run(all_ended())
+            self._loop.close()
+
+    # Rebalancing
+
+    async def _gain(self, name: str) -> None:
+        self._members[name].share = [QUEUE]
+
+    async def _drop(self, name: str) -> None:
+        member = self._members[name]
+        member.share = []
+        await member.settle()
+
+    # The lock
+
+    async def _ask(self, name: str) -> None:
+        """At first, or once more, by rebalancing; to renew it, by itself."""
+        member = self._members[name]
+        if member.is_leaving:
+            raise ImpossibleError(f"{name} is not done with the queue that it had")
+        await member.ask()
+        if member.under_way(RequestCode.LOCK_BATCH_MQ) is None:
+            raise DeviationError(f"{name} does not ask for the lock")
+
+    async def _lock_queue(self, name: str) -> None:
+        member = self._members[name]
+        member.judged = self._broker.lock(self._request(member).request)
+
+    async def _hear(self, name: str) -> None:
+        member = self._members[name]
+        judged, member.judged = member.judged, None
+        assert judged is not None, "the broker has not answered"
+        self._request(member).answer(judged)
+        await member.settle()
+
+    async def _lose(self, name: str) -> None:
+        member = self._members[name]
+        member.judged = None
+        self._request(member).lose()
+        await member.settle()
+
+    async def _unlock_queue(self, name: str) -> None:
+        """Who knows of no lock asks for nothing; if it has none, that is all the same to the broker."""
+        believed = self._members[name].locks.confirmed_s(QUEUE) is not None
+        held = await self._unlocks(name)
+        if held is not None:
+            held.answer(self._broker.unlock(held.request))
+            await at_rest()
+        elif believed:
+            raise DeviationError(f"{name} leaves the queue locked")
+        elif self._holder() == name:
+            raise ImpossibleError(f"{name} never heard that it has the lock")
+
+    async def _lose_unlock(self, name: str) -> None:
+        held = await self._unlocks(name)
+        if held is not None:
+            held.lose()
+        await at_rest()
+
+    async def _unlocks(self, name: str) -> Held | None:
+        """The request of a member that is done with the queue; None when it has nothing to give back."""
+        member = self._members[name]
+        if member.unlocks is not None:
+            unlocks, member.unlocks = member.unlocks, None
+            unlocks.set_result(None)
+            await at_rest()
+        elif member.is_leaving:
+            raise DeviationError(f"{name} has not settled what it had of the queue")
+        return member.under_way(RequestCode.UNLOCK_BATCH_MQ)
+
+    # Consuming
+
+    async def _begin(self, name: str) -> None:
+        member = self._members[name]
+        if not await member.hand():
+            raise DeviationError(f"{name} does not pull")
+        if not member.calls:
+            await asyncio.sleep(_UNLOCKED_PAUSE_S)
+            await at_rest()
+
+    async def _end(self, name: str) -> None:
+        self._members[name].calls[0].set_result(None)
+        await at_rest()
+
+    # Time and faults
+
+    async def _tick(self) -> None:
+        await asyncio.sleep(self._tick_s)
+        await at_rest()
+
+    async def _restart(self) -> None:
+        """Requests that are under way get no answer."""
+        self._broker.locks = self._no_locks()
+        for name, member in self._members.items():
+            if member.under_way(RequestCode.LOCK_BATCH_MQ) is not None:
+                await self._lose(name)
+
+    async def _stall(self, name: str) -> None:
+        """Its listener does not return: the time goes on."""
+
+    # What is disabled
+
+    async def _refuses_gain(self, name: str) -> bool:
+        """Given once more what it has, or what it is not done with."""
+        member = self._members[name]
+        if member.is_rebalancing or not (member.is_reading or member.is_leaving):
+            return False
+        had, member.share = member.share, [QUEUE]
+        await member.rebalance()
+        member.share = had
+        return True
+
+    async def _refuses_without_share(self, name: str) -> bool:
+        """Rebalanced without being given the queue."""
+        member = self._members[name]
+        if member.is_rebalancing or member.share:
+            return False
+        await member.rebalance()
+        return True
+
+    async def _refuses_unlocking(self, name: str) -> bool:
+        """While its listener is at work, or its request under way. What has begun then goes on later."""
+        member = self._members[name]
+        if not self._is_last or member.share or not (member.calls or self._asking(member) != "no"):
+            return False
+        if member.unlocks is not None and not member.unlocks.done():
+            member.unlocks.set_result(None)
+        await at_rest()
+        if member.under_way(RequestCode.UNLOCK_BATCH_MQ) is not None:
+            raise DeviationError(f"{name} unlocks a queue that it is not done with")
+        return True
+
+    async def _refuses_begin(self, name: str) -> bool:
+        """A message comes to who does not trust the lock, or is consuming another."""
+        member = self._members[name]
+        if not await member.hand():
+            return True  # without the lock it does not even pull
+        calls = len(member.calls)
+        await asyncio.sleep(_UNLOCKED_PAUSE_S)
+        await at_rest()
+        if len(member.calls) != calls:
+            raise DeviationError(f"Begin({name}) is disabled, and was done")
+        member.take_back()
+        return True
+
+    async def _refuses_restart(self) -> bool:
+        """Without a lock there is nothing to forget; what else forbids it is how often the model may fail."""
+        if self._broker.locks._leases or any(self._asking(each) != "no" for each in self._members.values()):
+            return False
+        await self._restart()
+        return True
+
+    # Parts
+
+    async def _started(self, names: Sequence[str], runtime: Runtime) -> dict[str, _Member]:
+        members = {name: _Member(name, names, runtime) for name in names}
+        for member in members.values():
+            await member.start()
+        return members
+
+    def _no_locks(self) -> QueueLockTable:
+        """The lease is over in the tick that ends it."""
+        return QueueLockTable(round(1000 * self._tick_s * self._config.lock_lease) - 1)
+
+    def _lease(self) -> _Lease | None:
+        return self._broker.locks._leases.get(GROUP, {}).get(_NAMED)
+
+    def _holder(self) -> str:
+        lease = self._lease()
+        return lease.client_id if lease else NOBODY
+
+    def _request(self, member: _Member) -> Held:
+        held = member.under_way(RequestCode.LOCK_BATCH_MQ)
+        assert held is not None, "nothing was asked"
+        return held
+
+    def _asking(self, member: _Member) -> str:
+        if member.under_way(RequestCode.LOCK_BATCH_MQ) is None:
+            return "no"
+        if member.judged is None:
+            return "asked"
+        granted = java_json.read(LockedQueues, member.judged.body).lock_ok_mq_set
+        return "granted" if granted else "refused"
+
+    def _trust(self, member: _Member) -> int:
+        confirmed_s = member.locks.confirmed_s(QUEUE)
+        most = self._config.lock_trust
+        if confirmed_s is None:
+            return most
+        return min(most, int((self._loop.time() - confirmed_s) / self._tick_s))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+
+_ACTIONS: Final[Mapping[str, Any]] = {
+    "Gain": SteppedLock._gain,
+    "Drop": SteppedLock._drop,
+    "Ask": SteppedLock._ask,
+    "LockQueue": SteppedLock._lock_queue,
+    "Hear": SteppedLock._hear,
+    "Lose": SteppedLock._lose,
+    "UnlockQueue": SteppedLock._unlock_queue,
+    "LoseUnlock": SteppedLock._lose_unlock,
+    "Begin": SteppedLock._begin,
+    "End": SteppedLock._end,
+    "Tick": SteppedLock._tick,
+    "Restart": SteppedLock._restart,
+    "Stall": SteppedLock._stall,
+}
+_REFUSALS: Final[Mapping[str, Any]] = {
+    "Gain": SteppedLock._refuses_gain,
+    "Drop": SteppedLock._refuses_without_share,
+    "Ask": SteppedLock._refuses_without_share,
+    "UnlockQueue": SteppedLock._refuses_unlocking,
+    "LoseUnlock": SteppedLock._refuses_unlocking,
+    "Begin": SteppedLock._refuses_begin,
+    "Restart": SteppedLock._refuses_restart,
+}
+"""What tries an action that is disabled; False where it could not be asked for."""
+
+
+@lru_cache(maxsize=64)
+def _record(offset: int) -> bytes:
+    draft = record.encode(Message(QUEUE.topic, b".", {UNIQUE_KEY: f"m{offset}"}, QUEUE.queue_id))
+    record.place(draft, offset, offset * len(draft), 0)
+    return bytes(draft)

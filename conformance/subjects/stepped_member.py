@@ -1,0 +1,98 @@
+"""A consumer that does nothing by the clock: it rebalances when it is told to, and its requests wait.
+
+Who is given the queue is a strategy's choice, and that is the script's.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, at_rest, session
+from mqproof.impl.client.model import Listener, MessageQueue
+from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, ConsumerIds, QueueData, TopicRoute
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.runtime.runtime import Runtime
+
+GROUP: Final = "G"
+QUEUE: Final = MessageQueue("T", "broker", 0)
+
+
+class _Consumer(PushConsumer):
+    """What goes on in the background goes on when the script says so."""
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        return []
+
+
+class SteppedMember:
+    """A member of a group that has one queue to read, if any."""
+
+    def __init__(
+        self,
+        name: str,
+        everybody: Sequence[str],
+        runtime: Runtime,
+        listener: Listener,
+        config: PushConsumerConfig,
+    ) -> None:
+        self._everybody = list(everybody)
+        self.share: list[MessageQueue] = []
+        """What its next rebalance gives it."""
+        self.requests = HeldRequests(self.at_once)
+        config = replace(config, strategy=lambda *_: self.share)
+        self.consumer = _Consumer(session(self.requests, runtime, name), GROUP, listener, config)
+        self._round: asyncio.Task[bool] | None = None
+
+    async def start(self) -> None:
+        await self.consumer.start()
+        await self.consumer.subscribe(QUEUE.topic)
+
+    @property
+    def is_reading(self) -> bool:
+        return QUEUE in self.consumer.owned()
+
+    @property
+    def is_leaving(self) -> bool:
+        """Its consumer is not done with what it dropped."""
+        return QUEUE in self.consumer._leaving
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self._round is not None and not self._round.done()
+
+    def under_way(self, code: RequestCode) -> Held | None:
+        """The request of this code that was sent last."""
+        return next((held for held in reversed(self.requests.held) if held.request.code == code), None)
+
+    async def rebalance(self) -> None:
+        """Read what its share is: at once, or when the round that goes on has ended."""
+        if not self.is_rebalancing:
+            self._round = asyncio.create_task(self.consumer._rebalancer.once())
+        await at_rest()
+
+    def at_once(self, request: Command) -> Command | None:
+        """What name servers say, and who is there."""
+        match request.code:
+            case RequestCode.GET_ROUTEINFO_BY_TOPIC:
+                if request.fields["topic"] != QUEUE.topic:
+                    return request.answer(ResponseCode.TOPIC_NOT_EXIST)
+                return request.answer(ResponseCode.SUCCESS, body=_route())
+            case RequestCode.GET_CONSUMER_LIST_BY_GROUP:
+                ids = java_json.write(ConsumerIds(self._everybody))
+                return request.answer(ResponseCode.SUCCESS, body=ids)
+            case RequestCode.HEART_BEAT:
+                return request.answer(ResponseCode.SUCCESS)
+            case _:
+                return None
+
+
+@lru_cache(maxsize=1)
+def _route() -> bytes:
+    broker = BrokerData({0: "127.0.0.1:10911"}, QUEUE.broker_name, "cluster")
+    queues = QueueData(QUEUE.broker_name, PERM_READ_WRITE, 1, write_queue_nums=1)
+    return java_json.write(TopicRoute([broker], [queues]))

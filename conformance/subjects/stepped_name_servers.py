@@ -1,0 +1,393 @@
+"""Our name servers and client as a target for behaviours of Routing: no timers, each step taken when it is
+asked for.
+
+A name server is its request processors and tables, a tick ten seconds of the loop's clock. Who is cut off
+from whom, and when a client's request arrives, follows from the script. A client that polls is one that has
+just started: what it knew before does not help it to a route that nobody tells any more.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from mqproof.conformance.adapters.routing.player import CLUSTER, registration
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.impl.client.name_servers import NameServerChoice
+from mqproof.impl.client.routes import Routes, publish_queues
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.kv_config import KvConfig
+from mqproof.impl.namesrv.route_table import RouteTable
+from mqproof.impl.namesrv.server import PROCESSORS
+from mqproof.impl.namesrv.services import Services, now_ms
+from mqproof.impl.remoting.bodies import PERM_WRITE, TopicRoute
+from mqproof.impl.remoting.channel import Channel, ConnectionLostError, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.runtime.config_file import ConfigFile
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop
+from mqproof.reference.routing import MASTER, TOPICS, Config, topics_of
+
+T = TypeVar("T")
+Broker = tuple[str, int]
+
+_TICK_MS: Final = 10_000
+_SEEDS_MAX: Final = 1000
+_TURNS_MAX: Final = 20
+
+
+class _NameServer:
+    """One in its process: what it knows is in its memory."""
+
+    def __init__(self, runtime: Runtime, expiry: int) -> None:
+        config = NameServerConfig(broker_expiry_ms=expiry * _TICK_MS)
+        self.table = RouteTable(config.bounds)
+        services = Services(config, self.table, KvConfig("", runtime), ConfigFile("", runtime), None)
+        self._handle = handler({code: partial(work, services) for code, work in PROCESSORS.items()})
+
+    async def answer(self, request: Command, channel: object) -> Command:
+        """`channel`: whatever the request came by; it is asked for nothing but who it is."""
+        reply = self._handle(request, cast(Channel, channel))
+        answer = await reply if isinstance(reply, Awaitable) else reply
+        assert answer is not None, f"request {request.code} is not answered"
+        return answer
+
+
+class _Wire:
+    """A client's requests, one at a time: each arrives, or is lost, when the script says so."""
+
+    def __init__(self) -> None:
+        self.connected: set[Address] = set()
+        self.asked: tuple[Address, Command, asyncio.Future[Command]] | None = None
+
+    async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
+        del timeout_s  # the script decides how long it takes
+        answer: asyncio.Future[Command] = asyncio.get_running_loop().create_future()
+        self.asked = (address, request, answer)
+        return await answer
+
+    def take(self) -> "tuple[Address, Command, asyncio.Future[Command]]":
+        """The request that is under way, and where its answer goes."""
+        assert self.asked is not None
+        asked, self.asked = self.asked, None
+        return asked
+
+    def is_connected(self, address: Address) -> bool:
+        return address in self.connected
+
+
+@dataclass(slots=True)
+class _Client:
+    wire: _Wire
+    choice: NameServerChoice
+    polling: "asyncio.Task[TopicRoute | None] | None" = None
+    answered: bool = False
+    source: str = "none"
+    """The topic's own route, or that of the default topic."""
+    route: TopicRoute | None = None
+
+
+class SteppedNameServers:
+    """Names of variables and actions are those of Routing.tla."""
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._servers_asked = [state["server"] for state in script.states()]
+        self._loop = SimulatedLoop()
+        self._runtime = simulated(self._loop, SimulatedNetwork())
+        self._config: Config = bounded("Routing", script.configuration)
+        config = self._config
+        self._addresses: dict[str, Address] = {
+            n: Address("127.0.0.1", 9876 + at) for at, n in enumerate(config.name_servers)
+        }
+        self._servers: dict[str, _NameServer | None] = {
+            n: _NameServer(self._runtime, config.expiry) for n in config.name_servers
+        }
+        self._lines: dict[tuple[str, Broker], object] = {}
+        """The connection by which a broker registered last, as the name server sees it."""
+        self._cut: set[tuple[str, Any]] = set()
+        self._created = set(script.initial["created"])
+        chosen = dict(zip(config.clients, script.initial["server"], strict=True))
+        self._clients = {client: self._run(self._started(server)) for client, server in chosen.items()}
+
+    def take(self, at: int) -> None:
+        step = self._steps[at]
+        parameters = [tuple(each) if isinstance(each, list) else each for each in step.parameters]
+        self._asked = dict(zip(self._clients, self._servers_asked[at], strict=True))
+        if step.action not in _ACTIONS:
+            raise ImpossibleError(f"there is no {step.action} here")
+        self._run(_ACTIONS[step.action](self, *parameters))
+
+    def look(self) -> Variables:
+        return self._run(self._look())
+
+    def refuses(self, step: Stimulus) -> bool:
+        """A scan out of turn finds nobody; a wipe where nothing can be written changes nothing."""
+        server = self._servers.get(step.parameters[0]) if step.action in ("Scan", "WipeWrite") else None
+        if server is None:
+            return False
+        if step.action == "WipeWrite" and _is_written(self.look(), self._config, *step.parameters):
+            return False  # what forbids it is how often the model may fail
+        self._run(_ACTIONS[step.action](self, *step.parameters))
+        return True
+
+    def close(self) -> None:
+        self._run(_ended(self._clients.values()))
+        self._loop.close()
+
+    # Brokers register, name servers forget
+
+    async def _register(self, broker: Broker) -> None:
+        topics = topics_of(broker, self._created)
+        for n, server in self._servers.items():
+            if server is not None and (n, broker) not in self._cut:
+                line = self._lines.setdefault((n, broker), object())
+                request = registration(*broker, _address(self._config, broker), topics, version=len(topics))
+                _expect_success(await server.answer(request, line))
+
+    async def _scan(self, n: str) -> None:
+        self._serving(n).table.expire(now_ms())
+
+    async def _auto_create(self, client: str, name: str) -> None:
+        """A broker that is sent a message of a topic that it has not got registers with it."""
+        del client
+        self._created.add(name)
+        await self._register((name, MASTER))
+
+    # Clients poll
+
+    async def _poll(self, client: str) -> None:
+        state = self._clients[client]
+        n = await self._asks(client)
+        server = self._servers[n]
+        if n != self._asked[client] or server is None:
+            raise ImpossibleError(f"{client} turned to {n} when its connection closed")
+        state.source, state.route = "topic", await self._answered(state, server)
+        if state.route is None:
+            # As a producer does that has no route: what the default topic has will do for a new one.
+            state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[1]))
+            await _until_it_rests(state)
+            state.source, state.route = "default", await self._answered(state, server)
+        state.answered = True
+
+    async def _answered(self, client: _Client, server: _NameServer) -> TopicRoute | None:
+        """What the client makes of the answer to the request that is under way."""
+        address, request, answer = client.wire.take()
+        client.wire.connected.add(address)
+        answer.set_result(await server.answer(request, client.wire))
+        assert client.polling is not None
+        route, client.polling = await client.polling, None
+        return route
+
+    async def _poll_fails(self, client: str, following: str) -> None:
+        """The next request, if there is one, is under way until the script lets it arrive."""
+        state = self._clients[client]
+        state.answered = False
+        n = await self._asks(client)
+        if n == following != self._asked[client]:
+            return  # its connection had closed: it did not even try
+        address, _, answer = state.wire.take()
+        state.wire.connected.discard(address)
+        answer.set_exception(ConnectionLostError(f"{n} does not answer"))
+        await _until_it_rests(state)
+        if state.polling is not None and state.polling.done():
+            assert isinstance(state.polling.exception(), RemotingError)
+            state.polling = None
+
+    async def _asks(self, client: str) -> str:
+        """Whom the client asks, by the request that is under way; it polls, if there is none."""
+        state = self._clients[client]
+        if state.polling is None:
+            state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[0]))
+            await _until_it_rests(state)
+        assert state.wire.asked is not None, f"{client} asks nobody"
+        return self._name_of(state.wire.asked[0])
+
+    # Time passes
+
+    async def _tick(self) -> None:
+        await asyncio.sleep(_TICK_MS / 1000)
+
+    # What goes wrong
+
+    async def _broker_dies(self, broker: Broker) -> None:
+        for n, server in self._servers.items():
+            line = self._lines.pop((n, broker), None)
+            if server is not None and line is not None and (n, broker) not in self._cut:
+                server.table.connection_closed(id(line))
+
+    async def _machine_dies(self, broker: Broker) -> None:
+        for n in self._servers:
+            self._lines.pop((n, broker), None)
+
+    async def _close_channel(self, n: str, broker: Broker) -> None:
+        self._serving(n).table.connection_closed(id(self._lines.pop((n, broker))))
+
+    async def _cut_off(self, n: str, other: Any) -> None:
+        self._cut.add((n, other))
+
+    async def _name_server_dies(self, n: str) -> None:
+        self._servers[n] = None
+        self._lines = {ends: line for ends, line in self._lines.items() if ends[0] != n}
+        for client in self._clients.values():
+            client.wire.connected.discard(self._addresses[n])
+
+    async def _wipe_write(self, n: str, name: str) -> None:
+        request = new_request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": name})
+        _expect_success(await self._serving(n).answer(request, None))
+
+    # What is mended
+
+    async def _broker_starts(self, broker: Broker) -> None:
+        """It has no connection, and registers when its time has come."""
+
+    async def _name_server_starts(self, n: str) -> None:
+        self._servers[n] = _NameServer(self._runtime, self._config.expiry)
+
+    async def _heal(self, n: str, other: Any) -> None:
+        self._cut.remove((n, other))
+
+    # What can be seen
+
+    async def _look(self) -> dict[str, Any]:
+        config = self._config
+        clients = self._clients.values()
+        return {
+            "tables": [
+                _tables(config, server.table if server else None) for server in self._servers.values()
+            ],
+            "server": [self._name_of((await client.choice.known())[0]) for client in clients],
+            "answered": sorted(name for name, client in self._clients.items() if client.answered),
+            "route": [_route(config, client) for client in clients],
+            "publish": [_publish(config, client.route) for client in clients],
+        }
+
+    # Parts
+
+    async def _started(self, server: str) -> _Client:
+        """A client that happens to ask this name server first."""
+        first, addresses = self._addresses[server], list(self._addresses.values())
+        for seed in range(_SEEDS_MAX):
+            wire = _Wire()
+            choice = NameServerChoice(
+                cast(RemotingClient, wire), self._runtime.network, addresses, random.Random(seed)
+            )
+            if (await choice.known())[0] == first:
+                return _Client(wire, choice)
+        raise AssertionError(f"no client asks {server} first")
+
+    def _serving(self, n: str) -> _NameServer:
+        server = self._servers[n]
+        assert server is not None, f"{n} is not there"
+        return server
+
+    def _name_of(self, address: Address) -> str:
+        return next(n for n, each in self._addresses.items() if each == address)
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+
+_ACTIONS: Final[Mapping[str, Any]] = {
+    "Register": SteppedNameServers._register,
+    "AutoCreate": SteppedNameServers._auto_create,
+    "Scan": SteppedNameServers._scan,
+    "Poll": SteppedNameServers._poll,
+    "PollFails": SteppedNameServers._poll_fails,
+    "Tick": SteppedNameServers._tick,
+    "BrokerDies": SteppedNameServers._broker_dies,
+    "MachineDies": SteppedNameServers._machine_dies,
+    "CloseChannel": SteppedNameServers._close_channel,
+    "CutBroker": SteppedNameServers._cut_off,
+    "CutClient": SteppedNameServers._cut_off,
+    "NameServerDies": SteppedNameServers._name_server_dies,
+    "WipeWrite": SteppedNameServers._wipe_write,
+    "BrokerStarts": SteppedNameServers._broker_starts,
+    "NameServerStarts": SteppedNameServers._name_server_starts,
+    "HealBroker": SteppedNameServers._heal,
+    "HealClient": SteppedNameServers._heal,
+}
+
+
+async def _until_it_rests(client: _Client) -> None:
+    """Until its request is under way, or its poll has ended."""
+    for _ in range(_TURNS_MAX):
+        if client.wire.asked is not None or (client.polling is not None and client.polling.done()):
+            return
+        await asyncio.sleep(0)
+    raise DeviationError("a client that polls asks nobody")
+
+
+async def _ended(clients: Iterable[_Client]) -> None:
+    """Nobody waits for an answer any more."""
+    for client in clients:
+        if client.polling is not None:
+            client.wire.take()[2].cancel()
+            await asyncio.gather(client.polling, return_exceptions=True)
+
+
+def _expect_success(answer: Command) -> None:
+    if answer.code != ResponseCode.SUCCESS:
+        raise DeviationError(f"answered {answer.code}: {answer.remark}")
+
+
+def _address(config: Config, broker: Broker) -> str:
+    return str(Address("127.0.0.1", 10_911 + 2 * config.brokers.index(broker)))
+
+
+# What name servers and clients know, as the model has it
+
+
+def _tables(config: Config, table: RouteTable | None) -> dict[str, Any]:
+    table = table or RouteTable()
+    known = table.cluster_info()
+    live = [table.live(CLUSTER, _address(config, broker)) for broker in config.brokers]
+    return {
+        "queues": [_permissions(config, table.route(topic)) for topic in TOPICS],
+        "members": [
+            sorted(known.broker_addr_table[name].broker_addrs) if name in known.broker_addr_table else []
+            for name in config.names
+        ],
+        "cluster": sorted(known.cluster_addr_table.get(CLUSTER, ())),
+        "live": [
+            {"age": (now_ms() - one.last_update_ms) // _TICK_MS, "version": one.data_version.counter}
+            if one
+            else {"age": 0, "version": 0}
+            for one in live
+        ],
+    }
+
+
+def _permissions(config: Config, route: TopicRoute | None) -> list[str]:
+    told = {data.broker_name: data.perm for data in route.queue_datas} if route else {}
+    return [
+        "none" if name not in told else "write" if told[name] & PERM_WRITE else "read"
+        for name in config.names
+    ]
+
+
+def _route(config: Config, client: _Client) -> dict[str, Any]:
+    route = client.route
+    members = {data.broker_name: sorted(data.broker_addrs) for data in route.broker_datas} if route else {}
+    return {
+        "source": client.source if route else "none",
+        "queues": _permissions(config, route),
+        "members": [members.get(name, []) for name in config.names],
+    }
+
+
+def _publish(config: Config, route: TopicRoute | None) -> list[bool]:
+    names = {queue.broker_name for queue in publish_queues(TOPICS[0], route)} if route else set()
+    return [name in names for name in config.names]
+
+
+def _is_written(shown: Variables, config: Config, n: str, name: str) -> bool:
+    queues = shown["tables"][config.name_servers.index(n)]["queues"]
+    return any(permissions[config.names.index(name)] == "write" for permissions in queues)

@@ -1,0 +1,431 @@
+"""A broker and its producers as a target for behaviours of Delivery: what is sent is stored, answered and
+lost, the broker ends and starts, when the script says so.
+
+A producer is its requests: a send makes a few attempts, each of which arrives when it is stored, or never.
+Consumers ask the broker's own request processors;
+in Delivery they are those requests. What a crash leaves follows from the script: what it will lose is not
+synced before, and the offsets that it will leave are written in time. A queue that loses its end although
+nothing may be lost that was promised loses what was not synced; beyond that its files are damaged. One that
+loses it while the broker serves is a crash and a start that nobody had to notice.
+"""
+
+import asyncio
+import random
+from collections.abc import Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar, cast
+
+from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
+from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
+from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE
+from mqproof.conformance.subjects.stepped_pair import LOG, TOPIC, Node
+from mqproof.impl.broker import offset_admin, pull, queries
+from mqproof.impl.broker.clients import ClientTable
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.handed_out import HandedOut
+from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.services import Processor, Services
+from mqproof.impl.broker.statistics import Statistics
+from mqproof.impl.client.records import read_records
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.channel import Channel
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.headers import (
+    PULL_HAS_SUBSCRIPTION,
+    PullRequest,
+    PullResponse,
+    ResetOffsetRequest,
+    UpdateOffsetRequest,
+)
+from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.dispatch import Appended
+from mqproof.impl.store.results import PutStatus
+from mqproof.reference.delivery import Config
+
+T = TypeVar("T")
+
+_ATTEMPTS: Final = 3
+"""Of one send: any of them may arrive, early or late."""
+_PROCESSORS: Final[Mapping[int, Processor]] = {
+    RequestCode.PULL_MESSAGE: pull.pull_message,
+    RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
+    RequestCode.UPDATE_CONSUMER_OFFSET: queries.update_offset,
+    RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: offset_admin.reset_offsets,
+}
+
+
+class Service:
+    """A broker with one queue, and who sends to it. `states` are the script's, as Delivery has them."""
+
+    def __init__(
+        self, config: Config, steps: Sequence[Stimulus], states: Sequence[Variables], loop: SimulatedLoop
+    ) -> None:
+        assert len(config.queues) == 1, "one queue's end is the log's"
+        self._config = config
+        self._steps = steps
+        self._states = states
+        self._loop = loop
+        self._node = Node(FlushMode.SYNC_FLUSH, follows=False)
+        self._disk = self._node.disk
+        self._answer = dict.fromkeys(config.messages, "unsent")
+        self._under_way: list[tuple[str, int]] = []
+        """Attempts that have not arrived: message, and which send of it."""
+        self._sends = dict.fromkeys(config.messages, 0)
+        self._stored: dict[tuple[str, int], Appended] = {}
+        """By message and send: what this process has stored."""
+        self._left: int | None = None
+        """So many records are left by what befell the broker that is down."""
+        self._committed_on_disk = 0
+        self._start()
+
+    @property
+    def is_up(self) -> bool:
+        return self._node.store is not None
+
+    def shown(self) -> dict[str, Any]:
+        """Its part of Delivery's variables."""
+        told = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
+        if not self.is_up:
+            return told
+        return {**told, "queue": [self._queue()], "committed": [self._committed()]}
+
+    def ask(self, request: Command) -> Command | None:
+        """The answer of its processors; None when it would come later."""
+
+        async def asked() -> Command | None:
+            reply = self._handle(request, cast(Channel, None))
+            if reply is None or isinstance(reply, Command):
+                return reply
+            held = asyncio.ensure_future(reply)
+            await asyncio.sleep(0)
+            held.cancel()
+            await asyncio.gather(held, return_exceptions=True)
+            return None
+
+        return self.run(asked())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run_until_complete(work)
+
+    # Producers and storage
+
+    def send(self, _: int, message: str) -> None:
+        self._sends[message] += 1
+        self._under_way += [(message, self._sends[message])] * _ATTEMPTS
+        self._answer[message] = "waiting"
+
+    def store(self, at: int, queue: str, message: str) -> None:
+        """What stands in the queue is made durable before, unless it will be lost."""
+        del queue
+        if self._answer[message] == "unsent":
+            self.send(at, message)
+        under_way = [request for request in self._under_way if request[0] == message]
+        if not under_way:
+            raise ImpossibleError(f"no attempt of {message} is left")
+        if len(self._queue()) <= self._left_next(at):
+            self._flush()
+        latest = max(under_way)
+        self._under_way.remove(latest)
+        self._stored[latest] = self._node.running().append(
+            Message(TOPIC, b".", {UNIQUE_KEY: message}, queue_id=0)
+        )
+
+    def acknowledge(self, _: int, message: str) -> None:
+        appended = self._stored.get((message, self._sends[message]))
+        if appended is None:
+            raise ImpossibleError(f"no attempt of {message} is being answered")
+        if self.run(self._settled(appended)) is not PutStatus.PUT_OK:
+            raise DeviationError(f"{message} is durable, and not acknowledged")
+        self._answer[message] = "acked"
+
+    def fail(self, _: int, message: str) -> None:
+        self._answer[message] = "unknown"
+
+    # The group's offsets
+
+    def noted(self, at: int) -> None:
+        """After each change of an offset: what the next crash will leave is written."""
+        after = next((n for n in range(at + 1, len(self._steps)) if self._steps[n].action == "Restart"), None)
+        if after is not None and self._states[after]["committed"] == [self._committed()]:
+            self._persist()
+
+    def reset(self, at: int, queue: str, offset: int) -> None:
+        """An operator names the queue and the offset."""
+        del queue
+        if offset > len(self._queue()):
+            raise ImpossibleError("nobody is reset to behind the end")
+        self.ready(offset)
+        header = ResetOffsetRequest(TOPIC, GROUP, timestamp=0, is_force=True, queue_id=0, offset=offset)
+        request = new_request(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, headers.write(header))
+        self._succeeds(request)
+        self.noted(at)
+
+    def commit(self, at: int, offset: int) -> None:
+        header = UpdateOffsetRequest(GROUP, TOPIC, 0, offset)
+        self._succeeds(new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header)))
+        self.noted(at)
+
+    def _succeeds(self, request: Command) -> None:
+        answer = self.ask(request)
+        if answer is None or answer.code != ResponseCode.SUCCESS:
+            raise DeviationError(f"request {request.code} is answered {answer and answer.remark}")
+
+    # Reading
+
+    def ready(self, place: int) -> None:
+        """Make what stands there durable and visible, which it is not before that."""
+        store = self._node.running()
+        store.dispatch()
+        if place > self._node.durable():
+            if store.max_offset(TOPIC, 0) >= place:
+                raise DeviationError(f"the message at {place} is shown before it is durable")
+            self._flush()
+            store.dispatch()
+
+    def pull(self, offset: int) -> tuple[list[str], PullResponse, int]:
+        """The messages from there on, one at most; what else is told; the response code."""
+        header = PullRequest(GROUP, TOPIC, 0, offset, 1, PULL_HAS_SUBSCRIPTION, 0, 0, 0, "*", "TAG")
+        answer = self.ask(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
+        assert answer is not None, "it may not be held"
+        messages = [stored.message_id for stored in read_records(answer.body)]
+        return messages, headers.read(PullResponse, answer.fields), answer.code
+
+    # Faults
+
+    def lose(self, at: int, queue: str, length: int) -> None:
+        del queue
+        if not self.is_up:
+            self._left = length
+            return
+        self._persist()
+        self.crash(at)
+        self._left = length
+        self.restart(at)
+
+    def crash(self, _: int) -> None:
+        self._node.end()
+        self._stored.clear()
+
+    def roll_back(self, at: int, queue: str, offset: int) -> None:
+        """What the file has is found when the broker starts."""
+
+    def withdraw(self, at: int) -> None:
+        """What is not guaranteed any more may be lost; it need not."""
+
+    def restart(self, at: int) -> None:
+        """With what is left: without what was not synced, or, beyond every promise, in damaged files."""
+        there = [end for _, end in self._node.records()]
+        left, self._left = self._left, None
+        if left is None or left >= len(there):
+            self._disk.crash_process()
+        elif left >= self._node.durable():
+            self._disk.crash_os(self._node.image(left))
+        elif self._states[at]["promise"]:
+            raise ImpossibleError(f"what is durable is not lost: {left} of {len(there)} messages are left")
+        else:
+            begin = there[left - 1] if left else 0
+            self._disk.open(LOG).write(begin, bytes(there[-1] - begin))
+            self._disk.crash_process()
+        if self._states[at + 1]["committed"] != [self._committed_on_disk]:
+            raise ImpossibleError("the offset that is left was never written")
+        self._start()
+
+    # Parts
+
+    def _start(self) -> None:
+        self._node.start()
+        runtime = Runtime(ManualClock(), self._disk, SimulatedNetwork(), random.Random(0), inline)
+        services = _Services(
+            BrokerConfig(name=QUEUE.broker_name),
+            runtime,
+            self._node.store,
+            {TOPIC: TopicConfig(TOPIC, read_queue_nums=1, write_queue_nums=1)},
+            {GROUP: SubscriptionGroup(group_name=GROUP)},
+            self._node.offsets,
+        )
+        self._handle = handler(
+            {code: partial(work, cast(Services, services)) for code, work in _PROCESSORS.items()}
+        )
+
+    async def _settled(self, appended: Appended) -> PutStatus:
+        """What becomes of a send whose record is flushed now; nothing before that."""
+        store = self._node.running()
+        is_durable = store.log_flushed >= appended.end
+        settling = asyncio.ensure_future(store.settle(appended, True))
+        await asyncio.sleep(0)
+        if settling.done() and not is_durable:
+            raise DeviationError("it is answered before it is durable")
+        await store.flush_log()
+        return await settling
+
+    def _flush(self) -> None:
+        self.run(self._node.running().flush_log())
+
+    def _persist(self) -> None:
+        self.run(self._node.offsets.persist())
+        self._committed_on_disk = self._committed()
+
+    def _queue(self) -> list[str]:
+        return [message for message, _ in self._node.records()]
+
+    def _committed(self) -> int:
+        return self._node.offsets.query(GROUP, TOPIC, 0) or 0
+
+    def _left_next(self, at: int) -> int:
+        """How many messages the next loss leaves."""
+        losses = (step.parameters[1] for step in self._steps[at + 1 :] if step.action == "Lose")
+        return cast(int, next(losses, len(self._config.messages) * self._config.sends_max))
+
+
+class _Services:
+    """What of a broker's services the processors need."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        runtime: Runtime,
+        store: object,
+        topics: Mapping[str, TopicConfig],
+        groups: Mapping[str, SubscriptionGroup],
+        offsets: object,
+    ) -> None:
+        self.config, self.runtime, self.store, self.offsets = config, runtime, store, offsets
+        self.topics, self.groups = topics, groups
+        self.holds, self.clients = PullHolds(), ClientTable()
+        self.handed_out = HandedOut(config.offset_pairs_max)
+        self.statistics = Statistics(config.cluster)
+        self.events = None
+
+
+class SteppedDelivery:
+    """Names of variables and actions are those of Delivery.tla. The group is what it asks the broker."""
+
+    def open(self, script: Script) -> None:
+        self._steps = script.steps
+        self._loop = SimulatedLoop()
+        config: Config = bounded("Delivery", script.configuration)
+        self._service = Service(config, script.steps, list(script.states()), self._loop)
+        self._seen: list[str] = []
+
+    def take(self, at: int) -> None:
+        step = self._steps[at]
+        _ACTIONS[step.action](self._service if step.action in SERVICE else self, at, *step.parameters)
+
+    def look(self) -> Variables:
+        return {**self._service.shown(), "seen": [list(self._seen)]}
+
+    def refuses(self, step: Stimulus) -> bool:
+        tried = _REFUSALS.get(step.action)
+        if tried is None or not self._service.is_up:
+            return False
+        could: bool = tried(self, *step.parameters)
+        return could
+
+    def close(self) -> None:
+        self._loop.close()
+
+    def _deliver(self, _: int, queue: str, place: int) -> None:
+        del queue
+        self._service.ready(place)
+        messages, _told, _code = self._service.pull(place - 1)
+        if not messages:
+            raise DeviationError(f"there is nothing to read at {place}")
+        self._seen[place - 1 : place] = messages
+
+    def _commit_offset(self, at: int, queue: str, offset: int) -> None:
+        del queue
+        if offset > len(self._seen):
+            raise ImpossibleError("nobody is done with what was not handed out")
+        self._service.commit(at, offset)
+
+    def _reset(self, at: int, queue: str, offset: int) -> None:
+        self._service.reset(at, queue, offset)
+        del self._seen[offset:]
+
+    def _correct_offset(self, at: int, queue: str, offset: int) -> None:
+        """A reader is told where the end is, and goes there; the model knows no reason to go elsewhere."""
+        del queue
+        corrected, end = self._corrected(), len(self._service._queue())
+        if corrected not in (None, end):
+            raise DeviationError(f"a reader is sent to {corrected}, and the end is {end}")
+        if corrected != offset:
+            raise ImpossibleError(f"a reader behind {len(self._seen)} messages is not sent to {offset}")
+        del self._seen[offset:]
+        self._service.commit(at, offset)
+
+    def _corrected(self) -> int | None:
+        """Where a reader is sent that goes on behind what was seen; None when it may."""
+        self._service.ready(len(self._service._queue()))
+        _, told, code = self._service.pull(len(self._seen))
+        return told.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
+
+    # What is disabled
+
+    def _refuses_delivery(self, queue: str, place: int) -> bool:
+        """Behind the end. Before it is whoever asks, in whatever order."""
+        del queue
+        if place <= len(self._service._queue()):
+            return False
+        if self._service.pull(place - 1)[0]:
+            raise DeviationError("Deliver is disabled, and was done")
+        return True
+
+    def _refuses_commit(self, queue: str, offset: int) -> bool:
+        """Once more. A broker believes who goes back, or ahead of what he was handed."""
+        del queue
+        if offset != self._service._committed():
+            return False
+        self._service.commit(len(self._steps), offset)
+        return True
+
+    def _refuses_reset(self, queue: str, offset: int) -> bool:
+        """To where the group is."""
+        if offset != self._service._committed() or offset > len(self._service._queue()):
+            return False
+        self._service.reset(len(self._steps), queue, offset)
+        return True
+
+    def _refuses_correction(self, queue: str, offset: int) -> bool:
+        """Who is not behind the end is not sent back."""
+        del queue, offset
+        if len(self._seen) > len(self._service._queue()):
+            return False
+        if self._corrected() is not None:
+            raise DeviationError("CorrectOffset is disabled, and was done")
+        return True
+
+
+SERVICE: Final[Mapping[str, Any]] = {
+    "Send": Service.send,
+    "Retry": Service.send,
+    "Store": Service.store,
+    "Acknowledge": Service.acknowledge,
+    "Fail": Service.fail,
+    "Lose": Service.lose,
+    "Crash": Service.crash,
+    "RollBack": Service.roll_back,
+    "Withdraw": Service.withdraw,
+    "Restart": Service.restart,
+}
+"""What the broker and its producers do."""
+_ACTIONS: Final[Mapping[str, Any]] = {
+    **SERVICE,
+    "Deliver": SteppedDelivery._deliver,
+    "CommitOffset": SteppedDelivery._commit_offset,
+    "Reset": SteppedDelivery._reset,
+    "CorrectOffset": SteppedDelivery._correct_offset,
+}
+_REFUSALS: Final[Mapping[str, Any]] = {
+    "Deliver": SteppedDelivery._refuses_delivery,
+    "CommitOffset": SteppedDelivery._refuses_commit,
+    "Reset": SteppedDelivery._refuses_reset,
+    "CorrectOffset": SteppedDelivery._refuses_correction,
+}
+"""What tries an action that is disabled; False where it could not be asked for."""

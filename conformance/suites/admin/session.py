@@ -1,0 +1,103 @@
+"""One run of one broker: administers it, writes down what was seen, and follows what the model allows."""
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
+from mqproof.conformance.suites.admin.checkers import CHECKERS
+from mqproof.conformance.suites.admin.oracle import EXPLANATION, State
+from mqproof.conformance.suites.admin.steps import (
+    ById,
+    ByKey,
+    Clone,
+    Commit,
+    DeleteGroup,
+    DeleteTopic,
+    MakeGroup,
+    MakeTopic,
+    Operation,
+    Pull,
+    Query,
+    Send,
+    ShowGroup,
+    ShowTopic,
+)
+from mqproof.conformance.suites.admin.target import GROUPS, TOPICS, AdminTarget
+from mqproof.reference.administration import Group, Topic
+
+
+class AdminSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: AdminTarget) -> None:
+        self.target = target
+        self.sent: dict[str, str] = {}
+        """Messages that were stored: id to offset message id."""
+        self._drawn = 0
+        super().__init__("a broker with none of our topics and groups", EXPLANATION, CHECKERS)
+        target.open()
+
+    # -- administration
+
+    def make_topic(self, topic: str, settings: Topic) -> None:
+        self.target.make_topic(topic, settings)
+        self.saw(MakeTopic(topic, settings))
+
+    def delete_topic(self, topic: str) -> None:
+        self.target.delete_topic(topic)
+        self.saw(DeleteTopic(topic))
+
+    def make_group(self, group: str, settings: Group) -> None:
+        self.target.make_group(group, settings)
+        self.saw(MakeGroup(group, settings))
+
+    def delete_group(self, group: str) -> None:
+        self.target.delete_group(group)
+        self.saw(DeleteGroup(group))
+
+    def clone(self, source: str, destination: str, topic: str) -> None:
+        self.target.clone_offsets(source, destination, topic)
+        self.saw(Clone(source, destination, topic))
+
+    # -- everybody else
+
+    def send(self, topic: str, queue_id: int, keys: str) -> None:
+        self._drawn += 1
+        msg_id = f"m{self._drawn}"
+        offset_id = self.target.send(topic, queue_id, msg_id, keys)
+        if offset_id is not None:
+            self.sent[msg_id] = offset_id
+        self.saw(Send(topic, queue_id, msg_id, keys, offset_id))
+
+    def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
+        taken = self.target.commit(group, topic, queue_id, offset)
+        self.saw(Commit(group, topic, queue_id, offset, taken))
+
+    def befall(self, fault: BrokerFault) -> None:
+        self.target.befall(fault)
+        self.saw(Befall(fault))
+
+    # -- what is told
+
+    def look(self, groups: tuple[str, ...] = GROUPS) -> None:
+        """All settings."""
+        for topic in TOPICS:
+            self.saw(ShowTopic(topic, self.target.show_topic(topic), routed=False))
+            self.saw(ShowTopic(topic, self.target.route(topic), routed=True))
+        for group in groups:
+            self.saw(ShowGroup(group, self.target.show_group(group)))
+
+    def read(self, group: str, topic: str, queue_id: int) -> None:
+        self.saw(Pull(group, topic, queue_id, self.target.pull(group, topic, queue_id)))
+
+    def by_key(self, topic: str, key: str) -> None:
+        self.saw(ByKey(topic, key, self.target.by_key(topic, key)))
+
+    def by_id(self, msg_id: str) -> None:
+        self.saw(ById(msg_id, self.target.by_id(self.sent[msg_id])))
+
+    def query(self, group: str, topic: str, queue_id: int) -> None:
+        offset = self.target.query(group, topic, queue_id)
+        self.saw(Query(group, topic, queue_id, offset))

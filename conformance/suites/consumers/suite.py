@@ -1,0 +1,80 @@
+"""The suite consumers of `mqproof conform`: our push consumer as the members of a group, on our broker.
+
+Held to the same model and invariants as the members that the suite delivery plays itself. An example is a
+member that comes or goes; so many of them as CHANGES are one group's, which has a seed of its own.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from mqproof.conformance.adapters import IMPL, UnknownTargetError
+from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.engine.suite_run import scripted, shared
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.suites.delivery.checkers import CHECKERS
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.report.model import Result, Verdict
+from mqproof.spec.catalogue import catalogue
+
+NAME: Final = "consumers"
+
+
+def listed(order: Order) -> tuple[Result, ...]:
+    """What of it is asked for."""
+    return tuple(
+        Result(id_, catalogue()[id_].name, NAME, Verdict.NOT_TESTED)
+        for id_ in order.chosen((*CHECKERS, SPEC_1))
+    )
+
+
+def lines(order: Order) -> Iterator[str]:
+    for each in listed(order):
+        yield f"{each.id}  {NAME}  {catalogue()[each.id].statement}"
+
+
+def run(order: Order, progress: Callable[[int, int], None]) -> Part:
+    """Raises UnknownTargetError: the target is another than ours."""
+    from mqproof.conformance.adapters.brokers.push_members import CHANGES, live
+
+    if order.target != IMPL:
+        raise UnknownTargetError(f"{order.target!r}: the suite examines our own consumers, on {IMPL}")
+    began = time.perf_counter()
+    found: dict[str, list[Finding]] = {each.id: [] for each in listed(order)}
+    scripts: dict[str, tuple[int, list[str]]] = {}
+    operations, faults = 0, Counter[FaultKind]()
+    groups = -(-order.examples // CHANGES)
+    for number in range(groups):
+        group = live(order.seed + number)
+        operations += len(group.run.operations)
+        faults.update(group.faults())
+        for id_, finding in group.findings().items():
+            if id_ in found:
+                found[id_].append(finding)
+                if finding.verdict is Verdict.VIOLATED:
+                    scripts.setdefault(id_, (order.seed + number, group.script()))
+        progress(min((number + 1) * CHANGES, order.examples), order.examples)
+    seconds = time.perf_counter() - began
+    results = shared((_result(order, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
+    looked_at = {"examples": order.examples, "operations": operations}
+    return Part(NAME, results, looked_at, seconds, faults=faults)
+
+
+def _result(order: Order, id_: str, found: Sequence[Finding], failed: tuple[int, list[str]] | None) -> Result:
+    counts = Counter({"groups": len(found)})
+    for finding in found:
+        counts.update(finding.counts)
+    if failed is not None:
+        seed, script = failed
+        first = next(finding for finding in found if finding.verdict is Verdict.VIOLATED)
+        replay = order.replay(NAME, "--seed", str(seed), "--examples", "1")
+        witnesses = (*first.witnesses, scripted(script))
+        return Result(
+            id_, catalogue()[id_].name, NAME, Verdict.VIOLATED, dict(counts), witnesses,
+            f"violated by the group of seed {seed}", replay,
+        )  # fmt: skip
+    held = any(finding.verdict is Verdict.HELD for finding in found)
+    verdict = Verdict.HELD if held else Verdict.UNKNOWN
+    return Result(id_, catalogue()[id_].name, NAME, verdict, dict(counts))

@@ -1,0 +1,214 @@
+"""Which states of the group model explain what a group saw (reference/group.py).
+
+Only the reference's own actions are taken, but for what befalls a broker: after a crash its offsets are those
+that were written last, which may be any that there were. A commit that nobody answered may be noted at any
+time later while the broker lives, or never; all are kept until an offset that is told decides. Who has which
+queue is the allocation of reference/allocation.py over who is there, which the model leaves open.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Final, NamedTuple
+
+from mqproof.conformance.engine.stepped_run import Explanation
+from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.suites.delivery.steps import (
+    Change,
+    Commit,
+    Deliver,
+    Membership,
+    Operation,
+    Query,
+    Rebalance,
+    Reset,
+    Send,
+)
+from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES
+from mqproof.reference import allocation, delivery, group
+from mqproof.reference.state import replace
+
+NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))
+
+
+class State(NamedTuple):
+    messages: tuple[str, ...]
+    """The model names all messages beforehand; a run tells them one by one."""
+    inner: group.State
+    live: frozenset[str] = frozenset()
+    open_commits: frozenset[tuple[int, int]] = frozenset()
+    """(queue, offset) that the broker may yet note."""
+    written: frozenset[tuple[int, ...]] = frozenset({(0,) * QUEUES})
+    """What may have been written last of the group's offsets."""
+
+
+def share(ids: Set[str], member: str) -> frozenset[int]:
+    """The queues of a member, as clients share them out."""
+    return frozenset(allocation.averagely(range(QUEUES), sorted(ids), member))
+
+
+def _config(messages: tuple[str, ...]) -> group.Config:
+    return group.Config(delivery.Config(messages, NAMES), MEMBERS)
+
+
+INITIAL: Final = State((), group.initial(_config(()))[0])
+
+
+def after(state: State, operation: Operation) -> Iterable[State]:
+    for noted in _noted(state):
+        yield from _after(noted, operation)
+
+
+def _noted(state: State) -> Iterator[State]:
+    """Any of the open commits may have been noted by now, in any order."""
+    yield state
+    for commit in state.open_commits:
+        left = state._replace(open_commits=state.open_commits - {commit})
+        yield from _noted(_committed(left, *commit))
+
+
+def _after(state: State, operation: Operation) -> Iterable[State]:
+    match operation:
+        case Send(queue_id, message):
+            return _stored(state, queue_id, message.msg_id, message.offset)
+        case Membership():
+            return _changed(state, operation)
+        case Rebalance():
+            return _rebalanced(state, operation)
+        case Deliver():
+            return _delivered(state, operation)
+        case Commit(_, queue_id, offset, oneway):
+            if oneway:
+                return (state._replace(open_commits=state.open_commits | {(queue_id, offset)}),)
+            return (_committed(state, queue_id, offset),)
+        case Query(queue_id, told):
+            return (state,) if _is_committed(state, queue_id, told) else ()
+        case Reset(offsets):
+            return _reset(state, dict(offsets))
+        case Befall(fault):
+            return _befallen(state, fault)
+    return (state,)
+
+
+def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
+    """Whoever reads a queue goes back there; the broker learns of it when that is committed."""
+    inner, committed = state.inner, state.inner.service.committed
+    for q, offset in offsets.items():
+        inner = group.go_back(inner, q, offset)
+    return (state._replace(inner=replace(inner, service=replace(inner.service, committed=committed))),)
+
+
+def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+    """Whoever was there has to come again; after a crash the offsets are those that were written last."""
+    if fault is BrokerFault.FREEZE:
+        yield state
+        return
+    service, ends = state.inner.service, fault in ENDS
+    for found in found_after(fault, service.committed, state.written):
+        inner = replace(state.inner, service=replace(service, committed=found))
+        alone = state._replace(inner=inner, live=frozenset())
+        yield alone._replace(open_commits=frozenset(), written=frozenset({found})) if ends else alone
+
+
+def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[State, ...]:
+    service = state.inner.service
+    if offset != len(service.queue[queue_id]):
+        return ()
+    admitted = replace(service, answer=(*service.answer, "unsent"), sends=(*service.sends, 0))
+    grown = State((*state.messages, msg_id), replace(state.inner, service=admitted), *state[2:])
+    return _take(grown, ("Send", msg_id), ("Store", NAMES[queue_id], msg_id), ("Acknowledge", msg_id))
+
+
+def _changed(state: State, operation: Membership) -> tuple[State, ...]:
+    """Everybody who is there learns of it; the queues belong to others from now on."""
+    member = operation.member
+    comes = operation.change in (Change.JOINS, Change.RETURNS)
+    live = state.live | {member} if comes else state.live - {member}
+    if not live - {member} <= operation.notified:
+        return ()
+    steps: list[tuple[str, ...]] = []
+    if not comes and any(at != group.IDLE for at in _positions(state, member)):
+        steps.append(("ConsumerCrash", member))
+    for each in sorted(live):
+        steps += [("Rebalance", NAMES[q], each) for q in share(live, each)]
+    return tuple(each._replace(live=live) for each in _take(state, *steps, skip=("Rebalance",)))
+
+
+def _rebalanced(state: State, operation: Rebalance) -> tuple[State, ...]:
+    if operation.ids != state.live:
+        return ()
+    member, positions = operation.member, _positions(state, operation.member)
+    lost = [q for q in range(QUEUES) if positions[q] != group.IDLE and q not in operation.queues]
+    begun = [("Start", member, NAMES[queue_id]) for queue_id, _ in operation.started]
+    if not all(_is_committed(state, queue_id, offset) for queue_id, offset in operation.started):
+        return ()
+    return _take(state, *(("Release", member, NAMES[q]) for q in lost), *begun)
+
+
+def _delivered(state: State, operation: Deliver) -> tuple[State, ...]:
+    member, q = operation.member, operation.queue_id
+    entries = state.inner.service.queue[q]
+    told = [message.msg_id for message in operation.messages]
+    offsets = [message.offset for message in operation.messages]
+    begin, end = operation.offset, operation.offset + len(told)
+    if _positions(state, member)[q] != begin or (not told and begin < len(entries)):
+        return ()
+    if tuple(told) != entries[begin:end] or offsets != list(range(begin, end)):
+        return ()
+    return _take(state, *(("Deliver", member, NAMES[q]) for _ in told))
+
+
+def _committed(state: State, queue_id: int, offset: int) -> State:
+    """The broker takes what it is told; who commits is ahead of what it was told itself."""
+    service = state.inner.service
+    committed = delivery.changed(service.committed, queue_id, offset)
+    inner = replace(state.inner, service=replace(service, committed=committed))
+    return state._replace(inner=inner, written=state.written | {committed})
+
+
+def _is_committed(state: State, queue_id: int, told: int | None) -> bool:
+    service = state.inner.service
+    empty = not service.queue[queue_id] and told is None
+    return empty or service.committed[queue_id] == told
+
+
+def _positions(state: State, member: str) -> tuple[int, ...]:
+    return state.inner.position[MEMBERS.index(member)]
+
+
+def _take(state: State, *steps: tuple[str, ...], skip: tuple[str, ...] = ()) -> tuple[State, ...]:
+    """The state after these actions; none if one is disabled, but for those that are to be skipped then."""
+    config, inner = _config(state.messages), state.inner
+    for action, *parameters in steps:
+        taken = group.MODEL.actions[action].apply(config, inner, *parameters)
+        if taken is None and action not in skip:
+            return ()
+        inner = inner if taken is None else taken
+    return (state._replace(inner=inner),)
+
+
+def _tell(state: State) -> str:
+    service = state.inner.service
+    queues = [
+        f"queue {q} has {len(service.queue[q])}, committed {service.committed[q]}" for q in range(QUEUES)
+    ]
+    return f"members {sorted(state.live)}; {', '.join(queues)}"
+
+
+def _action(operation: Operation) -> str:
+    """Of Group.tla; looking takes none."""
+    match operation:
+        case Send():
+            return "Store"
+        case Membership(change=change):
+            return "Rebalance" if change in (Change.JOINS, Change.RETURNS) else "ConsumerCrash"
+        case Rebalance():
+            return "Start"
+        case Deliver():
+            return "Deliver"
+        case Commit():
+            return "CommitOffset"
+        case Reset():
+            return "Reset"
+    return "(a look)"
+
+
+EXPLANATION: Final[Explanation[State, Operation]] = Explanation((INITIAL,), after, _tell, _action)

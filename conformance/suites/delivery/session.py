@@ -1,0 +1,141 @@
+"""One run of one group: plays the members as clients behave, writes down what was seen, and follows what the
+model allows."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.delivery.checkers import CHECKERS
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.suites.delivery.steps import (
+    Change,
+    Commit,
+    Deliver,
+    Membership,
+    Operation,
+    Query,
+    Rebalance,
+    Send,
+    Settled,
+    faults_of_members,
+)
+from mqproof.conformance.suites.delivery.target import QUEUES, DeliveryTarget, Message
+
+_COUNT: Final = 8
+_READS_MAX: Final = 100
+
+
+class DeliverySession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: DeliveryTarget) -> None:
+        self.target = target
+        self.positions: dict[str, dict[int, int]] = {}
+        """By member that is there: where it goes on, in the queues that it reads."""
+        self.unknown = 0
+        """Commits of which nobody knows whether they were noted."""
+        self._sent = 0
+        opened = f"a broker with a new topic of {QUEUES} queues and a new group"
+        super().__init__(opened, EXPLANATION, CHECKERS)
+        target.open()
+
+    def send(self, queue_id: int) -> None:
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        offset = self.target.send(queue_id, msg_id)
+        self.saw(Send(queue_id, Message(msg_id, offset)))
+
+    def change(self, member: str, change: Change) -> None:
+        """Somebody comes or goes."""
+        acts = {
+            Change.JOINS: self.target.join,
+            Change.LEAVES: self.target.leave,
+            Change.DIES: self.target.die,
+            Change.SILENT: self.target.fall_silent,
+        }
+        if change is Change.LEAVES:
+            for queue_id in list(self.positions[member]):
+                self._commit(member, queue_id, oneway=False)
+        acts[change](member)
+        if change is Change.JOINS:
+            self.positions[member] = {}
+        else:
+            del self.positions[member]
+        others = frozenset(self.positions) - {member}
+        self.saw(Membership(member, change, self.target.notified(others)))
+
+    def befall(self, fault: BrokerFault) -> None:
+        """Members whose connections broke make new ones, one after the other, and read on."""
+        self.target.befall(fault)
+        self.saw(Befall(fault))
+        if fault is not BrokerFault.FREEZE:
+            returned: set[str] = set()
+            for member in sorted(self.positions):
+                self.target.join(member)
+                self.saw(Membership(member, Change.RETURNS, self.target.notified(frozenset(returned))))
+                returned.add(member)
+
+    def rebalance(self, member: str) -> None:
+        """Look who is there, and take over and give up queues."""
+        ids = self.target.members(member)
+        mine = share(ids, member)
+        positions = self.positions[member]
+        for queue_id in sorted(positions.keys() - mine):
+            self._commit(member, queue_id, oneway=False)
+            del positions[queue_id]
+        started = []
+        for queue_id in sorted(mine - positions.keys()):
+            offset = self.target.query(queue_id)
+            started.append((queue_id, offset))
+            positions[queue_id] = offset or 0
+        self.saw(Rebalance(member, ids, mine, tuple(started)))
+
+    def read(self, member: str, queue_id: int, count: int = _COUNT) -> bool:
+        """Go on where the member is. False when there was nothing."""
+        position = self.positions[member][queue_id]
+        messages = self.target.pull(member, queue_id, position, count)
+        self.positions[member][queue_id] += len(messages)
+        self.saw(Deliver(member, queue_id, position, messages))
+        return bool(messages)
+
+    def commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
+        self._commit(member, queue_id, oneway=oneway)
+
+    def query(self, queue_id: int) -> int:
+        offset = self.target.query(queue_id)
+        self.saw(Query(queue_id, offset))
+        return offset or 0
+
+    def settle(self) -> None:
+        """Everybody looks who is there, twice, since the first to look does not know what the last gave up;
+        reads all that there is; and commits it."""
+        for member in sorted(self.positions) * 2:
+            self.rebalance(member)
+        for member, positions in sorted(self.positions.items()):
+            for queue_id in sorted(positions):
+                for _ in range(_READS_MAX):
+                    if not self.read(member, queue_id):
+                        break
+                self._commit(member, queue_id, oneway=False)
+        self.saw(Settled())
+
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        return faults_of_members(operation) or super().faults_in(operation)
+
+    def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
+        """Only what is ahead: a late commit of a former owner would send the group back."""
+        offset = self.positions[member][queue_id]
+        if offset <= self.query(queue_id):
+            return
+        if oneway:
+            self.unknown += 1
+            self.target.commit_oneway(member, queue_id, offset)
+        else:
+            self.target.commit(member, queue_id, offset)
+        self.saw(Commit(member, queue_id, offset, oneway))

@@ -1,0 +1,118 @@
+"""What befell a consumer group, and what it was handed."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mqproof.conformance.faults.broker_faults import Befall
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.delivery.target import Message
+
+
+class Change(StrEnum):
+    JOINS = "joins"
+    LEAVES = "leaves"
+    DIES = "dies"
+    SILENT = "falls silent, and should be forgotten"
+    RETURNS = "connects again, and reads on"
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    queue_id: int
+    message: Message
+
+    def __str__(self) -> str:
+        return f"send to queue {self.queue_id}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    member: str
+    change: Change
+    notified: frozenset[str]
+    """Who was told of it."""
+
+    def __str__(self) -> str:
+        return f"{self.member} {self.change}; told of it: {', '.join(sorted(self.notified)) or 'nobody'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """A member asks who is there, and takes its share."""
+
+    member: str
+    ids: frozenset[str]
+    queues: frozenset[int]
+    started: tuple[tuple[int, int | None], ...]
+    """(queue, committed offset that it was told) of those that are new to it."""
+
+    def __str__(self) -> str:
+        began = "".join(f", begins queue {queue_id} at {offset}" for queue_id, offset in self.started)
+        return f"{self.member} is told of {sorted(self.ids)}: its queues are {sorted(self.queues)}{began}"
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    member: str
+    queue_id: int
+    offset: int
+    messages: tuple[Message, ...]
+
+    def __str__(self) -> str:
+        found = ", ".join(map(str, self.messages)) or "nothing"
+        return f"{self.member} reads queue {self.queue_id} from {self.offset}: {found}"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    member: str
+    queue_id: int
+    offset: int
+    oneway: bool
+
+    def __str__(self) -> str:
+        unknown = ", not waiting for it" if self.oneway else ""
+        return f"{self.member} commits {self.offset} of queue {self.queue_id}{unknown}"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    queue_id: int
+    offset: int | None
+
+    def __str__(self) -> str:
+        return f"committed in queue {self.queue_id}: {'nothing' if self.offset is None else self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """An administrator has the members go on elsewhere."""
+
+    offsets: tuple[tuple[int, int], ...]
+    """(queue, offset)"""
+
+    def __str__(self) -> str:
+        return f"the group is to go on at {dict(self.offsets)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Everybody who is there has looked who is, since anybody came or went, and has read all it has."""
+
+    def __str__(self) -> str:
+        return "the group has settled"
+
+
+Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | Befall
+
+
+def faults_of_members(operation: Operation) -> tuple[FaultKind, ...]:
+    """What befell those who are in the group, or what they asked for without hearing of it."""
+    match operation:
+        case Membership(change=Change.DIES):
+            return (FaultKind.CLIENT,)
+        case Membership(change=Change.SILENT):
+            return (FaultKind.SILENCE,)
+        case Commit(oneway=True):
+            return (FaultKind.UNHEARD,)
+    return ()

@@ -1,0 +1,347 @@
+"""The named invariants over what one client saw that was alone; each a pure function of a record.
+
+Its steps follow one another (`of_steps.py`), and nothing happens between two of them: more can be concluded
+than of many clients. A checker returns a verdict with counts and witnesses. Having seen nothing that could
+show a violation is unknown, never held. A send whose outcome is indeterminate is neither lost nor a phantom,
+come what may. Names and ids are those of spec/invariants.toml.
+"""
+
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.history.lines import Handed
+from mqproof.conformance.history.record import (
+    ASYNC_FLUSH,
+    NEVER,
+    SEND_OK,
+    Outcome,
+    Read,
+    Record,
+    Sent,
+    record,
+)
+from mqproof.conformance.history.rules.offsets import offset_regression
+from mqproof.conformance.history.rules.places import phantom
+from mqproof.conformance.suites.flush.step_history import as_lines, step_at
+from mqproof.conformance.suites.flush.steps import History
+
+Checker = Callable[[Record], Finding]
+Scope = Callable[[Record, int, int], bool]
+"""Whether what is seen at the second index counts for what was known at the first."""
+
+
+def judge(history: History) -> dict[str, Finding]:
+    """Every named invariant, by id."""
+    told = record(as_lines(history))
+    return {invariant: checker(told) for invariant, checker in CHECKERS.items()}
+
+
+# What is durable
+
+
+def sync_acked_durable(told: Record) -> Finding:
+    """FLUSH-1 SyncAckedDurable: what was answered SEND_OK is there in every life after a crash.
+
+    Says nothing about messages whose queue nobody read after the crash.
+    """
+    if told.setup.flush_mode == ASYNC_FLUSH:
+        return Tally().finding("seen")
+    return _survives(told, lambda told, then, now: told.deaths.between(then, now))
+
+
+def async_acked_survives_process_crash(told: Record) -> Finding:
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, as long as only processes died."""
+    if told.setup.flush_mode != ASYNC_FLUSH:
+        return Tally().finding("seen")
+    return _survives(
+        told,
+        lambda told, then, now: told.deaths.between(then, now) and not told.crashes.between(then, now),
+    )
+
+
+def no_acked_lost(told: Record) -> Finding:
+    """DELIV-1 NoAckedLost: what was answered SEND_OK is there, and no read has passed it by.
+
+    What nobody has read yet is not lost: it counts as `unseen`.
+    """
+    return _survives(told, _promised)
+
+
+def _promised(told: Record, then: int, now: int) -> bool:
+    """What the flush mode covers: under ASYNC_FLUSH nothing once the system has gone down."""
+    return told.setup.flush_mode != ASYNC_FLUSH or not told.crashes.between(then, now)
+
+
+def _survives(told: Record, scope: Scope) -> Finding:
+    tally = Tally()
+    acknowledged = [sent for sent in told.stored if sent.status == SEND_OK]
+    for sent in acknowledged:
+        seen, lost = _fate(told, sent.message.id, sent.queue, sent.offset, sent.span.end, scope)
+        tally.looked += seen
+        if lost:
+            text = f"{sent.message.id} was answered SEND_OK at step {step_at(sent.span.began)}; {lost}"
+            tally.found(text, msg_id=sent.message.id, queue=sent.queue)
+    unseen = max(0, len(acknowledged) - tally.looked - tally.wrong)
+    return tally.finding("seen", attempted=len(told.sends), acknowledged=len(acknowledged), unseen=unseen)
+
+
+def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Scope) -> tuple[bool, str]:
+    """Whether a message that is known to be at that offset was seen since, and why it is lost if it is.
+
+    It is lost if a read passed by its offset without it, or if its queue ends before its offset in a later
+    life: a broker that serves again has dispatched all that it recovered. In the life of its answer a queue
+    that ends early only lags behind.
+    """
+    seen = False
+    for read in told.reads:
+        if read.queue != queue or read.at < known or not scope(told, known, read.at):
+            continue
+        if any(message.id == id_ for message in read.messages):
+            seen = True
+        elif read.offset <= place < read.next:
+            return seen, f"step {_step(read)} read past offset {place} of its queue without it"
+    for index, step, ended, end in told.once(_ends):
+        later = told.starts.between(known, index) and scope(told, known, index)
+        if later and ended == queue and end <= place:
+            return seen, f"step {step} shows that its queue ends at {end}, before its {place}"
+    return seen, ""
+
+
+class _End(NamedTuple):
+    """The queue was readable up to `end`, exclusive, and no further."""
+
+    at: int
+    step: int
+    queue: str
+    end: int
+
+
+def _ends(told: Record) -> list[_End]:
+    polls = [_End(read.at, _step(read), read.queue, read.max) for read in told.reads]
+    asked = [_End(s.span.end, step_at(s.span.began), s.value.queue, s.value.max) for s in told.bounds]
+    return sorted(polls + asked)
+
+
+def recovery_ends(told: Record) -> Finding:
+    """FLUSH-8 RecoveryEnds: a broker that is started again serves again. Cannot tell slow from never: what a
+    target gives up on counts as never."""
+    tally = Tally()
+    for fault in told.faults:
+        if fault.value.kind == "start":
+            tally.looked += 1
+            if fault.value.failure:
+                tally.found(f"step {step_at(fault.time)}: the broker did not come up: {fault.value.failure}")
+    return tally.finding("restarts")
+
+
+# What a queue holds
+
+
+def queue_points_into_log(told: Record) -> Finding:
+    """FLUSH-3 QueuePointsIntoLog: what is pulled is a whole record of the topic, queue and offsets asked
+    for, with the body that was sent. Records of messages that nobody sent are NoPhantom's business."""
+    tally = Tally()
+    for read, message in _handed(told):
+        tally.looked += 1
+        sent = told.by_id.get(message.id)
+        if not message.id:
+            _found(tally, read, message, "cannot be read as a message")
+        elif message.queue:
+            _found(tally, read, message, f"belongs to {message.queue}, {read.queue} was asked for")
+        elif not read.offset <= message.offset < read.next:
+            _found(tally, read, message, f"has an offset outside {read.offset}..{read.next - 1}")
+        elif sent and sent.message.body != message.body:
+            _found(tally, read, message, "has another body than was sent")
+    return tally.finding("records")
+
+
+class _Given(NamedTuple):
+    """An offset's holder; `durable` when a crash of the system does not free the offset."""
+
+    at: int
+    step: int
+    id: str
+    durable: bool
+
+
+def queue_offsets_dense(told: Record) -> Finding:
+    """FLUSH-4 QueueOffsetsDense: no offset is given twice, none is left out.
+
+    An offset left out shows by an offset that is higher than all that can have been stored; sends that
+    were lost again, or whose outcome is open, count as stored, so that small gaps after them stay hidden.
+    """
+    tally = Tally()
+    given: dict[tuple[str, int], _Given] = {}
+    for place, now in sorted(_given(told), key=lambda each: each[1].at):
+        before = given.get(place)
+        alive = before and (before.durable or not told.crashes.between(before.at, now.at))
+        if before and alive and before.id != now.id:
+            text = f"offset {place[1]} of {place[0]} is {before.id}'s at step {before.step}"
+            tally.found(f"{text} and {now.id}'s at step {now.step}")
+        given[place] = now
+    possible = Counter(sent.queue for sent in told.sends if sent.span.outcome is not Outcome.FAILED)
+    for (queue, offset), holder in given.items():
+        if offset >= (count := possible[queue]):
+            text = f"{holder.id} has offset {offset} of {queue} at step {holder.step}"
+            tally.found(f"{text}, but at most {count} messages can be in it")
+    places: dict[str, tuple[str, int]] = {}
+    for read, message in _handed(told):
+        place = read.queue, message.offset
+        if message.id and places.setdefault(message.id, place) != place:
+            _found(tally, read, message, f"was at offset {places[message.id][1]} before")
+    tally.looked = len(given)
+    return tally.finding("offsets")
+
+
+def _given(told: Record) -> Iterator[tuple[tuple[str, int], _Given]]:
+    synced = told.setup.flush_mode != ASYNC_FLUSH
+    for sent in told.placed:
+        durable = synced and sent.status == SEND_OK
+        step = step_at(sent.span.began)
+        yield (sent.queue, sent.offset), _Given(sent.span.end, step, sent.message.id, durable)
+    for read, message in _handed(told):
+        if message.id and not message.queue:
+            yield (read.queue, message.offset), _Given(read.at, _step(read), message.id, synced)
+
+
+def recovered_prefix(told: Record) -> Finding:
+    """FLUSH-5 RecoveredPrefix: what a recovery leaves is the log up to some point, unaltered.
+
+    Judges messages that were answered as stored: the caller is alone, so theirs is the log's order. Where one
+    is lost, all that were stored after it before the crash must be lost too, and a message once lost must
+    not come back. Says nothing about what nobody read after the recovery.
+    """
+    tally = Tally()
+    _altered(told, tally)
+    sends = [sent for sent in told.stored if told.deaths.between(sent.span.end, NEVER)]
+    gone: set[str] = set()
+    last_known = {sent.message.id: _life(told, sent.span.end) for sent in sends}
+    """The life it was surely there in."""
+    for life in range(1, len(told.starts.at) + 1):
+        holes: list[str] = []
+        for sent in sends:
+            name, stored_in = sent.message.id, _life(told, sent.span.end)
+            if stored_in >= life:
+                continue
+            present, absent = _in_life(told, life, sent)
+            tally.looked += present or absent
+            if present:
+                if name in gone:
+                    tally.found(f"{name} was lost and is back in life {life}", msg_id=name)
+                for hole in holes:
+                    if last_known[hole] >= stored_in:
+                        text = f"{name} survived into life {life}, {hole}, stored before it, did not"
+                        tally.found(text, msg_id=name)
+                last_known[name] = life
+            elif absent and name not in gone:
+                gone.add(name)
+                holes.append(name)
+    return tally.finding("recovered")
+
+
+def _life(told: Record, index: int) -> int:
+    return bisect_right(told.starts.at, index)
+
+
+def _in_life(told: Record, life: int, sent: Sent) -> tuple[bool, bool]:
+    """(it was read in that life, that life's queue shows that it is not there)"""
+    there = told.once(_read_in).get((life, sent.queue), {})
+    present = sent.message.id in there.values()
+    replaced = sent.offset in there and there[sent.offset] != sent.message.id
+    cut = told.once(_least_end).get((life, sent.queue), NEVER) <= sent.offset
+    return present, not present and (replaced or cut)
+
+
+def _read_in(told: Record) -> dict[tuple[int, str], dict[int, str]]:
+    """By life and queue: what was read at each offset."""
+    there: dict[tuple[int, str], dict[int, str]] = defaultdict(dict)
+    for read, message in _handed(told):
+        there[_life(told, read.at), read.queue][message.offset] = message.id
+    return there
+
+
+def _least_end(told: Record) -> dict[tuple[int, str], int]:
+    """By life and queue: the first offset at which it was seen to end."""
+    least: dict[tuple[int, str], int] = {}
+    for index, _, queue, end in told.once(_ends):
+        at = _life(told, index), queue
+        least[at] = min(end, least.get(at, end))
+    return least
+
+
+def _altered(told: Record, tally: Tally) -> None:
+    known = {sent.message.id: sent for sent in told.stored}
+    for read, message in _handed(told):
+        if not told.deaths.between(-1, read.at):
+            continue
+        sent = known.get(message.id)
+        if message.id not in told.by_id:
+            _found(tally, read, message, "was recovered but never sent")
+        elif sent and sent.offset != message.offset:
+            _found(tally, read, message, f"was stored at offset {sent.offset}")
+        elif sent and sent.message.body != message.body:
+            _found(tally, read, message, "was recovered with another body")
+
+
+# What a consumer is given
+
+
+def queue_order(told: Record) -> Finding:
+    """DELIV-4 QueueOrder: a pull returns the queue from the offset asked for, one by one, nothing left out;
+    what one producer sent and was answered in turn is in the queue in that order; and what was read once
+    stays where it was, as long as the flush mode covers it."""
+    tally = Tally()
+    turn = {sent.message.id: number for number, sent in enumerate(told.stored)}
+    first: dict[str, tuple[Read, Handed]] = {}
+    for read in told.reads:
+        tally.looked += 1
+        if not read.messages and read.offset < read.max:
+            text = f"step {_step(read)} found nothing at offset {read.offset}, the queue goes on"
+            tally.found(f"{text} to {read.max}", queue=read.queue)
+        expected = list(range(read.offset, read.next))
+        if [message.offset for message in read.messages] != expected:
+            got = ", ".join(str(message.offset) for message in read.messages)
+            text = f"step {_step(read)} returned offsets {got or 'none'}, {expected} expected"
+            tally.found(text, queue=read.queue)
+        turns = [turn[message.id] for message in read.messages if message.id in turn]
+        if turns != sorted(turns):
+            order = ", ".join(message.id for message in read.messages)
+            tally.found(f"step {_step(read)} returned {order}, sent in another order")
+        for message in read.messages:
+            first.setdefault(message.id, (read, message))
+    for read, message in first.values():
+        _, lost = _fate(told, message.id, read.queue, message.offset, read.at, _promised)
+        if lost:
+            _found(tally, read, message, f"was there, then {lost}")
+    return tally.finding("pulls")
+
+
+def _handed(told: Record) -> Iterator[tuple[Read, Handed]]:
+    return ((read, message) for read in told.reads for message in read.messages)
+
+
+def _step(read: Read) -> int:
+    return step_at(read.span.began)
+
+
+def _found(tally: Tally, read: Read, message: Handed, reason: str) -> None:
+    text = f"step {_step(read)} pulled {message.id or 'a record'} at offset {message.offset}; it {reason}"
+    tally.found(text, msg_id=message.id, queue_offset=message.offset)
+
+
+CHECKERS: Final[dict[str, Checker]] = {
+    "FLUSH-1": sync_acked_durable,
+    "FLUSH-2": async_acked_survives_process_crash,
+    "FLUSH-3": queue_points_into_log,
+    "FLUSH-4": queue_offsets_dense,
+    "FLUSH-5": recovered_prefix,
+    "FLUSH-8": recovery_ends,
+    "DELIV-1": no_acked_lost,
+    "DELIV-2": phantom,
+    "DELIV-4": queue_order,
+    "DELIV-5": offset_regression,
+}
+"""Catalogue id to its checker."""

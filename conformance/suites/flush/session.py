@@ -1,0 +1,260 @@
+"""One run of one target: drives it, writes down what was seen, and asks the oracle after every step.
+
+The session also plays the one consumer: it knows where it goes on reading and what it last committed. Use it
+directly for a script of your own, or let a machine drive it.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from mqproof.conformance.faults.kinds import KINDS, FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.suites.flush.checkers import judge
+from mqproof.conformance.suites.flush.oracle import Oracle, OracleLimitError
+from mqproof.conformance.suites.flush.steps import (
+    Bounds,
+    Calm,
+    Commit,
+    Disturb,
+    Down,
+    End,
+    History,
+    Operation,
+    Pull,
+    Query,
+    Restart,
+    Send,
+    SyncsFail,
+    script,
+)
+from mqproof.conformance.suites.flush.target import (
+    Capability,
+    Fault,
+    Outcome,
+    Pulled,
+    PullStatus,
+    RestartFailedError,
+    Sent,
+    Setup,
+    Target,
+)
+from mqproof.reference import flush
+from mqproof.report.model import Verdict, Witness
+
+SPEC_1: Final = "SPEC-1"
+_PULLS_MAX: Final = 1000
+_DRAIN_COUNT: Final = 32
+
+
+class Session:
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: Target, setup: Setup) -> None:
+        modes = _flush_modes(target, setup)
+        if len(modes) == 1:
+            setup = replace(setup, flush_mode=modes[0])
+        self.target = target
+        self.setup = setup
+        self.running = True
+        self.dead = False
+        self.sent = 0
+        self.uncertain = 0
+        """Sends in this life of the broker of which nobody knows what came of them."""
+        self.positions = [0] * setup.queues
+        """By queue: where the consumer goes on."""
+        self.committed = [0] * setup.queues
+        """By queue: the committed offset as the consumer knows it."""
+        self.oracle = Oracle(setup, modes)
+        self.unexplained: Witness | None = None
+        self.lost_track = False
+        """Too many states were possible: from there on only the checkers judge."""
+        self._operations: list[Operation] = []
+        target.open(setup)
+
+    @property
+    def history(self) -> History:
+        return History(self.setup, tuple(self._operations))
+
+    # -- the producer
+
+    def send(self, queue_id: int, size: int) -> None:
+        """One message with a body of `size` bytes, at least 1."""
+        msg_id, body = self._message(size)
+        answer = self.target.send(self.setup.topic, queue_id, msg_id, body)
+        self.uncertain += answer.outcome is Outcome.INDETERMINATE
+        self._saw(Send(queue_id, msg_id, body, answer))
+
+    def abandon(self, queue_id: int, size: int) -> None:
+        """The same without waiting for the answer."""
+        msg_id, body = self._message(size)
+        self.target.abandon(self.setup.topic, queue_id, msg_id, body)
+        self.uncertain += 1
+        answer = Sent(Outcome.INDETERMINATE, "abandoned")
+        self._saw(Send(queue_id, msg_id, body, answer, abandoned=True))
+
+    # -- the consumer
+
+    def pull(self, queue_id: int, max_count: int) -> None:
+        """The consumer goes on; told that it is beyond the end, it goes back there and commits that."""
+        answer = self._pull(queue_id, self.positions[queue_id], max_count)
+        self.positions[queue_id] = answer.next_offset
+        if answer.status is PullStatus.OFFSET_MOVED and Capability.COMMIT_OFFSET in self.target.capabilities:
+            self._commit(queue_id, answer.next_offset, reset=True)
+
+    def commit(self, queue_id: int) -> None:
+        self._commit(queue_id, self.positions[queue_id], reset=False)
+
+    def query(self, queue_id: int) -> None:
+        offset = self.target.query_offset(self.setup.topic, queue_id)
+        self.committed[queue_id] = offset
+        self._saw(Query(queue_id, offset))
+
+    # -- the examiner
+
+    def look(self, queue_id: int, offset: int, max_count: int) -> Pulled:
+        """Read without moving the consumer."""
+        return self._pull(queue_id, offset, max_count, peek=True)
+
+    def bounds(self, queue_id: int) -> None:
+        low = self.target.min_offset(self.setup.topic, queue_id)
+        high = self.target.max_offset(self.setup.topic, queue_id)
+        self._saw(Bounds(queue_id, low, high))
+
+    def drain(self) -> None:
+        """Look at all that is in all queues."""
+        for queue_id in range(self.setup.queues):
+            offset = 0
+            for _ in range(_PULLS_MAX):
+                answer = self.look(queue_id, offset, _DRAIN_COUNT)
+                if answer.status is not PullStatus.FOUND or answer.next_offset <= offset:
+                    break
+                offset = answer.next_offset
+
+    # -- the ends of a broker's life
+
+    def end(self, how: End, seed: int = 0) -> None:
+        match how:
+            case End.KILL:
+                self.target.kill()
+            case End.OS_CRASH:
+                self.target.crash_os(seed)
+            case End.POWER_LOSS:
+                self.target.lose_power()
+            case End.SHUTDOWN:
+                self.target.shutdown()
+        self.running, self.uncertain = False, 0
+        self._saw(Down(how))
+
+    def restart(self) -> None:
+        """Bring the broker up again and examine what it recovered. If it does not come up, it is `dead`."""
+        try:
+            self.target.restart()
+        except RestartFailedError as error:
+            self.dead = True
+            self._saw(Restart(str(error)))
+            return
+        self.running = True
+        self._saw(Restart())
+        self.drain()
+        if Capability.COMMIT_OFFSET in self.target.capabilities:
+            for queue_id in range(self.setup.queues):
+                self.query(queue_id)
+
+    def fail_syncs(self) -> None:
+        self.target.fail_syncs()
+        self._saw(SyncsFail())
+
+    def disturb(self, fault: Fault) -> None:
+        self.target.disturb(fault)
+        self._saw(Disturb(fault))
+
+    def calm(self) -> None:
+        self.target.calm()
+        self._saw(Calm())
+
+    # -- the verdict
+
+    def faults(self) -> Counter[FaultKind]:
+        """How often each befell the broker."""
+        return Counter(kind for one in self._operations if (kind := _fault(one)))
+
+    def actions(self) -> Counter[str]:
+        """How often each action of the model was needed to explain what was seen."""
+        return self.oracle.actions
+
+    def script(self) -> list[str]:
+        return script(self.history)
+
+    def findings(self) -> dict[str, Finding]:
+        """Every invariant judged on what was seen so far, by id.
+
+        SPEC-1 is violated when the model does not explain what was seen and no named invariant says why.
+        """
+        findings = judge(self.history)
+        named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+        steps = len(self._operations)
+        if self.unexplained and not named:
+            spec = Finding(Verdict.VIOLATED, {"observations": steps}, (self.unexplained,))
+        elif self.unexplained or self.lost_track or not steps:
+            spec = Finding(Verdict.UNKNOWN, {"observations": steps})
+        else:
+            spec = Finding(Verdict.HELD, {"observations": steps})
+        return {**findings, SPEC_1: spec}
+
+    # -- inside
+
+    def _message(self, size: int) -> tuple[str, bytes]:
+        self.sent += 1
+        msg_id = f"m{self.sent}"
+        return msg_id, (f"{msg_id} ".encode() * size)[:size]
+
+    def _pull(self, queue_id: int, offset: int, max_count: int, *, peek: bool = False) -> Pulled:
+        answer = self.target.pull(self.setup.topic, queue_id, offset, max_count)
+        self._saw(Pull(queue_id, offset, max_count, answer, peek))
+        return answer
+
+    def _commit(self, queue_id: int, offset: int, *, reset: bool) -> None:
+        accepted = self.target.commit_offset(self.setup.topic, queue_id, offset)
+        if accepted:
+            self.committed[queue_id] = offset
+        self._saw(Commit(queue_id, offset, accepted, reset))
+
+    def _saw(self, operation: Operation) -> None:
+        self._operations.append(operation)
+        if self.unexplained or self.lost_track:
+            return
+        before = self.oracle.states
+        try:
+            explained = self.oracle.observe(operation)
+        except OracleLimitError:
+            self.lost_track = True
+            return
+        if not explained:
+            text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
+            self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})
+
+
+def _fault(operation: Operation) -> FaultKind | None:
+    match operation:
+        case SyncsFail():
+            return FaultKind.FAIL_SYNCS
+        case Disturb(fault):
+            return KINDS[fault]
+        case Down(how):
+            return KINDS[how]
+        case Send(abandoned=True):
+            return FaultKind.UNHEARD
+    return None
+
+
+def _flush_modes(target: Target, setup: Setup) -> tuple[str, ...]:
+    """That of the setup or of the broker; both where nobody knows."""
+    if Capability.FLUSH_MODE in target.capabilities:
+        return (setup.flush_mode,)
+    modes = (flush.SYNC_FLUSH, flush.ASYNC_FLUSH)
+    return tuple(mode for mode in modes if Capability[mode] in target.capabilities) or modes

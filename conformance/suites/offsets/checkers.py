@@ -1,0 +1,140 @@
+"""The named invariants over pulls and offsets; each a pure function of a run.
+
+Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
+spec/invariants.toml.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from mqproof.conformance.engine.stepped_run import Checkers, Run
+from mqproof.conformance.faults.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.suites.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
+from mqproof.conformance.suites.offsets.target import Message, Pulled
+from mqproof.reference.pulling import Status, selects
+
+
+def no_acked_lost(run: Run[Operation]) -> Finding:
+    """DELIV-1 NoAckedLost: whoever is sent elsewhere is not sent past a message that is there."""
+    tally = Tally()
+    for step, pull, answer, _ in _reads(run):
+        if answer.status is Status.MOVED:
+            tally.looked += 1
+            low = min(max(pull.offset, answer.min_offset), answer.max_offset)
+            if answer.next_offset > low:
+                tally.found(
+                    f"step {step}: from {pull.offset} to {answer.next_offset}, past messages from {low} on"
+                )
+    return tally.finding("moves")
+
+
+def no_phantom(run: Run[Operation]) -> Finding:
+    """DELIV-2 NoPhantom: what is pulled was sent, to that queue, and is where its answer said."""
+    tally = Tally()
+    for step, pull, answer, sent in _reads(run):
+        for message in answer.messages:
+            tally.looked += 1
+            if message not in sent.get(pull.queue_id, ()):
+                tally.found(f"step {step}: {message} was not sent to queue {pull.queue_id}")
+    return tally.finding("messages")
+
+
+def queue_order(run: Run[Operation]) -> Finding:
+    """DELIV-4 QueueOrder: one answer's messages rise, from where was asked to where it goes on."""
+    tally = Tally()
+    for step, pull, answer, _ in _reads(run):
+        if answer.messages:
+            tally.looked += 1
+            offsets = [pull.offset - 1, *(message.offset for message in answer.messages), answer.next_offset]
+            if any(before >= then for before, then in pairwise(offsets)):
+                tally.found(f"step {step}: offsets {offsets[1:-1]}, next {answer.next_offset}")
+    return tally.finding("answers")
+
+
+def offset_monotone(run: Run[Operation]) -> Finding:
+    """DELIV-5 OffsetMonotone: a group is not told less than what it last committed and was told is noted,
+    unless a commit whose end nobody knows says so; after a crash not less than what was written."""
+    tally = Tally()
+    last: dict[int, int] = {}
+    unknown: dict[int, set[int]] = {}
+    written: dict[int, set[int]] = {}
+    """What may have been written last, where anything was."""
+    for step, operation in run.numbered():
+        match operation:
+            case Commit(queue_id, offset, oneway):
+                written.setdefault(queue_id, {0}).add(offset)
+                if oneway:
+                    unknown.setdefault(queue_id, set()).add(offset)
+                else:
+                    last[queue_id] = offset
+            case Pull(queue_id=queue_id, commit=int(offset)):
+                written.setdefault(queue_id, {0}).add(offset)
+                last[queue_id] = offset
+            case Write() | Befall(BrokerFault.RESTART):
+                written = {
+                    queue_id: {offset, *unknown.get(queue_id, ())} for queue_id, offset in last.items()
+                }
+            case Befall(fault) if fault in CRASHES:
+                last = {queue_id: min(offsets) for queue_id, offsets in written.items()}
+            case Query(queue_id, told) if queue_id in last:
+                tally.looked += 1
+                allowed = {last[queue_id], *unknown.get(queue_id, ())}
+                if (told or 0) < min(allowed):
+                    tally.found(f"step {step}: {told} of queue {queue_id}, {last[queue_id]} was committed")
+    return tally.finding("queries")
+
+
+def filter_sound(run: Run[Operation]) -> Finding:
+    """DELIV-10 FilterSound: between where was asked and where it goes on, all that the expression selects,
+    and nothing else. The broker's half: by hash."""
+    tally = Tally()
+    for step, pull, answer, sent in _reads(run):
+        if answer.status not in (Status.FOUND, Status.NO_MATCHED):
+            continue
+        passed = [m for m in sent.get(pull.queue_id, ()) if pull.offset <= m.offset < answer.next_offset]
+        for message in passed:
+            tally.looked += 1
+            selected = selects(pull.expression, message.tag)
+            if selected and message not in answer.messages and message.offset >= answer.min_offset:
+                tally.found(f"step {step}: {message} was passed over, {pull.expression} selects it")
+            if not selected and message in answer.messages:
+                tally.found(f"step {step}: {message} is answered, {pull.expression} does not select it")
+    return tally.finding("messages")
+
+
+def _reads(run: Run[Operation]) -> Iterator[tuple[int, Pull | Hold, Pulled, dict[int, list[Message]]]]:
+    """(step, the pull, its answer, what had been sent by then, by queue)"""
+    sent: dict[int, list[Message]] = {}
+    for step, operation in run.numbered():
+        match operation:
+            case Send(queue_id, message):
+                sent.setdefault(queue_id, []).append(message)
+            case Pull():
+                yield step, operation, operation.answer, sent
+            case Hold(queue_id=queue_id, held=held):
+                sent.setdefault(queue_id, []).extend(held.sent)
+                yield step, operation, held.answer, sent
+            case Bounds() | Commit() | Query() | Search() | Expire() | Write() | Befall():
+                pass
+
+
+CHECKERS: Final[Checkers[Operation]] = {
+    "DELIV-1": no_acked_lost,
+    "DELIV-2": no_phantom,
+    "DELIV-4": queue_order,
+    "DELIV-5": offset_monotone,
+    "DELIV-10": filter_sound,
+}

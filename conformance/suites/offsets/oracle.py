@@ -1,0 +1,179 @@
+"""Which queues and offsets of the reference explain what was seen (reference/pulling.py).
+
+A commit that nobody answered may be noted at any time later while the broker lives, or never; what an expiry
+took is open until the queue is looked at; after a crash the offsets are those that were written last, which
+may be any that there were since it is certain. All are several states until an observation decides.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from typing import Final, NamedTuple
+
+from mqproof.conformance.engine.stepped_run import Explanation
+from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.suites.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
+from mqproof.conformance.suites.offsets.target import QUEUES, Message, Pulled
+from mqproof.reference import pulling
+from mqproof.reference.pulling import Answer, Queue, Status
+from mqproof.reference.state import with_item
+
+Committed = tuple[int | None, ...]
+_NOTHING: Final[Committed] = (None,) * QUEUES
+
+
+class State(NamedTuple):
+    """Tuples are by queue."""
+
+    queues: tuple[Queue, ...] = (Queue(),) * QUEUES
+    committed: Committed = _NOTHING
+    written: frozenset[Committed] = frozenset({_NOTHING})
+    """What may have been written last."""
+    open_commits: frozenset[tuple[int, int]] = frozenset()
+    """(queue, offset) that the broker may yet note."""
+
+
+def after(state: State, operation: Operation) -> Iterable[State]:
+    for noted in _noted(state):
+        yield from _after(noted, operation)
+
+
+def _noted(state: State) -> Iterator[State]:
+    """Any of the open commits may have been noted by now, in any order."""
+    yield state
+    for commit in state.open_commits:
+        yield from _noted(_committed(state, *commit)._replace(open_commits=state.open_commits - {commit}))
+
+
+def _after(state: State, operation: Operation) -> Iterable[State]:
+    match operation:
+        case Send(queue_id, message):
+            return _stored(state, queue_id, (message,))
+        case Pull(queue_id, offset, count, expression, commit, answer):
+            queue = state.queues[queue_id]
+            if not _is(answer, queue, pulling.pulled(queue, offset, count, expression)):
+                return ()
+            return (state if commit is None else _committed(state, queue_id, commit),)
+        case Hold():
+            return _held(state, operation)
+        case Commit(queue_id, offset, oneway):
+            if oneway:
+                return (state._replace(open_commits=state.open_commits | {(queue_id, offset)}),)
+            return (_committed(state, queue_id, offset),)
+        case Query(queue_id, offset):
+            known = pulling.begins(state.queues[queue_id], state.committed[queue_id])
+            return (state,) if offset in known else ()
+        case Bounds(queue_id, low, high):
+            queue = state.queues[queue_id]
+            return (state,) if (queue.first, queue.end) == (low, high) else ()
+        case Search(queue_id, found):
+            queue = state.queues[queue_id]
+            there = tuple(offset for offset, _ in found.times) == tuple(range(queue.first, queue.end))
+            # Where all have expired, releases tell one end or the other.
+            told = found.offset in pulling.found_by_time(found.times, found.asked_ms)
+            return (state,) if there and (told or queue.first == queue.end) else ()
+        case Expire():
+            return _expired(state)
+        case Write():
+            return (state._replace(written=frozenset({state.committed})),)
+        case Befall(fault):
+            return _befallen(state, fault)
+
+
+def _committed(state: State, queue_id: int, offset: int) -> State:
+    committed = with_item(state.committed, queue_id, offset)
+    return state._replace(committed=committed, written=state.written | {committed})
+
+
+def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
+    """Nothing that was answered as stored is lost; nothing that was under way comes to another life."""
+    if fault not in ENDS:
+        yield state
+        return
+    for found in found_after(fault, state.committed, state.written):
+        yield State(state.queues, found, frozenset({found}))
+
+
+def _stored(state: State, queue_id: int, messages: Iterable[Message]) -> tuple[State, ...]:
+    queue = state.queues[queue_id]
+    for message in messages:
+        if message.offset != queue.end:
+            return ()
+        queue = queue._replace(tags=(*queue.tags, message.tag))
+    return (state._replace(queues=with_item(state.queues, queue_id, queue)),)
+
+
+def _held(state: State, operation: Hold) -> tuple[State, ...]:
+    """At the end of a queue it waits for a message that is wanted, and not for long once there is one."""
+    queue, sent = state.queues[operation.queue_id], operation.held.sent
+    asked = (operation.offset, operation.count, operation.expression)
+    wanted = any(pulling.selects(operation.expression, message.tag) for message in sent)
+    in_vain = not pulling.held(queue, operation.offset) or not wanted
+    looks = [each for each in _growing(queue, sent) if each != queue or in_vain]
+    explained = any(_is(operation.held.answer, each, pulling.pulled(each, *asked)) for each in looks)
+    return _stored(state, operation.queue_id, sent) if explained and not operation.late else ()
+
+
+def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
+    """The queue before, between and after these messages: it may have been looked at then. Whoever waits is
+    looked at when a wanted one arrives, and by a scan of all that wait, which asks for no tag."""
+    yield queue
+    for message in sent:
+        queue = queue._replace(tags=(*queue.tags, message.tag))
+        yield queue
+
+
+def _is(told: Pulled, queue: Queue, answer: Answer) -> bool:
+    """Whether the target said what the model says. Whose the messages are is the checkers' business."""
+    offsets = tuple(message.offset for message in told.messages)
+    return (
+        (told.status, offsets) == (answer.status, answer.offsets)
+        and answer.goes_on_at(told.next_offset)
+        and (told.min_offset, told.max_offset) == (queue.first, queue.end)
+    )
+
+
+def _expired(state: State) -> Iterator[State]:
+    """The oldest messages of all queues go, nobody knows how many."""
+    firsts = (range(queue.first, queue.end + 1) for queue in state.queues)
+    for chosen in product(*firsts):
+        queues = (queue._replace(first=first) for queue, first in zip(state.queues, chosen, strict=True))
+        yield state._replace(queues=tuple(queues))
+
+
+def _tell(state: State) -> str:
+    told = [
+        f"queue {number} has {queue.first}..{queue.end}, committed {committed}"
+        for number, (queue, committed) in enumerate(zip(state.queues, state.committed, strict=True))
+    ]
+    return ", ".join(told)
+
+
+def _action(operation: Operation) -> str:
+    """Of Delivery.tla; looking takes none."""
+    match operation:
+        case Send():
+            return "Store"
+        case Pull(answer=answer) | Hold(held=answer):
+            status = answer.status if isinstance(answer, Pulled) else answer.answer.status
+            return {Status.FOUND: "Deliver", Status.MOVED: "CorrectOffset"}.get(status, "(a look)")
+        case Commit():
+            return "CommitOffset"
+        case Expire():
+            return "(expiry)"
+        case Befall(fault) if fault in ENDS:
+            return "(an end)"
+    return "(a look)"
+
+
+EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _tell, _action)

@@ -1,0 +1,138 @@
+"""One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.offsets.checkers import CHECKERS
+from mqproof.conformance.suites.offsets.oracle import EXPLANATION, State
+from mqproof.conformance.suites.offsets.steps import (
+    Bounds,
+    Commit,
+    Expire,
+    Hold,
+    Operation,
+    Pull,
+    Query,
+    Search,
+    Send,
+    Write,
+)
+from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Message, OffsetsTarget
+from mqproof.reference.pulling import EVERYTHING, Status, selects
+
+PROMPT_S: Final = 1.0
+"""So long after a wanted message the pull that waits for it is answered, where nothing else takes time."""
+_DRAIN_COUNT: Final = 32
+_PULLS_MAX: Final = 100
+
+
+class OffsetsSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: OffsetsTarget) -> None:
+        self.target = target
+        self.ends = [0] * QUEUES
+        """By queue: one more than the last offset."""
+        self.unknown = 0
+        """Commits of which nobody knows whether they were noted."""
+        self._sent = 0
+        super().__init__(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
+        target.open()
+
+    def send(self, queue_id: int, tag: str) -> None:
+        msg_id = self._next_id()
+        offset = self.target.send(queue_id, msg_id, tag)
+        self.saw(Send(queue_id, Message(msg_id, tag, offset)))
+        self.ends[queue_id] += 1
+
+    def pull(
+        self,
+        queue_id: int,
+        offset: int,
+        count: int = _DRAIN_COUNT,
+        expression: str = EVERYTHING,
+        commit: int | None = None,
+    ) -> Pull:
+        answer = self.target.pull(queue_id, offset, count, expression, commit)
+        pull = Pull(queue_id, offset, count, expression, commit, answer)
+        self.saw(pull)
+        return pull
+
+    def hold(self, queue_id: int, count: int, expression: str, tags: Sequence[str]) -> None:
+        """Wait at the end of the queue while messages with these tags arrive; a wanted one is the last where
+        nobody can afford to wait in vain."""
+        clock = Capability.CLOCK in self.target.capabilities
+        if not clock and not any(selects(expression, tag) for tag in tags):
+            tags = (*tags, expression.split("||")[0].strip("* "))
+        offset = self.ends[queue_id]
+        then = tuple((self._next_id(), tag) for tag in tags)
+        held = self.target.hold(queue_id, offset, count, expression, then)
+        wanted = any(selects(expression, tag) for tag in tags)
+        late = clock and wanted and held.waited_s > PROMPT_S
+        self.saw(Hold(queue_id, offset, count, expression, held, late))
+        self.ends[queue_id] += len(then)
+
+    def commit(self, queue_id: int, offset: int, *, oneway: bool = False) -> None:
+        if oneway:
+            self.target.commit_oneway(queue_id, offset)
+            self.unknown += 1
+        else:
+            self.target.commit(queue_id, offset)
+        self.saw(Commit(queue_id, offset, oneway))
+
+    def query(self, queue_id: int) -> None:
+        self.saw(Query(queue_id, self.target.query(queue_id)))
+
+    def bounds(self, queue_id: int) -> None:
+        low, high = self.target.min_offset(queue_id), self.target.max_offset(queue_id)
+        self.saw(Bounds(queue_id, low, high))
+
+    def search(self, queue_id: int, place: int, shift_ms: int) -> None:
+        """By the time when a message was stored, or a little before or after it."""
+        self.saw(Search(queue_id, self.target.search(queue_id, place, shift_ms)))
+
+    def expire(self) -> None:
+        self.target.expire()
+        self.saw(Expire())
+        self.look()
+
+    def befall(self, fault: BrokerFault, *, late: bool) -> None:
+        """`late`: not before the offsets are written."""
+        if late and Capability.WRITE in self.target.capabilities:
+            self.target.write()
+            self.saw(Write())
+        self.target.befall(fault)
+        self.saw(Befall(fault))
+        self.look()
+
+    def look(self) -> None:
+        """Everything that can be asked for without changing anything."""
+        for queue_id in range(QUEUES):
+            self.bounds(queue_id)
+            self.query(queue_id)
+
+    def drain(self) -> None:
+        """Read all queues from their beginnings, as a consumer would that goes wherever it is sent."""
+        for queue_id in range(QUEUES):
+            offset = 0
+            for _ in range(_PULLS_MAX):
+                answer = self.pull(queue_id, offset).answer
+                if answer.status is Status.NO_NEW or answer.next_offset == offset:
+                    break
+                offset = answer.next_offset
+
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, Commit) and operation.oneway:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)
+
+    def _next_id(self) -> str:
+        self._sent += 1
+        return f"m{self._sent}"

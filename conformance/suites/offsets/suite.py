@@ -1,0 +1,17 @@
+"""The suite of pulls and offsets, as `conform --suite offsets` runs it."""
+
+from typing import Final
+
+from mqproof.conformance.engine.suite_run import Suite
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.offsets.checkers import CHECKERS
+from mqproof.conformance.suites.offsets.machine import OffsetsMachine
+
+OFFSETS: Final = Suite(
+    "offsets",
+    "Delivery.tla",
+    (*CHECKERS, SPEC_1),
+    {},
+    OffsetsMachine,
+)
+"""One broker: pulls from anywhere, tags, waits, the group's offsets, expiry."""

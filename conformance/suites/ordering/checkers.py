@@ -1,0 +1,40 @@
+"""The named invariant of orderly consumption, a pure function of a run."""
+
+from functools import partial
+
+from mqproof.conformance.engine.stepped_run import Checkers, Run
+from mqproof.conformance.faults.broker_faults import ENDS, Befall
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation
+
+_Key = tuple[str, int, str]
+"""Group, queue and member."""
+
+
+def never_overlaps(lease_s: float, run: Run[Operation]) -> Finding:
+    """DELIV-13 NeverOverlaps: while one member's listener is at work on a queue, no other's begins, unless
+    the first one's lease has run out meanwhile. Every listener begins under a lock that was granted."""
+    tally = Tally()
+    granted_s: dict[_Key, float] = {}
+    calls: set[_Key] = set()
+    for step, operation in run.numbered():
+        match operation:
+            case Lock(group, member, _, granted, span) if granted is not None:
+                granted_s |= {(group, queue_id, member): span.begin_s for queue_id in granted}
+            case Begin(group, member, queue_id, at_s):
+                tally.looked += 1
+                for other in sorted(calls):
+                    same_queue = other[:2] == (group, queue_id) and other[2] != member
+                    if same_queue and at_s - granted_s[other] <= lease_s:
+                        text = f"step {step}: {member} of {group} consumes queue {queue_id}, {other[2]} still"
+                        tally.found(f"{text} does, whose lock was granted at {granted_s[other]:.3f} s")
+                calls.add((group, queue_id, member))
+            case Befall(fault) if fault in ENDS:
+                calls.clear()
+            case End(group, member, queue_id):
+                calls.discard((group, queue_id, member))
+    return tally.finding("calls")
+
+
+def checkers(lease_s: float) -> Checkers[Operation]:
+    return {"DELIV-13": partial(never_overlaps, lease_s)}

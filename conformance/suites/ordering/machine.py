@@ -1,0 +1,83 @@
+"""Members lock, renew, consume, stall and unlock in any order while things befall the broker
+(spec/tla/OrderLock.tla), drawn and shrunk by Hypothesis. A rule is one step of a session."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.faults.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.suites.ordering.session import OrderingSession
+from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
+
+UNHEARD_MAX: Final = 3
+"""Requests in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+_PARTS: Final = (0.3, 0.45, 0.6, 1.1)
+"""Of the lease: members still trust their locks, nearly do not, do not, and cannot."""
+
+_faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
+_groups = st.sampled_from(GROUPS)
+_members = st.sampled_from(MEMBERS)
+_queues = st.integers(0, QUEUES - 1)
+_several = st.sets(_queues, min_size=1)
+
+
+class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
+    """One example: new groups."""
+
+    @initialize(group=_groups, member=_members, faults=_faults)
+    def open(self, group: str, member: str, faults: list[BrokerFault]) -> None:
+        self.session = OrderingSession(self.target)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
+        self.session.lock(group, member, set(range(QUEUES)))
+
+    @rule(group=_groups, member=_members, queues=_several, consumes=st.booleans())
+    def lock(self, group: str, member: str, queues: set[int], consumes: bool) -> None:
+        self.session.lock(group, member, queues)
+        if consumes:
+            for queue_id in sorted(queues):
+                self.session.begin(group, member, queue_id)
+
+    @rule(group=_groups, member=_members, queue=_queues, ends=st.booleans())
+    def consume(self, group: str, member: str, queue: int, ends: bool) -> None:
+        if ends:
+            self.session.end(group, member, queue)
+        else:
+            self.session.begin(group, member, queue)
+
+    @rule(group=_groups, member=_members, queues=_several)
+    def unlock(self, group: str, member: str, queues: set[int]) -> None:
+        self.session.unlock(group, member, queues)
+
+    @precondition(lambda machine: machine.session.unheard < UNHEARD_MAX)
+    @rule(group=_groups, member=_members, queues=_several)
+    def lock_unheard(self, group: str, member: str, queues: set[int]) -> None:
+        self.session.lock_unheard(group, member, queues)
+
+    @precondition(lambda machine: Capability.LEASE_ENDS in machine.target.capabilities)
+    @rule(part=st.sampled_from(_PARTS), group=_groups, renews=st.booleans(), member=_members)
+    def wait(self, part: float, group: str, renews: bool, member: str) -> None:
+        """Time passes; in the midst of it one member may renew its locks, and afterwards everybody asks."""
+        lease_s = self.target.lease_s
+        self.session.wait(round(part * lease_s, 3))
+        if renews:
+            self.session.lock(group, member, set(range(QUEUES)))
+            self.session.wait(round(part * lease_s, 3))
+        for each in MEMBERS:
+            self.session.lock(group, each, set(range(QUEUES)))
+            self.session.begin(group, each, 0)
+
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(group=_groups, member=_members)
+    def befall(self, group: str, member: str) -> None:
+        """Before it one member asks, and afterwards everybody."""
+        self.lock(group, member, set(range(QUEUES)), consumes=True)
+        self.session.befall(self.ahead.pop())
+        for each in MEMBERS:
+            self.session.lock(group, each, set(range(QUEUES)))
+            self.session.begin(group, each, 0)
+
+    def last_look(self) -> None:
+        while self.ahead:
+            self.befall(group=GROUPS[0], member=MEMBERS[0])

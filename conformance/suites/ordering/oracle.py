@@ -1,0 +1,138 @@
+"""Which lock tables explain what was granted (reference/order_lock.py).
+
+A lock changes hands by the reference's own actions. When exactly one was granted is not known, only that it
+was during its request; near the end of its lease it may be refused to others, or not. A request whose answer
+was lost may take its locks at any time later while the broker lives, or never. Locks are in memory only.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
+
+from mqproof.conformance.engine.stepped_run import Explanation
+from mqproof.conformance.faults.broker_faults import ENDS, Befall
+from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
+from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
+from mqproof.reference import order_lock
+from mqproof.reference.order_lock import NOBODY
+from mqproof.reference.state import with_item
+
+_CONFIG: Final = order_lock.Config(MEMBERS, lock_lease=1)
+"""One tick is the lease."""
+_BLANK: Final = order_lock.initial(_CONFIG)[0]
+SLOTS: Final = tuple((group, queue_id) for group in GROUPS for queue_id in range(QUEUES))
+
+
+class Held(NamedTuple):
+    holder: str = NOBODY
+    granted: Span = Span(0.0, 0.0)
+    """When that was, last."""
+
+
+class State(NamedTuple):
+    table: tuple[Held, ...] = (Held(),) * len(SLOTS)
+    unheard: frozenset[Lock] = frozenset()
+    """Requests that may yet take their locks."""
+
+
+def explanation(lease_s: float) -> Explanation[State, Operation]:
+    return Explanation((State(),), partial(_after, lease_s), _tell, _action)
+
+
+def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State]:
+    match operation:
+        case Lock(granted=None):
+            yield state._replace(unheard=state.unheard | {operation})
+        case Lock() | Unlock():
+            for taken in _taken(lease_s, state, operation.span):
+                if isinstance(operation, Lock):
+                    yield from _granted(lease_s, taken, operation)
+                else:
+                    yield _given_back(taken, operation)
+        case Befall(fault) if fault in ENDS:
+            yield State()
+        case _:
+            yield state
+
+
+def _taken(lease_s: float, state: State, now: Span) -> Iterator[State]:
+    """Any of the requests that nobody heard of may have taken its locks by now, in any order."""
+    yield state
+    for lock in state.unheard:
+        left = state._replace(unheard=state.unheard - {lock})
+        late = replace(lock, span=Span(lock.span.begin_s, now.end_s))
+        for after in _granted(lease_s, left, late):
+            yield from _taken(lease_s, after, now)
+
+
+def _granted(lease_s: float, state: State, lock: Lock) -> list[State]:
+    """The states after a request with that answer; with any, if nobody heard it."""
+    states = [state]
+    for queue_id in lock.queues:
+        states = [
+            after
+            for each in states
+            for granted, after in _asked(lease_s, each, lock, queue_id)
+            if lock.granted is None or granted == (queue_id in lock.granted)
+        ]
+    return states
+
+
+def _asked(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[tuple[bool, State]]:
+    """LockQueue, the lease being over or not, as it may be: (whether it was granted, the state then)."""
+    slot, m = SLOTS.index((lock.group, queue_id)), MEMBERS.index(lock.member)
+    held = state.table[slot]
+    for over in _over(lease_s, held, lock.span):
+        asked = _BLANK._replace(
+            holder=held.holder, held=int(over), asking=with_item(_BLANK.asking, m, "asked")
+        )
+        after = order_lock.lock_queue(_CONFIG, asked, lock.member)
+        assert after is not None
+        granted = after.asking[m] == "granted"
+        now = Held(after.holder, lock.span) if granted else held
+        yield granted, state._replace(table=with_item(state.table, slot, now))
+
+
+def _over(lease_s: float, held: Held, span: Span) -> Iterator[bool]:
+    """Whether the lease may be over, and whether it may not be."""
+    if span.begin_s - held.granted.end_s <= lease_s:
+        yield False
+    if span.end_s - held.granted.begin_s >= lease_s:
+        yield True
+
+
+def _given_back(state: State, unlock: Unlock) -> State:
+    """UnlockQueue: what is another's stays so."""
+    table = state.table
+    for queue_id in unlock.queues:
+        slot = SLOTS.index((unlock.group, queue_id))
+        leaving = _BLANK._replace(holder=table[slot].holder, leaving=frozenset({unlock.member}))
+        after = order_lock.unlock_queue(_CONFIG, leaving, unlock.member)
+        assert after is not None
+        table = with_item(table, slot, table[slot]._replace(holder=after.holder))
+    return state._replace(table=table)
+
+
+def _tell(state: State) -> str:
+    held = [
+        f"queue {queue_id} of {group}: {held.holder} since {held.granted.begin_s:.3f} s"
+        for (group, queue_id), held in zip(SLOTS, state.table, strict=True)
+        if held.holder != NOBODY
+    ]
+    return ", ".join(held) or "no lock is held"
+
+
+def _action(operation: Operation) -> str:
+    """Of OrderLock.tla."""
+    match operation:
+        case Lock(granted=None):
+            return "Lose"
+        case Lock():
+            return "LockQueue"
+        case Unlock():
+            return "UnlockQueue"
+        case Befall(fault):
+            return "(an end)" if fault in ENDS else "(a fault)"
+        case _:
+            return {"Begin": "Begin", "End": "End"}.get(type(operation).__name__, "Tick")

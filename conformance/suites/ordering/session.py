@@ -1,0 +1,88 @@
+"""One run of one broker's locks: plays the members as clients behave, writes down what was seen, and follows
+what the model allows."""
+
+from collections.abc import Iterable, Set
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.ordering.checkers import checkers
+from mqproof.conformance.suites.ordering.oracle import State, explanation
+from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
+from mqproof.conformance.suites.ordering.target import OrderingTarget
+
+
+class OrderingSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: OrderingTarget) -> None:
+        self.target = target
+        lease_s = target.lease_s
+        self.trust_s = lease_s / 2
+        """So long members trust a lock that they were granted, as clients of RocketMQ do."""
+        self.unheard = 0
+        self._granted_s: dict[tuple[str, int, str], float] = {}
+        self._calls: set[tuple[str, int, str]] = set()
+        opened = f"a broker that keeps a lock for {lease_s:g} s"
+        super().__init__(opened, explanation(lease_s), checkers(lease_s))
+        target.open()
+
+    def lock(self, group: str, member: str, queues: Set[int]) -> None:
+        """At first, or to renew."""
+        granted, span = self.target.lock(group, member, queues)
+        self.saw(Lock(group, member, frozenset(queues), granted, span))
+        for queue_id in queues:
+            if queue_id in granted:
+                self._granted_s[group, queue_id, member] = span.begin_s
+            else:
+                self._granted_s.pop((group, queue_id, member), None)
+
+    def lock_unheard(self, group: str, member: str, queues: Set[int]) -> None:
+        self.unheard += 1
+        span = self.target.lock_unheard(group, member, queues)
+        self.saw(Lock(group, member, frozenset(queues), None, span))
+
+    def unlock(self, group: str, member: str, queues: Set[int]) -> None:
+        """What is not being consumed; also what is another's."""
+        free = {queue_id for queue_id in queues if (group, queue_id, member) not in self._calls}
+        if free:
+            span = self.target.unlock(group, member, free)
+            for queue_id in free:
+                self._granted_s.pop((group, queue_id, member), None)
+            self.saw(Unlock(group, member, frozenset(free), span))
+
+    def begin(self, group: str, member: str, queue_id: int) -> None:
+        """Only under a lock that the member trusts, and one message at a time."""
+        key = (group, queue_id, member)
+        now_s = self.target.now_s()
+        if key not in self._calls and now_s - self._granted_s.get(key, -self.trust_s) < self.trust_s:
+            self._calls.add(key)
+            self.saw(Begin(group, member, queue_id, now_s))
+
+    def end(self, group: str, member: str, queue_id: int) -> None:
+        key = (group, queue_id, member)
+        if key in self._calls:
+            self._calls.discard(key)
+            self.saw(End(group, member, queue_id))
+
+    def wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self.saw(Wait(seconds))
+
+    def befall(self, fault: BrokerFault) -> None:
+        """A broker's locks end with its life: members trust them no more. They trust them on when only their
+        connections break."""
+        self.target.befall(fault)
+        self.saw(Befall(fault, self.target.now_s()))
+        if fault in ENDS:
+            self._granted_s.clear()
+            self._calls.clear()
+
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, Lock) and operation.granted is None:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)

@@ -1,0 +1,67 @@
+"""What members of groups asked of a broker's locks, and when their listeners were at work."""
+
+from dataclasses import dataclass
+
+from mqproof.conformance.faults.broker_faults import Befall
+from mqproof.conformance.suites.ordering.target import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    group: str
+    member: str
+    queues: frozenset[int]
+    granted: frozenset[int] | None
+    """None when nobody heard the answer."""
+    span: Span
+
+    def __str__(self) -> str:
+        told = "the answer is lost" if self.granted is None else f"granted {sorted(self.granted)}"
+        return (
+            f"at {self.span.begin_s:.3f} s {self.member} of {self.group} locks {sorted(self.queues)}: {told}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Unlock:
+    group: str
+    member: str
+    queues: frozenset[int]
+    span: Span
+
+    def __str__(self) -> str:
+        return f"at {self.span.begin_s:.3f} s {self.member} of {self.group} unlocks {sorted(self.queues)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """The listener of a member that trusts its lock gets a message."""
+
+    group: str
+    member: str
+    queue_id: int
+    at_s: float
+
+    def __str__(self) -> str:
+        return f"at {self.at_s:.3f} s {self.member} of {self.group} begins to consume queue {self.queue_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    group: str
+    member: str
+    queue_id: int
+
+    def __str__(self) -> str:
+        return f"{self.member} of {self.group} is done with queue {self.queue_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s pass"
+
+
+Operation = Lock | Unlock | Begin | End | Wait | Befall

@@ -1,0 +1,16 @@
+"""The suite of orderly consumption, as `conform --suite ordering` runs it."""
+
+from typing import Final
+
+from mqproof.conformance.engine.suite_run import Suite
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.ordering.machine import OrderingMachine
+
+ORDERING: Final = Suite(
+    "ordering",
+    "OrderLock.tla",
+    ("DELIV-13", SPEC_1),
+    {},
+    OrderingMachine,
+)
+"""A broker's queue locks: who holds which queue of which group, and for how long."""

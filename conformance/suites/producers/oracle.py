@@ -1,0 +1,130 @@
+"""Which round robins and rests explain where a producer sent (reference/queue_choice.py).
+
+Where the round robin begins is open until attempts decide it, and so is whether a rest is over at the very
+moment of an attempt.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from mqproof.conformance.engine.stepped_run import Explanation
+from mqproof.conformance.suites.producers.steps import Operation, Route, Send
+from mqproof.conformance.suites.producers.target import (
+    ATTEMPTS_MAX,
+    BROKERS,
+    SEND_S,
+    SLOW_S,
+    Attempt,
+    Fate,
+    Setup,
+)
+from mqproof.reference import latency, queue_choice
+from mqproof.reference.state import with_item
+
+CLOCK_S: Final = 0.02
+"""An attempt is decided, and arrives, within so much."""
+
+
+class State(NamedTuple):
+    route: tuple[str, ...]
+    counter: int
+    rested_until_s: tuple[float, ...]
+    """By broker."""
+
+
+def explanation(setup: Setup) -> Explanation[State, Operation]:
+    brokers = BROKERS[: setup.brokers]
+    counters = range(queue_choice.wrap(setup.brokers, setup.queues))
+    initial = [State(brokers, counter, (0.0,) * setup.brokers) for counter in counters]
+    return Explanation(initial, partial(_after, setup), _tell, _action)
+
+
+def rest_s(fate: Fate) -> float:
+    """How long a broker that answered so is rested."""
+    match fate:
+        case Fate.BUSY | Fate.SILENT:
+            return latency.rest_ms(latency.FAILURE_MS) / 1000
+        case Fate.SLOW:
+            return latency.rest_ms(SLOW_S * 1000) / 1000
+    return 0.0
+
+
+def ended_s(attempt: Attempt, began_s: float) -> float:
+    """When the producer knew how an attempt ended; `began_s` is when the send began."""
+    match attempt.fate:
+        case Fate.SILENT:
+            return began_s + SEND_S
+        case Fate.SLOW:
+            return attempt.at_s + SLOW_S
+    return attempt.at_s
+
+
+def _after(setup: Setup, state: State, operation: Operation) -> Iterable[State]:
+    match operation:
+        case Route(brokers):
+            return (state._replace(route=brokers),)
+        case Send():
+            return _sent(setup, state, operation)
+    return (state,)
+
+
+def _sent(setup: Setup, state: State, send: Send) -> Iterable[State]:
+    if not _ends_right(send):
+        return ()
+    states, last = [state], None
+    for attempt in send.attempts:
+        states = [after for each in states for after in _attempted(setup, each, attempt, last, send)]
+        last = attempt.broker
+    return states
+
+
+def _ends_right(send: Send) -> bool:
+    """As many attempts as there must be, and told how they ended."""
+    if not send.attempts:
+        return False
+    *before, final = [attempt.fate for attempt in send.attempts]
+    again = any(fate is not Fate.BUSY for fate in before)
+    enough = final is not Fate.BUSY or len(send.attempts) == ATTEMPTS_MAX
+    return not again and enough and send.done == (final in (Fate.OK, Fate.SLOW))
+
+
+def _attempted(setup: Setup, state: State, attempt: Attempt, last: str | None, send: Send) -> Iterator[State]:
+    """Attempt, and how it ended: Answered or Failed."""
+    for resting in _resting(state, attempt.at_s):
+        candidates = queue_choice.eligible(state.route, resting, setup.strategy)
+        brokers = queue_choice.wanted(candidates, last)
+        position = state.counter + queue_choice.passed(state.route, setup.queues, state.counter, brokers)
+        place = position % (len(state.route) * setup.queues)
+        chosen = queue_choice.broker_at(state.route, setup.queues, place), place % setup.queues
+        if chosen == attempt[:2]:
+            counter = (position + 1) % queue_choice.wrap(setup.brokers, setup.queues)
+            until_s = ended_s(attempt, send.attempts[0].at_s) + rest_s(attempt.fate)
+            rests = with_item(state.rested_until_s, BROKERS.index(attempt.broker), until_s)
+            yield state._replace(counter=counter, rested_until_s=rests)
+
+
+def _resting(state: State, at_s: float) -> set[frozenset[str]]:
+    """Who is rested then; twice where that is a matter of moments."""
+    told = list(zip(BROKERS, state.rested_until_s, strict=False))
+    return {
+        frozenset(broker for broker, until_s in told if until_s > at_s + shift_s)
+        for shift_s in (-CLOCK_S, CLOCK_S)
+    }
+
+
+def _tell(state: State) -> str:
+    rests = ", ".join(
+        f"{b} is rested until {s:.3f} s" for b, s in zip(BROKERS, state.rested_until_s, strict=False) if s
+    )
+    return f"next is place {state.counter} of {', '.join(state.route)}; {rests or 'nobody is rested'}"
+
+
+def _action(operation: Operation) -> str:
+    """Of QueueChoice.tla."""
+    match operation:
+        case Send():
+            return "Attempt"
+        case Route():
+            return "RouteChanges"
+    return "Tick"

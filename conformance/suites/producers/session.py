@@ -1,0 +1,49 @@
+"""One run of one producer: drives it, writes down where it sent, and follows what the model allows."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.producers.checkers import checkers
+from mqproof.conformance.suites.producers.oracle import State, explanation
+from mqproof.conformance.suites.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.suites.producers.target import Fate, ProducerTarget, Setup
+
+_KINDS: Final = {
+    Fate.SLOW: FaultKind.DELAY,
+    Fate.BUSY: FaultKind.REFUSAL,
+    Fate.ILLEGAL: FaultKind.REFUSAL,
+    Fate.SILENT: FaultKind.SILENCE,
+}
+
+
+class ProducerSession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: ProducerTarget, setup: Setup) -> None:
+        self.target = target
+        self.setup = setup
+        strategy = "rests brokers" if setup.strategy else "rests nobody"
+        opened = f"a producer that {strategy}; {setup.brokers} brokers with {setup.queues} queues each"
+        super().__init__(opened, explanation(setup), checkers(setup))
+        target.open(setup)
+
+    def send(self, fates: tuple[Fate, ...]) -> None:
+        self.saw(Send(*self.target.send(fates)))
+
+    def route(self, brokers: tuple[str, ...]) -> None:
+        self.target.route(brokers)
+        self.saw(Route(brokers))
+
+    def wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self.saw(Wait(seconds))
+
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        attempts = operation.attempts if isinstance(operation, Send) else ()
+        return (kind for attempt in attempts if (kind := _KINDS.get(attempt.fate)))

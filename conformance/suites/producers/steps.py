@@ -1,0 +1,34 @@
+"""What a producer was asked for, and where it sent."""
+
+from dataclasses import dataclass
+
+from mqproof.conformance.suites.producers.target import Attempt
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    attempts: tuple[Attempt, ...]
+    done: bool
+    """It was told that the message is stored."""
+
+    def __str__(self) -> str:
+        return f"send to {', then '.join(map(str, self.attempts)) or 'nobody'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    brokers: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"the topic is at {', '.join(self.brokers)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s pass"
+
+
+Operation = Send | Route | Wait

@@ -1,0 +1,16 @@
+"""The suite of producers, as `conform --suite producers` runs it."""
+
+from typing import Final
+
+from mqproof.conformance.engine.suite_run import Suite
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.producers.machine import ProducerMachine
+
+PRODUCERS: Final = Suite(
+    "producers",
+    "QueueChoice.tla",
+    ("ROUTE-5", "ROUTE-6", SPEC_1),
+    {},
+    ProducerMachine,
+)
+"""A producer: which broker it sends to, which next when that fails, and whom it rests."""

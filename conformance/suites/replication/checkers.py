@@ -1,0 +1,160 @@
+"""The named invariants of replication over what was seen of a master and a slave; each a pure function.
+
+The observations come from `mqproof.conformance.subjects.pair_run`. Names and ids are those of
+spec/invariants.toml; having seen nothing that could show a violation is unknown, never held.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from mqproof.conformance.history.finding import Finding
+from mqproof.report.model import Verdict, Witness
+
+SEND_OK: Final = "SEND_OK"
+STORED: Final = (SEND_OK, "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT")
+
+
+@dataclass(frozen=True, slots=True)
+class SendSeen:
+    """One send, and what was so while it waited."""
+
+    name: str
+    status: str
+    """One of the four stored statuses, or another when the broker did not say that it is stored."""
+    waits: bool
+    """It asked to wait (WAIT)."""
+    expected: frozenset[str]
+    """The statuses that are true of it, by what is known of the slave and the disk; empty is anything."""
+    on_slave: bool
+    """The message was in the slave's log right after the answer, or has been before a crash took it."""
+    in_master: bool
+    """The same of the master's."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogsSeen:
+    """Both logs at one moment, as names of messages; None of a broker that does not run."""
+
+    master: tuple[str, ...] | None
+    slave: tuple[str, ...] | None
+    follows: bool
+    """The slave is connected and has compared its log."""
+    forked: bool
+    """A master that lost its tail has served while the slave had that tail."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadsSeen:
+    """What was read of the slave while the master was away."""
+
+    log: tuple[str, ...]
+    read: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What was seen of a pair in one life."""
+
+    synchronous: bool
+    sends: tuple[SendSeen, ...]
+    logs: tuple[LogsSeen, ...]
+    reads: tuple[ReadsSeen, ...]
+    caught_up: bool | None
+    """After the faults had ended; None when that is not to be expected, the logs having forked."""
+    slave_offsets: tuple[int, ...]
+    """What the slave said in turn of a group's committed offset."""
+
+
+def sync_acked_on_slave(life: Life) -> Finding:
+    """REPL-1 SyncAckedOnSlave: what a synchronous master answered SEND_OK is in the slave's log."""
+    acked = [send for send in life.sends if life.synchronous and send.waits and send.status == SEND_OK]
+    lost = [
+        f"{send.name} was answered SEND_OK and is not on the slave" for send in acked if not send.on_slave
+    ]
+    return _finding("acked", len(acked), lost)
+
+
+def slave_is_prefix(life: Life) -> Finding:
+    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's; after a fork it does not follow."""
+    both = [seen for seen in life.logs if seen.master is not None and seen.slave is not None]
+    wrong = [
+        f"the slave {'follows' if seen.follows else 'has'} {_end(seen.slave)}, its master {_end(seen.master)}"
+        for seen in both
+        if not _is_prefix(seen) and (seen.follows or not seen.forked)
+    ]
+    return _finding("moments", len(both), wrong)
+
+
+def status_honest(life: Life) -> Finding:
+    """REPL-3 StatusHonest: each status tells what was reached, and no less."""
+    stored = [send for send in life.sends if send.status in STORED]
+    judged = [send for send in stored if send.expected]
+    wrong = [
+        f"{send.name} was answered {send.status}, {' or '.join(sorted(send.expected))} expected"
+        for send in judged
+        if send.status not in send.expected
+    ]
+    wrong += [
+        f"{send.name} was answered {send.status} and is not in the master's log"
+        for send in stored
+        if not send.in_master
+    ]
+    return _finding("sends", len(judged), wrong)
+
+
+def readable_without_master(life: Life) -> Finding:
+    """REPL-4 ReadableWithoutMaster: with the master down, what the slave holds is read from it, in order."""
+    wrong = [
+        f"the slave holds {len(seen.log)} messages, {len(seen.read)} were read of it"
+        for seen in life.reads
+        if seen.read != seen.log
+    ]
+    return _finding("messages", sum(len(seen.log) for seen in life.reads), wrong)
+
+
+def slave_catches_up(life: Life) -> Finding:
+    """REPL-5 SlaveCatchesUp: after the last fault the slave's log becomes its master's, in bounded time."""
+    if life.caught_up is None:
+        return _finding("lives", 0, [])
+    return _finding("lives", 1, [] if life.caught_up else ["the slave did not catch up"])
+
+
+def slaves_offset_monotone(life: Life) -> Finding:
+    """DELIV-5 OffsetMonotone, of a slave: what consumers committed to it never goes back."""
+    offsets = life.slave_offsets
+    wrong = [
+        f"the offset went back from {before} to {after}"
+        for before, after in pairwise(offsets)
+        if after < before
+    ]
+    return _finding("offsets", len(offsets), wrong)
+
+
+CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
+    "REPL-1": sync_acked_on_slave,
+    "REPL-2": slave_is_prefix,
+    "REPL-3": status_honest,
+    "REPL-4": readable_without_master,
+    "REPL-5": slave_catches_up,
+    "DELIV-5": slaves_offset_monotone,
+}
+"""By id."""
+
+
+def _is_prefix(seen: LogsSeen) -> bool:
+    assert seen.master is not None, "a running master"
+    assert seen.slave is not None, "a running slave"
+    return seen.master[: len(seen.slave)] == seen.slave
+
+
+def _end(log: Sequence[str] | None) -> str:
+    return f"{len(log or ())} messages up to {log[-1] if log else 'none'}"
+
+
+def _finding(what: str, looked_at: int, wrong: Sequence[str]) -> Finding:
+    counts = {what: looked_at}
+    if wrong:
+        return Finding(Verdict.VIOLATED, counts, tuple(map(Witness, wrong)))
+    return Finding(Verdict.HELD if looked_at else Verdict.UNKNOWN, counts)

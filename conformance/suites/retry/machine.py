@@ -1,0 +1,103 @@
+"""Messages are sent, read, and sent back with all kinds of levels, while time passes and things befall the
+broker; drawn and shrunk by Hypothesis. A rule is one step of a session."""
+
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.faults.broker_faults import FAULTS_MAX, BrokerFault
+from mqproof.conformance.suites.retry.session import RetrySession
+from mqproof.conformance.suites.retry.target import RETRIES_MAX, Copy, RetryTarget
+
+UNKNOWN_MAX: Final = 3
+"""Requests in one example whose end nobody knows: each doubles what the oracle has to keep."""
+ROUNDS_MAX: Final = 3
+"""In one example, in real time."""
+_SHORT_S: Final = 0.6
+"""Shorter than any delay."""
+_LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
+_SEND_LEVELS: Final = (0, 0, 1, 4, 30)
+_faults = st.lists(
+    st.sampled_from([each for each in BrokerFault if each is not BrokerFault.POWER_LOSS]), max_size=FAULTS_MAX
+)
+"""What a machine without power forgets may be a copy that somebody is about to send back."""
+_TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
+
+
+class RetryMachine(Machine[RetryTarget, RetrySession]):
+    """One example: a new topic and a new group."""
+
+    unknown = 0
+    rounds = 0
+
+    @initialize(retry_queues=st.sampled_from((1, 1, 2, 0)), count=st.integers(1, 3), faults=_faults)
+    def open(self, retry_queues: int, count: int, faults: list[BrokerFault]) -> None:
+        self.session = RetrySession(self.target, retry_queues)
+        self.ahead = [each for each in faults if each in self.target.capabilities]
+        for _ in range(count):
+            self.session.send(0)
+        self.session.read()
+
+    @rule(level=st.sampled_from(_SEND_LEVELS))
+    def send(self, level: int) -> None:
+        self.session.send(level)
+        self.session.read()
+
+    @precondition(lambda machine: bool(machine.session.copies))
+    @rule(
+        age=st.integers(0, 5),
+        level=st.sampled_from(_LEVELS),
+        times_max=st.sampled_from(_TIMES_MAX),
+        oneway=st.booleans(),
+        pause_s=st.sampled_from((0, _SHORT_S)),
+    )
+    def send_back(self, age: int, level: int, times_max: int | None, oneway: bool, pause_s: float) -> None:
+        oneway = oneway and self.unknown < UNKNOWN_MAX
+        self.unknown += oneway
+        self.session.send_back(self._copy(age), level, times_max, oneway=oneway)
+        if pause_s:
+            self.session.wait(pause_s)
+        self.session.read()
+
+    @rule(seconds=st.sampled_from((0.3, 0.9, 1.1, 2.5)))
+    def wait(self, seconds: float) -> None:
+        self.session.wait(seconds)
+        self.session.read()
+
+    @precondition(lambda machine: bool(machine.session.copies))
+    @rule(age=st.integers(0, 1), rounds=st.integers(1, 3))
+    def fail_again_and_again(self, age: int, rounds: int) -> None:
+        """The newest copies are sent back as clients do, until they are dead letters; not for ever, where
+        that costs time."""
+        for _ in range(rounds):
+            self.rounds += 1
+            if self.rounds > ROUNDS_MAX and not self.target.is_simulated:
+                break
+            self.session.send_back(self._copy(age), 0, None)
+            self.session.settle()
+
+    @rule()
+    def send_back_nothing(self) -> None:
+        self.session.send_back_nothing()
+
+    @precondition(lambda machine: bool(machine.ahead))
+    @rule(age=st.integers(0, 5), comes=st.booleans())
+    def befall(self, age: int, comes: bool) -> None:
+        """What was sent back waits just then, or has just come."""
+        if self.session.copies:
+            self.session.send_back(self._copy(age), 0, None)
+        if comes:
+            self.session.settle()
+        self.session.befall(self.ahead.pop())
+        self.session.read()
+
+    def last_look(self) -> None:
+        while self.ahead:
+            self.befall(age=len(self.ahead), comes=False)
+        self.session.settle()
+
+    def _copy(self, age: int) -> Copy:
+        copies = self.session.copies
+        return copies[-1 - age % len(copies)]

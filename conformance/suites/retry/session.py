@@ -1,0 +1,124 @@
+"""One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.retry.checkers import checkers
+from mqproof.conformance.suites.retry.oracle import State, bound_for, explanation, wait_s
+from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack, Wait
+from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Span
+
+PATIENCE_S: Final = 10.0
+"""So long a real clock is waited for in an example; what would take longer is not asked for."""
+_POLL_S: Final = 0.2
+_NO_SPAN: Final = Span(0.0, 0.0)
+_NOWHERE: Final = 1 << 40
+"""A commit offset at which no log has a message yet."""
+
+
+class RetrySession(Stepped[State, Operation]):
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    def __init__(self, target: RetryTarget, retry_queues: int) -> None:
+        self.target = target
+        self.setup = target.open(retry_queues)
+        self.copies: list[Copy] = []
+        """All that were read, which may be sent back."""
+        self._retry_queues = retry_queues
+        self._due_s = 0.0
+        """When all that is on its way should have come."""
+        self._missing: Counter[tuple[str, int, Place]] = Counter()
+        """How many copies of that message, sent back so often, were promised there and did not come yet."""
+        self._sent = 0
+        self._waited_s = 0.0
+        opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
+        super().__init__(opened, explanation(self.setup, retry_queues), checkers(self.setup, retry_queues))
+
+    def send(self, level: int) -> None:
+        if not self._affordable(wait_s(self.setup, level)):
+            return
+        self._sent += 1
+        msg_id = f"m{self._sent}"
+        origin, span = self.target.send(msg_id, level)
+        self._expect((msg_id, 0, Place.TOPIC), span.end_s + wait_s(self.setup, level))
+        self.saw(Send(msg_id, level, origin, span))
+
+    def send_back(self, copy: Copy, level: int, times_max: int | None, *, oneway: bool = False) -> None:
+        span_less = SendBack(copy, level, times_max, Answer.UNKNOWN, _NO_SPAN)
+        place, waits_s = bound_for(self.setup, span_less)
+        if not self._affordable(waits_s):
+            return
+        if oneway:
+            answer, span = Answer.UNKNOWN, self.target.send_back_oneway(copy.handle, level, times_max)
+        else:
+            answer, span = self.target.send_back(copy.handle, level, times_max)
+        if answer is Answer.OK and self._retry_queues:
+            self._expect((copy.msg_id, copy.times + 1, place), span.end_s + waits_s)
+        else:
+            self._due_s = max(self._due_s, span.end_s + waits_s)
+        self.saw(SendBack(copy, level, times_max, answer, span))
+
+    def send_back_nothing(self) -> None:
+        """A message that never was."""
+        answer, span = self.target.send_back(_NOWHERE, 0, None)
+        self.saw(SendBack(None, 0, None, answer, span))
+
+    def wait(self, seconds: float) -> None:
+        """Not for ever, where that costs time."""
+        if self._affordable(self._waited_s + seconds):
+            self._waited_s += seconds
+            self._wait(seconds)
+
+    def befall(self, fault: BrokerFault) -> None:
+        self.target.befall(fault)
+        over_s = self.target.now_s()
+        self._due_s = max(self._due_s, over_s)  # nothing came meanwhile
+        self.saw(Befall(fault, over_s))
+
+    def read(self, *, settled: bool = False) -> None:
+        """Read all that is new, everywhere."""
+        for place in Place:
+            copies, span = self.target.read(place)
+            # What nobody promised, of an answer not heard or once more after a crash, is none of those.
+            self._missing -= Counter((copy.msg_id, copy.times, place) for copy in copies)
+            self.copies.extend(copies)
+            self.saw(Read(place, copies, span, settled))
+
+    def settle(self) -> None:
+        """Wait until all that is on its way must have come, and read it; not longer than needed, where that
+        costs time."""
+        if (left_s := self._due_s - self.target.now_s()) > 0:
+            self._wait(round(left_s + _POLL_S, 3))
+        if self.target.is_simulated:
+            self._wait(self.setup.slack_s)
+        else:
+            for _ in range(round(self.setup.slack_s / _POLL_S)):
+                if not self._missing:
+                    break
+                self.read()
+                self.target.wait(_POLL_S)
+        self.read(settled=True)
+
+    def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
+        if isinstance(operation, SendBack) and operation.answer is Answer.UNKNOWN:
+            return (FaultKind.UNHEARD,)
+        return super().faults_in(operation)
+
+    def _affordable(self, waits_s: float) -> bool:
+        return self.target.is_simulated or waits_s <= PATIENCE_S
+
+    def _expect(self, copy: tuple[str, int, Place], due_s: float) -> None:
+        self._missing[copy] += 1
+        self._due_s = max(self._due_s, due_s)
+
+    def _wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self.saw(Wait(seconds))

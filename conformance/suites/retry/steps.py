@@ -1,0 +1,56 @@
+"""What the suite did to a broker's messages, and where they came again."""
+
+from dataclasses import dataclass
+
+from mqproof.conformance.faults.broker_faults import Befall
+from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    msg_id: str
+    level: int
+    origin: str
+    span: Span
+
+    def __str__(self) -> str:
+        return f"send {self.msg_id}{f' with delay level {self.level}' if self.level else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class SendBack:
+    copy: Copy | None
+    """None is a message that never was."""
+    level: int
+    times_max: int | None
+    answer: Answer
+    span: Span
+
+    def __str__(self) -> str:
+        most = "" if self.times_max is None else f", at most {self.times_max} retries"
+        what = self.copy or "a message that never was"
+        return f"send back {what}, delay level {self.level}{most}: {self.answer}"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    place: Place
+    copies: tuple[Copy, ...]
+    span: Span
+    settled: bool
+    """Everything had its time to come."""
+
+    def __str__(self) -> str:
+        copies = ", ".join(map(str, self.copies)) or "nothing new"
+        return f"at {self.span.begin_s:.3f} s, {self.place}: {copies}"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s pass"
+
+
+Operation = Send | SendBack | Read | Wait | Befall

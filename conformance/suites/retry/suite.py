@@ -1,0 +1,16 @@
+"""The suite of retries and dead letters, as `conform --suite retry` runs it."""
+
+from typing import Final
+
+from mqproof.conformance.engine.suite_run import Suite
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.retry.machine import RetryMachine
+
+RETRY: Final = Suite(
+    "retry",
+    "Delivery.tla",
+    ("DELIV-2", "DELIV-3", "DELIV-7", "DELIV-8", SPEC_1),
+    {},
+    RetryMachine,
+)
+"""One broker: delay levels, messages that come again, dead letters."""

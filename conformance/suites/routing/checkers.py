@@ -1,0 +1,139 @@
+"""The named routing invariants over what was seen; each a pure function of a history.
+
+Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
+spec/invariants.toml.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.suites.routing.steps import (
+    AskCluster,
+    AskPublish,
+    AskRoute,
+    HangUp,
+    History,
+    Operation,
+    Register,
+    Restart,
+    Unregister,
+    Wait,
+)
+from mqproof.conformance.suites.routing.target import MASTER, Broker
+
+
+@dataclass(slots=True)
+class _Facts:
+    """What is certain about the brokers before an operation."""
+
+    silent_s: dict[Broker, float] = field(default_factory=dict)
+    """Of those that registered and did not take it back: for how long nothing was heard of them."""
+    connected: set[Broker] = field(default_factory=set)
+    """Of those, whose connection is open."""
+
+
+def _followed(history: History) -> Iterator[tuple[int, Operation, _Facts]]:
+    """(step number, operation, what was certain before it)."""
+    facts = _Facts()
+    for step, operation in enumerate(history.operations, 2):
+        yield step, operation, facts
+        match operation:
+            case Register(broker, _):
+                facts.silent_s[broker] = 0.0
+                facts.connected.add(broker)
+            case Unregister(broker):
+                facts.silent_s.pop(broker, None)
+                facts.connected.discard(broker)
+            case HangUp(broker) if broker in facts.connected:
+                del facts.silent_s[broker]
+                facts.connected.discard(broker)
+            case Wait(seconds):
+                facts.silent_s = {broker: silent + seconds for broker, silent in facts.silent_s.items()}
+            case Restart():
+                facts.silent_s.clear()
+                facts.connected.clear()
+
+
+def _named(members: dict[str, frozenset[int]]) -> Iterator[Broker]:
+    return (Broker(name, broker_id) for name in members for broker_id in sorted(members[name]))
+
+
+def tables_agree(history: History) -> Finding:
+    """ROUTE-1 TablesAgree: every queue of a route is at a broker of the route, and whoever is told has
+    registered, and neither unregistered nor hung up since."""
+    tally = Tally()
+    for step, operation, facts in _followed(history):
+        if not isinstance(operation, AskRoute | AskCluster) or operation.answer is None:
+            continue
+        tally.looked += 1
+        if isinstance(operation, AskRoute):
+            members = operation.answer.members
+            for name in sorted(operation.answer.queues.keys() - members.keys()):
+                tally.found(f"step {step}: {operation.topic} has queues at {name}, which has no broker")
+        else:
+            members = operation.answer
+        for broker in _named(members):
+            if broker not in facts.silent_s:
+                tally.found(f"step {step}: {broker} is told, which is gone or never registered")
+    for (step, first, _), (_, then, _) in pairwise(_followed(history)):
+        if isinstance(first, AskRoute) and isinstance(then, AskCluster) and first.answer:
+            for name in sorted(first.answer.members.keys() - then.answer.keys()):
+                tally.found(f"step {step}: the route of {first.topic} has broker {name}, the cluster has not")
+    return tally.finding("answers")
+
+
+def live_broker_kept(history: History) -> Finding:
+    """ROUTE-2 LiveBrokerKept: whoever is connected and was heard of in time is known."""
+    tally = Tally()
+    for step, operation, facts in _followed(history):
+        if isinstance(operation, AskCluster):
+            for broker in sorted(facts.connected):
+                silent_s = facts.silent_s[broker]
+                if silent_s <= history.times.expiry_s:
+                    tally.looked += 1
+                    if broker.broker_id not in operation.answer.get(broker.name, ()):
+                        tally.found(f"step {step}: {broker} is not known, heard of {silent_s:g} s ago")
+    return tally.finding("live_brokers")
+
+
+def dead_broker_forgotten(history: History) -> Finding:
+    """ROUTE-3 DeadBrokerForgotten: whoever was silent for expiry and a scan is told to nobody."""
+    tally = Tally()
+    for step, operation, facts in _followed(history):
+        if isinstance(operation, AskRoute | AskCluster):
+            route = operation.answer
+            members = route if isinstance(route, dict) else route.members if route else {}
+            most_s = history.times.expiry_s + history.times.scan_s
+            for broker in (broker for broker, silent_s in facts.silent_s.items() if silent_s > most_s):
+                tally.looked += 1
+                if broker.broker_id in members.get(broker.name, ()):
+                    tally.found(f"step {step}: {broker} is told, silent for {facts.silent_s[broker]:g} s")
+    return tally.finding("silent_brokers")
+
+
+def master_only_writes(history: History) -> Finding:
+    """ROUTE-4 MasterOnlyWrites: a client sends only to writable queues of a broker name with a master, as
+    the route says that was told just before."""
+    tally = Tally()
+    for (_, first, _), (step, then, _) in pairwise(_followed(history)):
+        if isinstance(first, AskRoute) and isinstance(then, AskPublish) and first.topic == then.topic:
+            tally.looked += 1
+            queues = first.answer.queues if first.answer else {}
+            members = first.answer.members if first.answer else {}
+            for name in sorted(then.answer):
+                if queues.get(name) != "write":
+                    tally.found(f"step {step}: a client sends to {name}, which is not to be written")
+                elif MASTER not in members.get(name, ()):
+                    tally.found(f"step {step}: a client sends to {name}, which has no master")
+    return tally.finding("publish_routes")
+
+
+CHECKERS: Final[dict[str, Callable[[History], Finding]]] = {
+    "ROUTE-1": tables_agree,
+    "ROUTE-2": live_broker_kept,
+    "ROUTE-3": dead_broker_forgotten,
+    "ROUTE-4": master_only_writes,
+}

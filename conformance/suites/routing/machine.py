@@ -1,0 +1,87 @@
+"""Registrations, silence, closed connections and scans in any order (spec/tla/Routing.tla), drawn and shrunk
+by Hypothesis.
+
+A rule is one step of a session, followed by a look at everything that the name server tells.
+"""
+
+from typing import Final
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from mqproof.conformance.engine.example import Machine
+from mqproof.conformance.suites.routing.oracle import BROKERS, NAMES
+from mqproof.conformance.suites.routing.session import RoutingSession
+from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability, NameServerTarget
+
+_brokers = st.sampled_from(BROKERS)
+_registrations = st.lists(st.tuples(_brokers, st.sampled_from((TOPICS, TOPICS[1:]))), min_size=1, max_size=4)
+_PARTS: Final = (0.05, 0.5, 0.9, 1.04)
+"""Of the time from a broker's registration to its certain end: below the expiry, and beyond the scan."""
+
+
+def _events(machine: "RoutingMachine") -> list[str]:
+    """What may befall this name server, besides what brokers do."""
+    events = ["wipe"]
+    if Capability.WAIT in machine.target.capabilities:
+        events.append(Capability.WAIT)
+    if Capability.RESTART in machine.target.capabilities and not machine.restarted:
+        events.append(Capability.RESTART)
+    if Capability.ISOLATE in machine.target.capabilities and not machine.isolated:
+        events.append(Capability.ISOLATE)
+    return events
+
+
+class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
+    """One example: a name server that knows none of our brokers.
+
+    Few rules, because all are drawn alike and some examples go without some.
+    """
+
+    restarted = False
+    """Once an example is enough: a process takes its time."""
+    isolated = False
+    """Likewise: a request that nobody answers."""
+
+    @initialize(registrations=_registrations)
+    def open(self, registrations: list[tuple[Broker, tuple[str, ...]]]) -> None:
+        self.session = RoutingSession(self.target)
+        self.register(registrations)
+
+    @rule(registrations=_registrations)
+    def register(self, registrations: list[tuple[Broker, tuple[str, ...]]]) -> None:
+        for broker, topics in registrations:
+            self.session.register(broker, topics)
+        self.session.look()
+
+    @rule(broker=_brokers, hangs_up=st.booleans())
+    def leave(self, broker: Broker, hangs_up: bool) -> None:
+        if hangs_up:
+            self.session.hang_up(broker)
+        else:
+            self.session.unregister(broker)
+        self.session.look()
+
+    @rule(
+        event=st.runner().flatmap(lambda machine: st.sampled_from(_events(machine))),
+        name=st.sampled_from(NAMES),
+        part=st.sampled_from(_PARTS),
+        then=_registrations,
+    )
+    def befall(self, event: str, name: str, part: float, then: list[tuple[Broker, tuple[str, ...]]]) -> None:
+        """Something happens to the name server; then some brokers register again."""
+        times = self.target.times
+        match event:
+            case Capability.WAIT:
+                self.session.wait(round(part * (times.expiry_s + times.scan_s), 1))
+            case Capability.RESTART:
+                self.session.restart()
+                self.restarted = True
+            case Capability.ISOLATE:
+                broker, topics = then[0]
+                self.session.register_isolated(broker, topics)
+                self.isolated = True
+            case _:
+                self.session.wipe(name)
+        self.session.look()
+        self.register(then)

@@ -1,0 +1,152 @@
+"""Which tables of the routing model explain what was seen; when none are left, the model forbids it.
+
+The tables are the reference's and change by its functions only. When a name server scans is its own affair:
+from a broker's expiry to the scan after it, it may be known or not, and both are kept until an answer
+decides.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import chain, combinations
+from typing import Final
+
+from mqproof.conformance.suites.routing.steps import (
+    AskCluster,
+    AskPublish,
+    AskRoute,
+    HangUp,
+    Operation,
+    Register,
+    RegisterIsolated,
+    Restart,
+    Unregister,
+    Wait,
+    Wipe,
+)
+from mqproof.conformance.suites.routing.target import MASTER, TOPICS, Broker, Route, Times
+from mqproof.reference import routing
+from mqproof.reference.routing import Tables
+
+NAMES: Final = ("a", "b")
+BROKERS: Final = tuple(Broker(name, broker_id) for name in NAMES for broker_id in (MASTER, 1))
+CONFIG: Final = routing.Config(name_servers=("n",), clients=("c",), masters=NAMES, slaves=NAMES)
+_MODEL_TOPIC: Final = dict(zip(TOPICS, routing.TOPICS, strict=True))
+
+
+class Oracle:
+    """The set of tables that explain the operations observed so far."""
+
+    def __init__(self, times: Times, *, slave_speaks: bool) -> None:
+        self.tables: frozenset[Tables] = frozenset({routing.empty_tables(CONFIG)})
+        self.actions: Counter[str] = Counter()
+        """How often each action of the model was taken to explain something."""
+        self._times = times
+        self._slave_speaks = slave_speaks
+        self._connected: set[Broker] = set()
+        self._silent_s = dict.fromkeys(BROKERS, 0.0)
+
+    def observe(self, operation: Operation) -> bool:
+        """Keep the tables that explain the operation. False when there are none: it is over then."""
+        match operation:
+            case Register(broker, topics):
+                self._connected.add(broker)
+                self._silent_s[broker] = 0.0
+                self._each("Register", lambda tables: self._registered(tables, broker, topics))
+            case RegisterIsolated(broker, topics):
+                missed = self.tables
+                self._each("Register", lambda tables: self._registered(tables, broker, topics))
+                self.tables |= missed
+            case Unregister(broker):
+                self._each("BrokerDies", lambda tables: routing.forgotten(CONFIG, tables, {broker}))
+            case HangUp(broker) if broker in self._connected:
+                self._connected.discard(broker)
+                self._each("CloseChannel", lambda tables: routing.forgotten(CONFIG, tables, {broker}))
+            case Wipe(name):
+                self._each("WipeWrite", lambda tables: routing.wiped(CONFIG, tables, name))
+            case Wait(seconds):
+                self._wait(seconds)
+            case Restart():
+                self._connected.clear()
+                self._each("NameServerDies", lambda _: routing.empty_tables(CONFIG))
+            case AskRoute(topic, answer):
+                self._keep("Poll", lambda tables: _told(tables, topic) == answer)
+            case AskCluster(known):
+                self._keep("Poll", lambda tables: _members(tables) == known)
+            case AskPublish(topic, names):
+                self._keep("Poll", lambda tables: _publish(tables, topic) == names)
+        return bool(self.tables)
+
+    def explain(self, tables: frozenset[Tables]) -> str:
+        """What these tables say, for a person; at most three are told."""
+        told = [
+            f"brokers {_members(one)}, "
+            + ", ".join(f"{topic}: {_told(one, topic) or 'none'}" for topic in TOPICS)
+            for one in sorted(tables, key=repr)[:3]
+        ]
+        return " or ".join(told) + (f" (and {len(tables) - 3} more)" if len(tables) > 3 else "")
+
+    # -- how tables change
+
+    def _registered(self, tables: Tables, broker: Broker, topics: tuple[str, ...]) -> Tables:
+        after = routing.registered(CONFIG, tables, broker, tuple(_MODEL_TOPIC[topic] for topic in topics))
+        if broker.broker_id == MASTER or self._slave_speaks:
+            return after
+        return after._replace(queues=tables.queues)
+
+    def _wait(self, seconds: float) -> None:
+        for broker in BROKERS:
+            self._silent_s[broker] += seconds
+        expiry_s, scan_s = self._times.expiry_s, self._times.scan_s
+        gone = {broker for broker in BROKERS if self._silent_s[broker] > expiry_s + scan_s}
+        doubtful = [b for b in BROKERS if b not in gone and self._silent_s[b] > expiry_s]
+        self.actions["Tick"] += 1
+        self.tables = frozenset(
+            routing.forgotten(CONFIG, tables, gone | set(more))
+            for tables in self.tables
+            for more in _subsets([broker for broker in doubtful if _knows(tables, broker)])
+        )
+
+    def _each(self, action: str, change: Callable[[Tables], Tables]) -> None:
+        self.actions[action] += 1
+        self.tables = frozenset(map(change, self.tables))
+
+    def _keep(self, action: str, explains: Callable[[Tables], bool]) -> None:
+        self.actions[action] += 1
+        self.tables = frozenset(filter(explains, self.tables))
+
+
+# What a name server with such tables says
+
+
+def _told(tables: Tables, topic: str) -> Route | None:
+    route = routing.route_of(tables, _MODEL_TOPIC[topic])
+    if route is None:
+        return None
+    return Route(
+        {
+            name: permission
+            for name, permission in zip(NAMES, route.queues, strict=True)
+            if permission != "none"
+        },
+        {name: ids for name, ids in zip(NAMES, route.members, strict=True) if ids},
+    )
+
+
+def _members(tables: Tables) -> dict[str, frozenset[int]]:
+    return {name: ids for name, ids in zip(NAMES, tables.members, strict=True) if ids}
+
+
+def _publish(tables: Tables, topic: str) -> frozenset[str]:
+    route = routing.route_of(tables, _MODEL_TOPIC[topic])
+    if route is None:
+        return frozenset()
+    writable = routing.publishable(route.queues, route.members)
+    return frozenset(name for name, writes in zip(NAMES, writable, strict=True) if writes)
+
+
+def _knows(tables: Tables, broker: Broker) -> bool:
+    return broker.broker_id in tables.members[NAMES.index(broker.name)]
+
+
+def _subsets(brokers: list[Broker]) -> Iterator[tuple[Broker, ...]]:
+    return chain.from_iterable(combinations(brokers, count) for count in range(len(brokers) + 1))

@@ -1,0 +1,137 @@
+"""One run of one name server: drives it, writes down what was seen, and asks the oracle after every step."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.routing.checkers import CHECKERS
+from mqproof.conformance.suites.routing.oracle import Oracle
+from mqproof.conformance.suites.routing.steps import (
+    AskCluster,
+    AskPublish,
+    AskRoute,
+    HangUp,
+    History,
+    Operation,
+    Register,
+    RegisterIsolated,
+    Restart,
+    Unregister,
+    Wait,
+    Wipe,
+)
+from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability, NameServerTarget
+from mqproof.report.model import Verdict, Witness
+
+_KINDS: Final[Mapping[type[Operation], FaultKind]] = {
+    HangUp: FaultKind.CUT,
+    Wait: FaultKind.SILENCE,
+    Restart: FaultKind.NAME_SERVER,
+    RegisterIsolated: FaultKind.NAME_SERVER_AWAY,
+}
+
+
+class RoutingSession:
+    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+
+    Raises:
+        TargetError: the target cannot be brought up.
+    """
+
+    dead = False
+    """Whether the target is gone for good; a name server has nothing to recover."""
+
+    def __init__(self, target: NameServerTarget) -> None:
+        self.target = target
+        slave_speaks = Capability.SLAVE_SPEAKS in target.capabilities
+        self.oracle = Oracle(target.times, slave_speaks=slave_speaks)
+        self.unexplained: Witness | None = None
+        self._operations: list[Operation] = []
+        target.open()
+
+    @property
+    def history(self) -> History:
+        return History(self.target.times, tuple(self._operations))
+
+    # -- what befalls brokers and the name server
+
+    def register(self, broker: Broker, topics: Sequence[str]) -> None:
+        self.target.register(broker, topics)
+        self._saw(Register(broker, tuple(topics)))
+
+    def unregister(self, broker: Broker) -> None:
+        self.target.unregister(broker)
+        self._saw(Unregister(broker))
+
+    def hang_up(self, broker: Broker) -> None:
+        self.target.hang_up(broker)
+        self._saw(HangUp(broker))
+
+    def wipe(self, name: str) -> None:
+        self.target.wipe_write(name)
+        self._saw(Wipe(name))
+
+    def wait(self, seconds: float) -> None:
+        self.target.wait(seconds)
+        self._saw(Wait(seconds))
+
+    def restart(self) -> None:
+        self.target.restart()
+        self._saw(Restart())
+
+    def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
+        """Between two registrations that arrive, so that the broker is known, whatever became of this one."""
+        self.register(broker, TOPICS)
+        self.target.register_isolated(broker, topics)
+        self._saw(RegisterIsolated(broker, tuple(topics)))
+        self.register(broker, topics)
+
+    # -- what is told
+
+    def look(self) -> None:
+        """Ask for everything that can be asked for."""
+        for topic in TOPICS:
+            self._saw(AskRoute(topic, self.target.route(topic)))
+            if Capability.CLIENT in self.target.capabilities:
+                self._saw(AskPublish(topic, self.target.publish(topic)))
+                self._saw(AskRoute(topic, self.target.route(topic)))
+            self._saw(AskCluster(self.target.cluster()))
+
+    # -- the verdict
+
+    def findings(self) -> dict[str, Finding]:
+        """Every invariant judged on what was seen so far, by id; SPEC-1 as conformance.session has it."""
+        history = self.history
+        findings = {invariant: checker(history) for invariant, checker in CHECKERS.items()}
+        named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+        counts = {"observations": len(history.operations)}
+        if self.unexplained and not named:
+            return {**findings, SPEC_1: Finding(Verdict.VIOLATED, counts, (self.unexplained,))}
+        held = history.operations and not self.unexplained
+        return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
+
+    def faults(self) -> Counter[FaultKind]:
+        """How often each was met."""
+        return Counter(kind for one in self._operations if (kind := _KINDS.get(type(one))))
+
+    def actions(self) -> Counter[str]:
+        """How often each action of the model was taken to explain something."""
+        return self.oracle.actions
+
+    def script(self) -> list[str]:
+        """The run as steps for people, the first of which opens the target."""
+        times = self.target.times
+        first = f"a name server; expiry after {times.expiry_s:g} s, a scan every {times.scan_s:g} s"
+        return [first, *map(str, self._operations)]
+
+    def _saw(self, operation: Operation) -> None:
+        self._operations.append(operation)
+        if self.unexplained:
+            return
+        before = self.oracle.tables
+        if not self.oracle.observe(operation):
+            text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
+            self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})

@@ -1,0 +1,110 @@
+"""What the suite did to a name server in one run and what it was told, in the order of time."""
+
+from dataclasses import dataclass
+
+from mqproof.conformance.suites.routing.target import Broker, Route, Times
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    broker: Broker
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.broker} registers with {', '.join(self.topics)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unregister:
+    broker: Broker
+
+    def __str__(self) -> str:
+        return f"{self.broker} unregisters"
+
+
+@dataclass(frozen=True, slots=True)
+class HangUp:
+    broker: Broker
+
+    def __str__(self) -> str:
+        return f"the connection of {self.broker} closes"
+
+
+@dataclass(frozen=True, slots=True)
+class Wipe:
+    name: str
+
+    def __str__(self) -> str:
+        return f"write permission of {self.name} is wiped"
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:g} s pass"
+
+
+@dataclass(frozen=True, slots=True)
+class Restart:
+    def __str__(self) -> str:
+        return "the name server dies and starts again"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterIsolated:
+    """Nobody knows whether the name server learned of it."""
+
+    broker: Broker
+    topics: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is cut off"
+
+
+@dataclass(frozen=True, slots=True)
+class AskRoute:
+    topic: str
+    answer: Route | None
+
+    def __str__(self) -> str:
+        return f"route of {self.topic}: {self.answer or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskCluster:
+    answer: dict[str, frozenset[int]]
+
+    def __str__(self) -> str:
+        known = ", ".join(f"{name} {sorted(ids)}" for name, ids in sorted(self.answer.items()))
+        return f"known brokers: {known or 'none'}"
+
+
+@dataclass(frozen=True, slots=True)
+class AskPublish:
+    topic: str
+    answer: frozenset[str]
+
+    def __str__(self) -> str:
+        return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'nobody'}"
+
+
+Operation = (
+    Register
+    | RegisterIsolated
+    | Unregister
+    | HangUp
+    | Wipe
+    | Wait
+    | Restart
+    | AskRoute
+    | AskCluster
+    | AskPublish
+)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    times: Times
+    operations: tuple[Operation, ...]

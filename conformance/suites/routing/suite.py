@@ -1,0 +1,21 @@
+"""The suite of name servers, as `conform --suite routing` runs it."""
+
+from typing import Final
+
+from mqproof.conformance.engine.suite_run import Need, Suite
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.routing.checkers import CHECKERS
+from mqproof.conformance.suites.routing.machine import RoutingMachine
+from mqproof.conformance.suites.routing.target import Capability
+
+ROUTING: Final = Suite(
+    "routing",
+    "Routing.tla",
+    (*CHECKERS, SPEC_1),
+    {
+        "ROUTE-3": Need(frozenset({Capability.WAIT})),
+        "ROUTE-4": Need(frozenset({Capability.CLIENT})),
+    },
+    RoutingMachine,
+)
+"""One name server: registrations, silence, closed connections, routes."""

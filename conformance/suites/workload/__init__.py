@@ -1,0 +1,1 @@
+"""The suite of workloads: many concurrent clients while faults are injected, judged by their histories."""

@@ -1,1 +1,0 @@
-"""Producers as targets of the suite producers (conformance/producers). Begin at `targets.py`."""

@@ -1,0 +1,482 @@
+"""What is seen of a simulated cluster, as the histories and the life that conformance's checkers judge.
+
+A history is that of one topic with its producer, alone on it; what its queues hold is looked at in the
+master's store, at once and on no wire. A send that was under way when the master ended is of open outcome: in
+which of its lives it was answered nobody can tell.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster
+from mqproof.conformance.suites.flush.steps import Down, End, History, Operation, Pull, Query, Restart, Send
+from mqproof.conformance.suites.flush.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
+from mqproof.conformance.suites.flush.target import Setup as HistorySetup
+from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.fuzz.cluster import judge
+from mqproof.fuzz.engine.target import Finding
+from mqproof.impl.client.model import Outcome as SendOutcome
+from mqproof.impl.client.model import Refused, Unknown
+from mqproof.impl.client.model import Sent as Stored
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.replication.config import Role
+from mqproof.impl.store.config import FlushMode
+from mqproof.impl.store.record import RecordError, decode
+
+GROUP: Final = "G"
+RESERVED_MS: Final = 10_000
+"""So old are messages at least that an operator has deleted."""
+_LOOK_COUNT: Final = 1000
+
+
+@dataclass(slots=True)
+class Sending:
+    """A send under way: where it stands in the history of its topic, and what was so when it began."""
+
+    operations: list[Operation]
+    place: int
+    """In them."""
+    queue_id: int
+    name: str
+    body: bytes
+    life: int
+    slaveless: int | None
+    """The slave machine's life when there was no slave to wait for; None when there was."""
+    begun_s: float
+
+
+@dataclass(slots=True)
+class Topic:
+    """One topic, as its producer and the one who looks at its queues see it."""
+
+    name: str
+    operations: list[Operation] = field(default_factory=list)
+    delivered: list[PulledMessage] = field(default_factory=list)
+    """To the consumers of the group, in the order of their calls."""
+    past: list[list[Operation]] = field(default_factory=list)
+    """The histories of topics of that name that were deleted."""
+    is_deleted: bool = False
+    """Somebody asked for it, once or more."""
+
+    @property
+    def sends(self) -> list[Send]:
+        """To all topics of that name."""
+        histories = (*self.past, self.operations)
+        return [each for operations in histories for each in operations if isinstance(each, Send)]
+
+
+class Place(NamedTuple):
+    """Where a message is that was answered SEND_OK."""
+
+    topic: str
+    queue_id: int
+    queue_offset: int
+    begun_s: float
+    """When its send began."""
+
+
+@dataclass(slots=True)
+class SlaveOffsets:
+    """What a slave said in turn of one committed offset, in rows that may not go back."""
+
+    rows: list[list[int]] = field(default_factory=list)
+    _master_life: int = -1
+    _is_told: bool = True
+
+    def saw(self, offset: int, *, is_told: bool, master_life: int) -> None:
+        """A master that comes back may have an older file, and its slave then has what that says; but what
+        consumers committed to the slave meanwhile it has still."""
+        lives = master_life - self._master_life  # one ended, one began
+        if not self.rows or lives > (0 if self._is_told else 2):
+            self.rows.append([])
+        self.rows[-1].append(offset)
+        self._master_life, self._is_told = master_life, is_told
+
+
+class Witness:
+    """Notes what happens; `judge` holds it against the catalogue. `found` is told at once of what is wrong
+    already."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        topics: int,
+        members: int,
+        checked: Counter[str],
+        found: Callable[[Finding], None],
+    ) -> None:
+        self.checked = checked
+        self._found = found
+        self._members = members
+        self.topics = [Topic(f"T{number}") for number in range(topics)]
+        self.tail_lost = False
+        """The master came back with less than consumers or its slave may have seen of it."""
+        self.clocks_agree = True
+        """No clock was ever set: how old a message is all see alike."""
+        self._cluster = cluster
+        cluster.on_recovered = self.recovered
+        self._by_name = {topic.name: topic for topic in self.topics}
+        self._sends: list[SendSeen] = []
+        self._logs: list[LogsSeen] = []
+        self._reads: list[ReadsSeen] = []
+        self._slave_offsets: dict[tuple[int, str, int], SlaveOffsets] = {}
+        """By life of the slave, topic and queue."""
+        self._known: set[str] = set()
+        self._held: set[str] = set()
+        self._last_log: frozenset[str] = frozenset()
+        """The master's, when it was last seen."""
+        self._lost: set[str] = set()
+        """What was in it before a crash, and not after."""
+        self._reign: tuple[str, int, int] | None = None
+        """Of a group: its master, its life and its term."""
+        self._forked = False
+        self._caught_up: bool | None = None
+        self._promised: dict[str, Place] = {}
+        self._expired: set[str] = set()
+        """At some master: whoever read there went on behind it, and the next master may still have it."""
+        self._deleted: Mapping[str, int] = {}
+        """As the master's store last told it."""
+        self._life = 0
+        """Grows when the master begins to serve, and when it ends."""
+
+    # -- producers and consumers
+
+    def begins(self, topic: Topic, queue_id: int, name: str, body: bytes) -> Sending:
+        """A send leaves."""
+        self._notice_deletions()
+        sent = Sent(Outcome.INDETERMINATE, "under way")
+        topic.operations.append(Send(queue_id, name, body, sent))
+        # One that begins while the broker does not serve may be answered by the one that is being stopped.
+        life = self._life if self._cluster.master else -1
+        place = len(topic.operations) - 1
+        now_s = self._cluster.now_s
+        return Sending(topic.operations, place, queue_id, name, body, life, self._slaveless, now_s)
+
+    def ended(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
+        """What its producer knows of it."""
+        self._notice_deletions()
+        if self._life != sending.life:
+            if self._cluster.setup.elected:  # whoever leads
+                self._promise(topic, sending, outcome)
+            return
+        if sending.operations is topic.operations:  # else it is of either topic
+            answer = _sent(outcome)
+            topic.operations[sending.place] = Send(sending.queue_id, sending.name, sending.body, answer)
+        if isinstance(outcome, Stored):
+            self.look()
+            name = sending.name
+            expected = self._expected(sending)
+            held, known = name in self._held, name in self._known
+            self._sends.append(SendSeen(name, outcome.status, True, expected, held, known))
+            if sending.operations is topic.operations:
+                self._promise(topic, sending, outcome)
+
+    def _promise(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
+        if isinstance(outcome, Stored) and outcome.status == "SEND_OK":
+            place = Place(topic.name, sending.queue_id, outcome.queue_offset, sending.begun_s)
+            self._promised[sending.name] = place
+
+    def delivered(self, stored: StoredMessage) -> None:
+        """A consumer was given a message."""
+        message = _pulled(stored)
+        if topic := self._by_name.get(message.topic):
+            topic.delivered.append(message)
+
+    # -- brokers
+
+    def dies(self, node: str, how: End) -> None:
+        """A broker is about to end so."""
+        self.look()
+        if node == MASTER:
+            self._life += 1
+            self._note(lambda _: Down(how))
+            if how in (End.OS_CRASH, End.POWER_LOSS) and self._is_asynchronous:
+                self._promised.clear()
+                self.tail_lost = True
+
+    def recovered(self, node: str) -> None:
+        """A broker has recovered its store, and is about to serve."""
+        if node == MASTER:
+            self._notice_deletions()
+            self._life += 1
+            self._note(lambda _: Restart())
+            self._lost.update(
+                self._last_log.difference(stored.message_id for stored in self._cluster.log(MASTER))
+            )
+            for topic in self.topics:
+                topic.operations += self._queues(topic)
+        self.look()
+
+    def look(self) -> None:
+        """Note both logs, and the offsets that both have of the group."""
+        cluster = self._cluster
+        self._look_for_another_master()
+        self._notice_deletions()
+        self._notice_expiry()
+        serving = [node for node in (MASTER, SLAVE) if cluster.is_serving(node)]
+        logs = {node: {each.message_id: each for each in cluster.log(node)} for node in serving}
+        if MASTER in logs:
+            self._last_log = frozenset(logs[MASTER])
+        if not self._lost.isdisjoint(logs.get(SLAVE, ())):  # perhaps it was on its way when the master died
+            self._forked = self.tail_lost = True
+        self._known.update(logs.get(MASTER, ()))
+        self._held.update(logs.get(SLAVE, ()))
+        begin = max((cluster.brokers[node].store.log_begin for node in serving), default=0)
+        seen = {
+            node: tuple(name for name, each in log.items() if each.commit_offset >= begin)
+            for node, log in logs.items()
+        }
+        if SLAVE in cluster.nodes:
+            self._logs.append(LogsSeen(seen.get(MASTER), seen.get(SLAVE), cluster.follows(), self._forked))
+        if self.tail_lost:
+            return  # consumers go back, and tell so whoever they reach
+        for node, topic, queue_id, offset in self._offsets():
+            if topic.is_deleted:
+                continue  # a group may be ahead of a topic made anew, and is sent back
+            if node == SLAVE:
+                life = cluster.machines[SLAVE].life
+                is_told = (f"{topic.name}@{GROUP}", queue_id) not in (self._slaves_untold() or ())
+                said = self._slave_offsets.setdefault((life, topic.name, queue_id), SlaveOffsets())
+                said.saw(offset, is_told=is_told, master_life=self._life)
+            else:
+                topic.operations.append(Query(queue_id, offset))
+
+    def _look_for_another_master(self) -> None:
+        """A group's new master, or one that leads anew, is as one that came back: with all there was."""
+        cluster = self._cluster
+        if not cluster.setup.elected or (master := cluster.master) is None:
+            return
+        reign = master, cluster.machines[master].life, cluster.group_store(master).term
+        if self._reign != reign:
+            self._reign = reign
+            self._life += 1
+            for topic in self.topics:
+                topic.operations += [Down(End.OS_CRASH), Restart(), *self._queues(topic)]
+
+    def read(self, log: tuple[str, ...], read: tuple[str, ...]) -> None:
+        """So much was read of the slave, its master being away."""
+        self._reads.append(ReadsSeen(log, read))
+
+    def calm(self, *, caught_up: bool) -> None:
+        """Whether the slave caught up after the faults had ended."""
+        self._caught_up = None if self._forked else caught_up
+
+    def promised_of(self, node: str) -> set[str]:
+        """What was answered SEND_OK, no crash may have taken, and did not expire at that broker."""
+        return {name for name, place in self._promised.items() if not self._is_expired(node, place)}
+
+    @property
+    def forked(self) -> bool:
+        """The slave has what its master lost."""
+        return self._forked
+
+    @property
+    def is_apart(self) -> bool:
+        """The slave cannot follow: it has what its master lost, or lacks what its master deleted."""
+        brokers = [self._cluster.brokers.get(node) for node in (MASTER, SLAVE)]
+        stores = [broker.store for broker in brokers if broker is not None]
+        return self._forked or (len(stores) == 2 and 0 < stores[1].log_end < stores[0].log_begin)
+
+    def held(self, node: str, topic: Topic, queue_id: int) -> list[StoredMessage]:
+        """The messages of a queue that the broker's log has."""
+        deleted = self._deleted.get(topic.name, 0)
+        key = topic.name, queue_id
+        return [
+            stored
+            for stored in self._cluster.log(node)
+            if (stored.message.topic, stored.message.queue_id) == key and stored.commit_offset >= deleted
+        ]
+
+    def undelivered(self) -> set[str]:
+        """What must be delivered to the group and was not yet."""
+        if self.tail_lost:  # the offsets of the group may be ahead of the queues
+            return set()
+        given = {message.msg_id for topic in self.topics for message in topic.delivered}
+        master = self._cluster.master
+        return {
+            name
+            for name, place in self._promised.items()
+            if name not in given
+            and name not in self._expired
+            and not self._may_be_skipped(place)
+            and not (master and self._is_expired(master, place))
+        }
+
+    # -- the verdict
+
+    def judge(self) -> None:
+        """Raises Finding: a catalogue's invariant is violated."""
+        for topic in self.topics:
+            for looked in self._queues(topic):
+                topic.operations.append(looked)
+            for operations in (*topic.past, topic.operations):
+                judge.store_holds(self._history(topic, operations), self.checked)
+            given = (Pull(each.queue_id, each.queue_offset, 1, _found(each)) for each in topic.delivered)
+            judge.nothing_invented(self._history(topic, [*topic.sends, *given]), self.checked)
+        if SLAVE in self._cluster.nodes:
+            for offsets in [row for said in self._slave_offsets.values() for row in said.rows] or [[]]:
+                judge.pair_holds(self._life_of_the_pair(tuple(offsets)), self.checked)
+
+    def _history(self, topic: Topic, operations: list[Operation]) -> History:
+        setup = self._cluster.setup
+        flush = FlushMode.ASYNC_FLUSH if self._is_asynchronous else FlushMode.SYNC_FLUSH
+        return History(HistorySetup(flush, setup.queues, topic=topic.name, group=GROUP), tuple(operations))
+
+    def _life_of_the_pair(self, offsets: tuple[int, ...]) -> Life:
+        return Life(
+            synchronous=self._is_synchronous,
+            sends=tuple(self._sends),
+            logs=tuple(self._logs),
+            reads=tuple(self._reads),
+            caught_up=self._caught_up,
+            slave_offsets=offsets,
+        )
+
+    # -- inside
+
+    @property
+    def _is_asynchronous(self) -> bool:
+        setup = self._cluster.setup
+        return setup.flush is FlushMode.ASYNC_FLUSH and not setup.elected
+
+    @property
+    def _is_synchronous(self) -> bool:
+        replication = self._cluster.setup.replication
+        return replication is not None and replication.role is Role.SYNC_MASTER
+
+    @property
+    def _slaveless(self) -> int | None:
+        """See Sending."""
+        cluster = self._cluster
+        if SLAVE not in cluster.nodes or SLAVE in cluster.brokers or not cluster.is_serving(MASTER):
+            return None
+        server = cluster.brokers[MASTER].replicas.server
+        return None if server is None or server.acks.slaves else cluster.machines[SLAVE].life
+
+    def _expected(self, sending: Sending) -> frozenset[str]:
+        """The statuses that can be true of a send; where a slave may or may not have had it, any may."""
+        replication = self._cluster.setup.replication
+        if not self._is_synchronous or replication is None:
+            return frozenset({"SEND_OK"} | (set() if self._is_asynchronous else {"FLUSH_DISK_TIMEOUT"}))
+        if sending.slaveless is None or sending.slaveless != self._slaveless:
+            return frozenset()
+        # 5.x's rule waits, whoever is there.
+        return frozenset({"FLUSH_SLAVE_TIMEOUT" if replication.in_sync_replicas else "SLAVE_NOT_AVAILABLE"})
+
+    def _note(self, operation: Callable[[Topic], Operation]) -> None:
+        for topic in self.topics:
+            topic.operations.append(operation(topic))
+
+    def _queues(self, topic: Topic) -> Iterator[Pull]:
+        """What the master's queues hold now."""
+        if (master := self._cluster.master) is None:
+            return
+        broker = self._cluster.brokers[master]
+        for queue_id in range(self._cluster.setup.queues):
+            first = self._first(master, topic, queue_id)
+            found = broker.store.get(topic.name, queue_id, first, _LOOK_COUNT, 1 << 30)
+            messages = tuple(map(_record, found.records))
+            status = PullStatus.FOUND if messages else PullStatus.NO_NEW
+            pulled = Pulled(status, messages, found.next_offset, found.min_offset, found.max_offset)
+            yield Pull(queue_id, first, _LOOK_COUNT, pulled, peek=True)
+
+    def _first(self, master: str, topic: Topic, queue_id: int) -> int:
+        """Where the queue begins: with the first of its messages that the log still has."""
+        store = self._cluster.brokers[master].store
+        if (
+            store.log_begin > 0
+            and not self._cluster.setup.elected
+            and (held := self.held(master, topic, queue_id))
+        ):
+            return held[0].queue_offset
+        return store.min_offset(topic.name, queue_id)
+
+    def _may_be_skipped(self, place: Place) -> bool:
+        """By a group that was ahead of where a topic made anew is. A group of brokers keeps the queues."""
+        return self._by_name[place.topic].is_deleted and not self._cluster.setup.elected
+
+    def _is_expired(self, node: str, place: Place) -> bool:
+        store = self._cluster.brokers[node].store
+        return place.queue_offset < store.min_offset(place.topic, place.queue_id)
+
+    # -- upkeep
+
+    def _notice_deletions(self) -> None:
+        """The master has deleted topics: what comes now is of others with their names."""
+        cluster = self._cluster
+        if cluster.setup.elected or not cluster.is_serving(MASTER):
+            return
+        table = cluster.brokers[MASTER].store.deleted_topics
+        if table is self._deleted:
+            return
+        before, self._deleted = self._deleted, table
+        for name in table:
+            if table[name] > before.get(name, 0):
+                self._begin_anew(self._by_name[name])
+
+    def _begin_anew(self, topic: Topic) -> None:
+        topic.past.append(topic.operations)
+        topic.operations = [each for each in topic.sends if each.answer.outcome is Outcome.INDETERMINATE]
+        self._promised = {name: place for name, place in self._promised.items() if place.topic != topic.name}
+
+    def _notice_expiry(self) -> None:
+        """What is young stays, however full the disk is."""
+        cluster = self._cluster
+        master = cluster.master
+        if master is None or cluster.brokers[master].store.log_begin == 0:
+            return
+        for name, place in self._promised.items():
+            if not self._is_expired(master, place):
+                continue
+            self._expired.add(name)
+            age_s = cluster.now_s - place.begun_s
+            if self.clocks_agree and age_s * 1000 < RESERVED_MS:
+                self._found(Finding("NoAckedLost", f"{name}, answered SEND_OK, expired after {age_s:g} s"))
+
+    def _slaves_untold(self) -> Collection[tuple[str, int]] | None:
+        services = self._cluster.brokers[SLAVE].services
+        return services.offsets.untold if services is not None else None
+
+    def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
+        if self._members > 1:  # a late word of a queue's former owner counts
+            return
+        for node in (self._cluster.master, SLAVE):
+            if node is None or not self._cluster.is_serving(node):
+                continue
+            broker = self._cluster.brokers[node]
+            if broker.services is None:
+                continue
+            for topic in self.topics:
+                for queue_id, offset in broker.services.offsets.of_group(GROUP, topic.name).items():
+                    yield node, topic, queue_id, offset
+
+
+def _sent(outcome: SendOutcome) -> Sent:
+    match outcome:
+        case Stored(status, _, _, queue_offset):
+            return Sent(Outcome.OK, status, queue_offset)
+        case Refused(_, status):
+            return Sent(Outcome.FAILED, status)
+        case Unknown(_, remark):
+            return Sent(Outcome.INDETERMINATE, remark)
+
+
+def _pulled(stored: StoredMessage) -> PulledMessage:
+    message = stored.message
+    return PulledMessage(
+        stored.message_id, message.body, message.topic, message.queue_id, stored.queue_offset
+    )
+
+
+def _record(data: bytes) -> PulledMessage:
+    try:
+        return _pulled(decode(data))
+    except RecordError:
+        return PulledMessage("", b"", "", -1, -1)
+
+
+def _found(message: PulledMessage) -> Pulled:
+    offset = message.queue_offset
+    return Pulled(PullStatus.FOUND, (message,), offset + 1, 0, offset + 1)

@@ -1,0 +1,4 @@
+"""The fuzzing engine: campaigns, workers, search, corpus, coverage, minimisation.
+
+Start with `campaign.py`.
+"""

@@ -1,0 +1,65 @@
+"""The search by atheris (libFuzzer for Python): faster than ours, where the optional package is installed.
+
+Atheris owns its process and never returns, so it only runs inside a worker, which leaves through `os._exit`.
+A finding does not stop the search: it is reported and the search goes on.
+"""
+
+import importlib.util
+import os
+from pathlib import Path
+from random import Random
+
+from mqproof.fuzz import targets
+from mqproof.fuzz.engine.corpus import Corpus
+from mqproof.fuzz.engine.coverage import dictionary
+from mqproof.fuzz.engine.execution import judge
+from mqproof.fuzz.engine.mutate import Mutator
+from mqproof.fuzz.engine.worker import Options, Session
+
+
+def available() -> bool:
+    """Whether atheris can be imported."""
+    return importlib.util.find_spec("atheris") is not None
+
+
+def search(options: Options, messages: int) -> None:
+    """Search until the time is over, then end the process. `messages` is a file descriptor."""
+    import atheris
+
+    # Only modules imported inside are instrumented, and only those that the target watches.
+    with atheris.instrument_imports(include=["mqproof.impl", f"mqproof.fuzz.targets.{options.target}"]):
+        target = targets.load(options.target)
+    session = Session(options, target, messages)
+    folder = Path(options.corpus or f"{options.current}-corpus")  # the latter goes away with the campaign
+    corpus = Corpus(folder)
+    for seed in target.seeds():
+        corpus.add(seed)
+
+    words = dictionary(target.watched)
+
+    def mutate(data: bytes, size_max: int, seed: int) -> bytes:
+        """Half of the time ours, which knows length fields and words, half of the time libFuzzer's."""
+        random = Random(seed)
+        if random.random() < 0.5:
+            return bytes(atheris.Mutate(data, size_max))
+        return Mutator(random, words, size_max).mutate(data, data)
+
+    def test_one_input(data: bytes) -> None:
+        session.before(data)
+        failure = judge(target, data)
+        session.after(data, failure, features=0, inputs=0)
+        if session.over():
+            session.tell(features=0, inputs=sum(1 for _ in folder.iterdir()))
+            os._exit(0)
+
+    arguments = [
+        "mqproof",
+        f"-seed={int.from_bytes(options.seed.encode()[-4:], 'big') or 1}",
+        f"-max_len={target.input_bytes_max}",
+        f"-artifact_prefix={options.current}.",
+        "-verbosity=0",
+        "-rss_limit_mb=0",  # the worker's own limit decides
+        str(folder),
+    ]
+    atheris.Setup(arguments, test_one_input, custom_mutator=mutate)
+    atheris.Fuzz()

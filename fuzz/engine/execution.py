@@ -1,0 +1,90 @@
+"""Runs a target on one input and names what went wrong, so that the same defect has the same name again."""
+
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Finding, Target
+
+CPU_SECONDS_MAX: Final = 10.0
+"""Processor time for one input. Not wall-clock time: a busy machine must not make findings."""
+
+_ROOT: Final = Path(__file__).parents[2]
+_OURS: Final = frozenset({"spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report"})
+_FRAMES_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What one input broke."""
+
+    invariant: str
+    signature: str
+    """The same for every input that shows the same defect: the invariant, or error and stack."""
+    message: str
+    """For people; its details may differ from input to input."""
+
+
+class _HangError(BaseException):
+    """Not an Exception, so that a target's `except Exception` does not swallow it."""
+
+
+def judge(
+    target: Target, data: bytes, run: Callable[[Callable[[bytes], None], bytes], None] | None = None
+) -> Failure | None:
+    """What the input breaks, or None. `run(target.run, data)` may wrap the execution, to measure it."""
+    try:
+        with _time_limit(CPU_SECONDS_MAX):
+            if run is None:
+                target.run(data)
+            else:
+                run(target.run, data)
+    except Finding as finding:
+        return Failure(finding.invariant, finding.invariant, str(finding))
+    except _HangError as error:
+        where = stack(error)[:1] or ["unknown place"]
+        place = where[0].rsplit(":", 1)[0]  # a loop is interrupted at any of its lines
+        message = f"more than {CPU_SECONDS_MAX:g} seconds of processor time, in {place}"
+        return Failure(ENDS_IN_TIME, f"{ENDS_IN_TIME} {place}", message)
+    except Exception as error:
+        kind = type(error).__name__
+        places = stack(error)
+        signature = f"{ONLY_DOCUMENTED_ERRORS} {kind} {' < '.join(places)}".rstrip()
+        return Failure(ONLY_DOCUMENTED_ERRORS, signature, f"{kind}: {error} at {places[:1] or ['?']}")
+    return None
+
+
+def stack(error: BaseException) -> list[str]:
+    """The innermost frames that are ours, innermost first, as FILE:FUNCTION:LINE. At most three."""
+    frames = []
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        path = Path(frame.f_code.co_filename)
+        inside = path.relative_to(_ROOT) if path.is_relative_to(_ROOT) else None
+        if inside and inside.parts[0] in _OURS and path != Path(__file__):
+            frames.append(f"{inside.as_posix()}:{frame.f_code.co_qualname}:{line}")
+    return frames[::-1][:_FRAMES_MAX]
+
+
+@contextmanager
+def _time_limit(cpu_seconds: float) -> Iterator[None]:
+    """Raises _HangError in the block once the process has used that much processor time in it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only; the campaign watches its workers from outside too
+        return
+    before = signal.signal(signal.SIGVTALRM, _on_alarm)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _on_alarm(_number: int, _frame: FrameType | None) -> None:
+    raise _HangError

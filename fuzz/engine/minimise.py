@@ -1,0 +1,64 @@
+"""Makes a failing input smaller and simpler while it still fails in the same way."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from mqproof.fuzz.engine.mutate import length_fields
+
+_SMALL: Final = 8
+
+
+def minimise(data: bytes, fails: Callable[[bytes], bool], executions_max: int) -> bytes:
+    """The smallest input found that still fails.
+
+    Args:
+        data: a failing input.
+        fails: whether an input fails in the same way; it is called at most `executions_max` times.
+    """
+    left = executions_max
+    improved = True
+    while improved and left > 0:
+        improved = False
+        for candidate in _simpler(data):
+            if left <= 0:
+                break
+            left -= 1
+            if fails(candidate):
+                data, improved = candidate, True
+                break
+    return data
+
+
+def _simpler(data: bytes) -> Iterator[bytes]:
+    """Simpler inputs, boldest first: without a piece (length fields put right or left alone), with zeros."""
+    for at, end in _pieces(len(data)):
+        cut = data[:at] + data[end:]
+        yield cut
+        if (fixed := _with_lengths(data, cut)) != cut:
+            yield fixed
+    for at, end in _pieces(len(data)):
+        zeros = data[:at] + bytes(end - at) + data[end:]
+        if zeros != data:
+            yield zeros
+
+
+def _pieces(size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of a text of this size: halves, quarters, ... and then all small ones, wherever they start."""
+    piece = size
+    while piece > _SMALL:
+        for at in range(0, size, piece):
+            yield at, min(at + piece, size)
+        piece //= 2
+    for piece in range(min(size, _SMALL), 0, -1):
+        for at in range(size - piece + 1):
+            yield at, at + piece
+
+
+def _with_lengths(before: bytes, cut: bytes) -> bytes:
+    """The cut input with the numbers that were the length of the rest before being so again."""
+    fixed = bytearray(cut)
+    for at, width, slack in length_fields(before):
+        value = len(cut) - at - width + slack
+        if value >= 0 and at + width <= len(cut):
+            fixed[at : at + width] = value.to_bytes(width, "big")
+    return bytes(fixed)

@@ -1,0 +1,377 @@
+"""A DLedger group on simulated time, network, disks and clocks; everything follows from one seed.
+
+Members are the real ones (impl/dledger/member.py: core, ledger, ballot file). What is simulated is what
+surrounds them: an event queue instead of a loop, so that an hour of an idle group costs a second.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from mqproof.fuzz.raft.judge import History, Seen
+from mqproof.impl.dledger.changes import Change, Committed, SteppedDown
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
+from mqproof.impl.dledger.member import Member
+from mqproof.impl.dledger.messages import NORMAL, Entry, Request, Response
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+
+SMALL_LEDGER: Final = LedgerConfig(data_segment_bytes=8192, index_segment_bytes=1024 * 32)
+_DISK_MS: Final = (0.2, 4.0)
+"""How long a sync takes to reach the disk, and to be told of."""
+
+_AGAIN_MS: Final = 100.0
+"""A member that died while it started is started again."""
+
+Watch = Callable[[str, Change, Entry | None], None]
+
+
+@dataclass(slots=True)
+class Weather:
+    """What the network does to messages, while it does."""
+
+    loss: float = 0.0
+    repeat: float = 0.0
+    delay_ms: tuple[float, float] = (0.3, 3.0)
+    late: float = 0.0
+    """Of so many messages, each is late by up to a second: overtaken by what was sent after it."""
+
+
+@dataclass(slots=True)
+class _Sent:
+    """An entry that a client waits for."""
+
+    index: int
+    entry: Seen
+
+
+class Node:
+    """A machine with at most one member running on it."""
+
+    def __init__(self, name: str, config: GroupConfig) -> None:
+        self.name = name
+        self.config = config
+        self.disk = SimulatedDisk()
+        self.member: Member | None = None
+        self.life = 0
+        self.skew_ms = 0.0
+        self.paused_until = 0.0
+        self.disk_slowness = 1.0
+        self.is_flushing = False
+        self.wakes_at = float("inf")
+        self.pending: Pending[_Sent] = Pending()
+
+
+@dataclass(slots=True)
+class Observer:
+    """Whoever wants to hear of the group, beside the judge."""
+
+    changed: Watch = lambda _name, _change, _entry: None
+    flushed: Callable[[str, int], None] = lambda _name, _index: None
+    acked: Callable[[str, int, int], None] = lambda _name, _index, _term: None
+    died: Callable[[str], None] = lambda _name: None
+    started: Callable[[str, Member], None] = lambda _name, _member: None
+
+
+@dataclass(slots=True)
+class Group:
+    """`members` machines, all down until `start`."""
+
+    seed: int
+    members: int = 3
+    checked: Counter[str] = field(default_factory=Counter)
+    observer: Observer = field(default_factory=Observer)
+    preferred: tuple[str, ...] = ()
+    batch_entries_max: int = 64
+    now_ms: float = 0.0
+    weather: Weather = field(default_factory=Weather)
+    cut: set[tuple[str, str]] = field(default_factory=set)
+    """Directed links on which nothing arrives."""
+    nodes: dict[str, Node] = field(default_factory=dict)
+    history: History = field(init=False)
+    chance: Random = field(init=False)
+    steps: int = 0
+    sent: int = 0
+    _queue: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        names = tuple(f"n{number}" for number in range(self.members))
+        self.chance = Random(self.seed)
+        self.history = History(names, self.checked)
+        for name in names:
+            config = GroupConfig(
+                "g",
+                name,
+                names,
+                preferred_leaders=self.preferred,
+                batch_entries_max=self.batch_entries_max,
+            )
+            self.nodes[name] = Node(name, config)
+
+    # -- time
+
+    def after(self, delay_ms: float, action: Callable[[], None]) -> None:
+        """Do it later."""
+        self._number += 1
+        heapq.heappush(self._queue, (self.now_ms + delay_ms, self._number, action))
+
+    def run(self, until_ms: float) -> None:
+        """Let time pass. Raises Finding."""
+        queue = self._queue
+        while queue and queue[0][0] <= until_ms:
+            self.now_ms, _, action = heapq.heappop(queue)
+            self.steps += 1
+            action()
+        self.now_ms = until_ms
+
+    # -- machines
+
+    def start(self, name: str) -> None:
+        """The member starts from what its disk has."""
+        node = self.nodes[name]
+        if node.member is not None:
+            return
+
+        def tell(change: Change, entry: Entry | None) -> None:
+            if type(change) is SteppedDown:
+                self.history.stepped_down(name)
+            self.history.told(name, change, entry)
+            self.observer.changed(name, change, entry)
+            if type(change) is Committed:
+                self._acknowledge(node)
+
+        chance = Random(self.chance.getrandbits(64))
+        now = self.now_ms + node.skew_ms
+        try:
+            kept = Ledger(node.disk, f"/{name}", SMALL_LEDGER)
+            node.member = Member(node.config, node.disk, f"/{name}", chance, now, tell, kept)
+        except (SimulatedCrashError, OSError) as error:  # while it recovered
+            self._die(name, None if isinstance(error, OSError) else self.chance)
+            self.after(_AGAIN_MS, lambda: self.start(name))
+            return
+        node.is_flushing = False
+        node.paused_until = 0.0
+        ledger = node.member.ledger
+        left = range(ledger.begin_index, ledger.end_index + 1)
+        self.history.recovered(name, [ledger.read(index) for index in left])
+        self.observer.started(name, node.member)
+        self._wake(node)
+
+    def kill(self, name: str) -> None:
+        """The process dies; the page cache stays."""
+        self._die(name, None)
+
+    def lose_power(self, name: str) -> None:
+        """The machine dies; only what was synced stays."""
+        self._die(name, Image())
+
+    def crash(self, name: str) -> None:
+        """The machine dies; of what was not synced any part stays, the last record torn at any byte."""
+        self._die(name, self.chance)
+
+    def crash_at_step(self, name: str, step: int, *, error: bool = False) -> None:
+        """The machine dies, or its disk fails, at one of the next steps of its disk."""
+        node, left = self.nodes[name], step
+
+        def on_step(_: Step) -> None:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                node.disk.on_step = None
+                raise OSError("the disk failed") if error else SimulatedCrashError
+
+        node.disk.on_step = on_step
+
+    def pause(self, name: str, until_ms: float) -> None:
+        """The process is stopped and continued: what arrives meanwhile waits."""
+        self.nodes[name].paused_until = until_ms
+
+    def expire(self, name: str) -> None:
+        """It deletes segments that all members have durably, as its store does; never the last."""
+        node = self.nodes[name]
+        if node.member is None or node.paused_until > self.now_ms:
+            return
+        ledger, kept = node.member.ledger, node.member.core.state.kept_by_all
+        if kept < ledger.begin_index:
+            return
+        try:
+            kept_pos = ledger.position_of(kept)
+            before = max((start for start in ledger.data.starts[1:] if start <= kept_pos), default=0)
+            ledger.data.detach_before(before).carry_out()
+            ledger.forget_deleted().carry_out()
+        except SimulatedCrashError:
+            self.crash(name)
+        except OSError:
+            self.kill(name)
+
+    def step_clock(self, name: str, by_ms: float) -> None:
+        """Its clock jumps."""
+        node = self.nodes[name]
+        node.skew_ms += by_ms
+        if node.member is not None:
+            self._wake(node)
+
+    def _die(self, name: str, kept: Random | Image | None) -> None:
+        node = self.nodes[name]
+        node.disk.on_step = None
+        if node.member is not None:
+            node.member = None
+            node.life += 1
+            node.pending.drop()
+            node.wakes_at = float("inf")
+            self.history.died(name)
+            self.observer.died(name)
+        if kept is None:
+            node.disk.crash_process()
+        else:
+            node.disk.crash_os(kept)
+
+    # -- clients
+
+    def send(self, body: bytes) -> bool:
+        """A client asks whoever says that it leads, anybody else if nobody does. Whether it was taken."""
+        up = [node for node in self.nodes.values() if node.member and node.paused_until <= self.now_ms]
+        leaders = [node for node in up if node.member and node.member.core.state.role is Role.LEADER]
+        if not (leaders or up):
+            return False
+        node = self.chance.choice(leaders or up)
+        assert node.member is not None, "it is up"
+        code, index = node.member.core.append(body, self.now_ms + node.skew_ms)
+        if code is ResponseCode.SUCCESS:
+            term = node.member.core.state.term
+            node.pending.add(index, term, _Sent(index, Seen(term, NORMAL, body)))
+        self._step(node)
+        return code is ResponseCode.SUCCESS
+
+    def _acknowledge(self, node: Node) -> None:
+        """The leader that took an entry says so when it is committed in its term."""
+        assert node.member is not None, "it has just committed"
+        state = node.member.core.state
+        for each in node.pending.committed(state.commit, state.term):
+            self.history.acked.append((each.index, each.entry))
+            self.observer.acked(node.name, each.index, each.entry.term)
+
+    # -- what keeps a member running
+
+    def _step(self, node: Node, not_before: float = 0.0) -> None:
+        """Whatever the last input set off."""
+        member = node.member
+        assert member is not None, f"{node.name} is down"
+        try:
+            requests, answers = member.step(max(not_before, self.now_ms + node.skew_ms))
+        except SimulatedCrashError:
+            self.crash(node.name)
+            return
+        except OSError:
+            self.kill(node.name)  # a member whose disk failed says no more
+            return
+        for request in requests:
+            self._send(node.name, request.remote_id, request)
+        for asked, response in answers:
+            self._send(node.name, asked.local_id, asked, response)
+        if member.has_unsynced and not node.is_flushing:
+            self._flush(node, member)
+        if node.member is member:  # it may have died of its disk
+            self._wake(node)
+
+    def _send(self, source: str, target: str, request: Request, response: Response | None = None) -> None:
+        chance, weather = self.chance, self.weather
+        self.sent += 1
+        if weather.loss and chance.random() < weather.loss:
+            return
+        times = 2 if weather.repeat and chance.random() < weather.repeat else 1
+        for _ in range(times):
+            low, high = weather.delay_ms
+            delay = low + (high - low) * chance.random()
+            if weather.late and chance.random() < weather.late:
+                delay += 1000 * chance.random()
+            self.after(delay, lambda: self._arrive(source, target, request, response))
+
+    def _arrive(self, source: str, target: str, request: Request, response: Response | None) -> None:
+        if (source, target) in self.cut:
+            return
+        node = self.nodes[target]
+        if node.member is None:
+            return
+        if node.paused_until > self.now_ms:
+            self.after(
+                node.paused_until - self.now_ms, lambda: self._arrive(source, target, request, response)
+            )
+            return
+        now = self.now_ms + node.skew_ms
+        if response is None:
+            node.member.core.handle(request, now)
+        else:
+            node.member.core.answered(request, response, now)
+        self._step(node)
+
+    def _wake(self, node: Node) -> None:
+        """See to it that the member's next timer goes off."""
+        assert node.member is not None, f"{node.name} is down"
+        at = max(self.now_ms, node.member.core.deadline() - node.skew_ms)
+        if at < node.wakes_at or node.wakes_at < self.now_ms:
+            node.wakes_at = at
+            life = node.life
+            self.after(at - self.now_ms, lambda: self._tick(node, life, at))
+
+    def _tick(self, node: Node, life: int, at: float) -> None:
+        if node.member is None or node.life != life or node.wakes_at != at:
+            return
+        node.wakes_at = float("inf")
+        if node.paused_until > self.now_ms:
+            node.wakes_at = node.paused_until
+            self.after(node.paused_until - self.now_ms, lambda: self._tick(node, life, node.paused_until))
+            return
+        deadline = node.member.core.deadline()
+        if deadline - node.skew_ms <= self.now_ms:
+            # Its time has come, though the sum may be less by a rounding.
+            node.member.core.tick(max(deadline, self.now_ms + node.skew_ms))
+            self._step(node, deadline)
+        else:
+            self._wake(node)
+
+    def _flush(self, node: Node, member: Member) -> None:
+        node.is_flushing = True
+        life = node.life
+        try:
+            flush = member.begin_flush()
+        except SimulatedCrashError:
+            self.crash(node.name)
+            return
+        except OSError:
+            self.kill(node.name)
+            return
+
+        def sync() -> None:
+            if node.life != life:
+                return
+            try:
+                flush.sync()
+            except SimulatedCrashError:
+                self.crash(node.name)
+                return
+            except OSError:
+                self.kill(node.name)
+                return
+            if (index := member.ledger.end_flush(flush)) >= 0:
+                self.observer.flushed(node.name, index)
+            self.after(node.disk_slowness * self.chance.uniform(*_DISK_MS), done)
+
+        def done() -> None:
+            if node.life != life:
+                return
+            if node.paused_until > self.now_ms:
+                self.after(node.paused_until - self.now_ms, done)
+                return
+            node.is_flushing = False
+            member.end_flush(flush)
+            self._step(node)
+
+        self.after(node.disk_slowness * self.chance.uniform(*_DISK_MS), sync)

@@ -1,0 +1,334 @@
+"""Programs for a DLedger group: a seed, the weather, and faults with their times, as bytes.
+
+Six bytes for the group, then four a fault: what, to whom, when and for how long (quarters of a second). Zeros
+stand where a program ends early, so any bytes are a program; a shorter one has fewer faults, fewer members or
+fewer messages, which is how a finding is made small. After the faults comes the calm, in which progress is
+demanded.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from mqproof.fuzz.raft.judge import leader_eventually, logs_converge, no_acked_lost
+from mqproof.fuzz.raft.lab import Group, Observer, Weather
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.state import Role
+
+HEAD_BYTES: Final = 6
+FAULT_BYTES: Final = 4
+FAULTS_MAX: Final = 26
+_RANDOM_FAULTS_MAX: Final = 24
+_BODY_BYTES: Final = 150
+_QUARTER_MS: Final = 250.0
+_AFTER_MS: Final = 8_000.0
+"""After the last fault began, before the calm: long enough for an election among what is left."""
+CALM_MS: Final = 60_000.0
+"""Within that a leader leads all others and their logs are one: a few rounds of give-up and votes."""
+_EXPIRY_MS: Final = 700.0
+_LOADS: Final = (1.0, 5.0, 10.0, 30.0)
+"""Messages a second."""
+
+
+def random_program(seed: int) -> bytes:
+    """The program of a seed: any weather, load and faults."""
+    chance = Random(seed)
+    faults = chance.randint(1, _RANDOM_FAULTS_MAX)
+    drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
+    for at in range(HEAD_BYTES, len(drawn), FAULT_BYTES):
+        if drawn[at] == _EXPIRE:
+            drawn[at] %= len(_FAULTS)
+    return bytes(drawn) + _random_expiry(Random(f"expiry {seed}"))
+
+
+def _random_expiry(chance: Random) -> bytes:
+    """In half of all programs; drawn by itself, so that the faults of a seed are what they are without it."""
+    times = chance.choice((0, 0, 1, 2))
+    return b"".join(bytes((_EXPIRE, *chance.randbytes(FAULT_BYTES - 1))) for _ in range(times))
+
+
+def toppling_program(seed: int) -> bytes:
+    """The program of a seed in which each leader falls soon after it came to lead: what a leader does first,
+    with what older ones left, is done over and over. Entries travel one by one, on a slow network."""
+    chance = Random(f"topple {seed}")
+    one_by_one = 128 | chance.choice((0, 32, 64))
+    slow = 64 | chance.choice((1, 2, 3))
+    topple = bytes((_TOPPLE, chance.randrange(256), 8, 79))
+    again = bytes((_TOPPLE, chance.randrange(256), 90, 79))
+    return seed.to_bytes(8, "little")[:4] + bytes((one_by_one, slow)) + topple + again
+
+
+class Run:
+    """One program."""
+
+    def __init__(self, data: bytes, checked: Counter[str], observer: Observer | None = None) -> None:
+        head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
+        self._size, self._sky = head[4], head[5]
+        self._faults = [
+            tuple(data[at : at + FAULT_BYTES].ljust(FAULT_BYTES, b"\0"))
+            for at in range(HEAD_BYTES, min(len(data), HEAD_BYTES + FAULTS_MAX * FAULT_BYTES), FAULT_BYTES)
+        ]
+        members = 5 if self._size % 8 == 7 else 3
+        preferred = ("n1",) if self._size // 8 % 4 == 3 else ()
+        self.group = Group(
+            int.from_bytes(head[:4], "little"),
+            members,
+            checked,
+            observer or Observer(),
+            preferred,
+            1 if self._size // 128 else 64,
+        )
+        self._names = tuple(self.group.nodes)
+        self._load = _LOADS[self._size // 32 % 4]
+        self._messages = 0
+
+    @property
+    def seconds(self) -> float:
+        """How long the group was simulated."""
+        return self.group.now_ms / 1000
+
+    def run(self) -> None:
+        """Faults first, then the calm. Raises Finding."""
+        group = self.group
+        for name in self._names:
+            group.start(name)
+        group.weather = Weather(
+            loss=(0.0, 0.02, 0.1, 0.3)[self._sky % 4],
+            repeat=(0.0, 0.05, 0.3, 0.0)[self._sky // 4 % 4],
+            late=(0.0, 0.02, 0.1, 0.0)[self._sky // 16 % 4],
+            delay_ms=((0.3, 3.0), (20.0, 120.0))[self._sky // 64 % 2],
+        )
+        self._send_later()
+        for fault in self._faults:
+            self._plan(*fault)
+        last = max((at * _QUARTER_MS for _, _, at, _ in self._faults), default=0.0)
+        group.run(last + _AFTER_MS)
+        self._calm()
+
+    def _send_later(self) -> None:
+        self._messages += 1
+        self.group.send(b"%d " % self._messages + b"x" * (self._messages % _BODY_BYTES))
+        self.group.after(1000 / self._load, self._send_later)
+
+    def _plan(self, kind: int, whom: int, at: int, length: int) -> None:
+        fault = _OTHERS.get(kind) or _FAULTS[kind % len(_FAULTS)]
+        until_ms = (at + 1 + length % 80) * _QUARTER_MS
+        self.group.after(at * _QUARTER_MS, lambda: fault(self, whom, until_ms))
+
+    def _calm(self) -> None:
+        """Faults end: the network works, all are up, and what was promised is there."""
+        group = self.group
+        group.weather = Weather()
+        group.cut.clear()
+        for name, node in group.nodes.items():
+            node.disk.on_step = None
+            node.disk_slowness = 1.0
+            node.paused_until = 0.0
+            group.start(name)
+        began = group.now_ms
+        while (leader := self._leader()) is None and group.now_ms < began + CALM_MS:
+            group.run(group.now_ms + 500)
+        leader_eventually(group.history, leader, CALM_MS / 1000)
+        self._load = 1e-9  # the last message is on its way: nothing more is sent
+        while not self._is_one() and group.now_ms < began + 2 * CALM_MS:
+            group.run(group.now_ms + 500)
+        logs_converge(group.history, self._ends(), 2 * CALM_MS / 1000)
+        for name in self._names:
+            no_acked_lost(group.history, name)
+
+    def _leader(self) -> str | None:
+        """Who leads all others."""
+        states = {name: node.member.core.state for name, node in self.group.nodes.items() if node.member}
+        for name, state in states.items():
+            if state.role is Role.LEADER and all(other.leader == name for other in states.values()):
+                return name
+        return None
+
+    def _ends(self) -> dict[str, tuple[int, int]]:
+        members = {name: node.member for name, node in self.group.nodes.items()}
+        return {
+            name: (member.core.state.terms.end, member.core.state.commit) if member else (-1, -1)
+            for name, member in members.items()
+        }
+
+    def _is_one(self) -> bool:
+        ends = set(self._ends().values())
+        return len(ends) == 1 and all(end == commit for end, commit in ends) and self._leader() is not None
+
+    # -- faults
+
+    def name(self, whom: int) -> str:
+        """A member; half of the time whoever leads, if somebody does."""
+        leaders = [
+            name
+            for name, node in self.group.nodes.items()
+            if node.member and node.member.core.state.role is Role.LEADER
+        ]
+        if whom >= 128 and leaders:
+            return leaders[whom % len(leaders)]
+        return self._names[whom % len(self._names)]
+
+    def _down(self, whom: int, until_ms: float, crash: Callable[[str], None]) -> None:
+        name = self.name(whom)
+        crash(name)
+        self.group.after(until_ms - self.group.now_ms, lambda: self.group.start(name))
+
+    def _cut(self, links: set[tuple[str, str]], until_ms: float) -> None:
+        group = self.group
+        group.cut |= links
+        group.after(until_ms - group.now_ms, lambda: group.cut.difference_update(links))
+
+
+def _kill(run: Run, whom: int, until_ms: float) -> None:
+    run._down(whom, until_ms, run.group.kill)
+
+
+def _lose_power(run: Run, whom: int, until_ms: float) -> None:
+    run._down(whom, until_ms, run.group.lose_power)
+
+
+def _crash(run: Run, whom: int, until_ms: float) -> None:
+    run._down(whom, until_ms, run.group.crash)
+
+
+def _crash_all(run: Run, whom: int, until_ms: float) -> None:
+    """The power of all machines fails at once; each comes back in its time."""
+    group = run.group
+    for number, name in enumerate(run._names):
+        group.lose_power(name) if whom % 2 else group.crash(name)
+        group.after(until_ms - group.now_ms + 100 * (number * whom % 7), lambda name=name: group.start(name))  # type: ignore[misc]
+
+
+def _crash_at_step(run: Run, whom: int, until_ms: float) -> None:
+    name = run.name(whom)
+    run.group.crash_at_step(name, whom % 23)
+    run.group.after(until_ms - run.group.now_ms, lambda: run.group.start(name))
+
+
+def _disk_fails(run: Run, whom: int, until_ms: float) -> None:
+    name = run.name(whom)
+    run.group.crash_at_step(name, whom % 23, error=True)
+    run.group.after(until_ms - run.group.now_ms, lambda: run.group.start(name))
+
+
+def _restart(run: Run, whom: int, _until_ms: float) -> None:
+    """Down for milliseconds: nobody misses it."""
+    name = run.name(whom)
+    run.group.crash(name) if whom % 2 else run.group.lose_power(name)
+    run.group.after(5.0 + whom % 64, lambda: run.group.start(name))
+
+
+def _isolate(run: Run, whom: int, until_ms: float) -> None:
+    one = run.name(whom)
+    run._cut({link for other in run._names for link in ((one, other), (other, one))}, until_ms)
+
+
+def _deafen(run: Run, whom: int, until_ms: float) -> None:
+    """It is heard, and hears nothing."""
+    one = run.name(whom)
+    run._cut({(other, one) for other in run._names}, until_ms)
+
+
+def _mute(run: Run, whom: int, until_ms: float) -> None:
+    """It hears, and is not heard."""
+    one = run.name(whom)
+    run._cut({(one, other) for other in run._names}, until_ms)
+
+
+def _cut_link(run: Run, whom: int, until_ms: float) -> None:
+    one, other = run.name(whom), run._names[whom // 16 % len(run._names)]
+    run._cut({(one, other), (other, one)} if whom % 2 else {(one, other)}, until_ms)
+
+
+def _pause(run: Run, whom: int, until_ms: float) -> None:
+    run.group.pause(run.name(whom), until_ms)
+
+
+def _step_clock(run: Run, whom: int, until_ms: float) -> None:
+    by_ms = until_ms - run.group.now_ms
+    run.group.step_clock(run.name(whom), by_ms / 4 if whom % 2 else -by_ms / 4)
+
+
+def _slow_disk(run: Run, whom: int, until_ms: float) -> None:
+    node = run.group.nodes[run.name(whom)]
+    node.disk_slowness = 100.0
+
+    def end() -> None:
+        node.disk_slowness = 1.0
+
+    run.group.after(until_ms - run.group.now_ms, end)
+
+
+def _transfer(run: Run, whom: int, _until_ms: float) -> None:
+    """An operator asks whoever leads to hand over."""
+    group = run.group
+    for node in group.nodes.values():
+        if node.member and node.member.core.state.role is Role.LEADER:
+            if node.member.core.transfer(run.name(whom % 128), group.now_ms + node.skew_ms) in ResponseCode:
+                group._step(node)
+            return
+
+
+def _topple(run: Run, whom: int, until_ms: float) -> None:
+    """Whoever comes to lead loses its process a moment later, and has it again after a while."""
+    group = run.group
+    reign_ms, down_ms = 40.0 * (1 + whom % 16), 1500.0 * (1 + whom // 16 % 4)
+
+    def fall(name: str) -> None:
+        group.kill(name)
+        group.after(down_ms, lambda: group.start(name))
+
+    def look() -> None:
+        if group.now_ms >= until_ms:
+            return
+        for name, node in group.nodes.items():
+            if node.member and node.member.core.state.role is Role.LEADER:
+                group.after(reign_ms, lambda name=name: fall(name))  # type: ignore[misc]
+                group.after(reign_ms + 20.0, look)
+                return
+        group.after(20.0, look)
+
+    look()
+
+
+def _expire(run: Run, whom: int, until_ms: float) -> None:
+    """A member deletes what all have, again and again."""
+    group, name = run.group, run._names[whom % len(run._names)]
+
+    def delete() -> None:
+        if group.now_ms < until_ms:
+            group.expire(name)
+            group.after(_EXPIRY_MS, delete)
+
+    delete()
+
+
+_TOPPLE: Final = 255
+_EXPIRE: Final = 254
+_OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire}
+"""With numbers of their own: the others keep theirs."""
+_FAULTS: Final = (
+    _kill,
+    _lose_power,
+    _crash,
+    _crash_all,
+    _crash_at_step,
+    _disk_fails,
+    _restart,
+    _isolate,
+    _deafen,
+    _mute,
+    _cut_link,
+    _pause,
+    _step_clock,
+    _slow_disk,
+    _transfer,
+)
+
+
+def fault(name: str, whom: int, at: int, length: int) -> bytes:
+    """One fault as bytes; `at` and `length` are quarters of a second."""
+    numbered = (*enumerate(_FAULTS), *_OTHERS.items())
+    number = next(number for number, each in numbered if each.__name__ == f"_{name}")
+    return bytes((number, whom, at, length))

@@ -1,0 +1,456 @@
+"""Programs for a store on a simulated disk: one byte an operation, some followed by parameters.
+
+Zeros stand where a program ends early, so any bytes are a program. Operations write, flush, crash, and
+damage; each crash is followed by a recovery that is judged. After damage that no crash can do less is
+promised, and the program ends with the next recovery.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.store.judge import Recovered, judge
+from mqproof.fuzz.store.lab import DIRECTORY, QUEUES, Lab
+from mqproof.impl.runtime.simulated_disk import Image
+from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode
+from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.results import Recovery
+
+_OPERATIONS_MAX: Final = 48
+_LIVES_MAX: Final = 4
+"""Recoveries of one program: each is judged in full, which takes its time."""
+_BODY_BYTES: Final = (2, 10, 100, 330)
+
+
+_RECORD_NUMBERS: Final = (
+    (0, 4),
+    (4, 4),
+    (12, 4),
+    (16, 4),
+    (20, 8),
+    (28, 8),
+    (36, 4),
+    (40, 8),
+    (56, 8),
+    (72, 4),
+)
+"""Offset and width in a record: size, magic, queue id, flag, queue offset, commit offset, system flag, born
+time, store time, reconsume times."""
+_ENTRY_NUMBERS: Final = ((0, 8), (8, 4), (12, 8))
+_VALUES: Final = (0, 1, 2, 3, 4, 5, 8, 12, 16, 48, 91, 512, -1, -(1 << 63), (1 << 63) - 1, 1 << 40, 1 << 31)
+"""To put in their place, cut to their width."""
+
+SYNC: Final = 0
+ASYNC: Final = 1
+
+
+def program(*parts: str | int | bytes) -> bytes:
+    """A program from names of operations and their parameters; it begins with SYNC or ASYNC."""
+    names = {name: bytes([number]) for number, name in enumerate(OPERATIONS)}
+    return b"".join(
+        names[part] if isinstance(part, str) else bytes([part]) if isinstance(part, int) else part
+        for part in parts
+    )
+
+
+class Run:
+    """One program."""
+
+    def __init__(self, data: bytes, checked: Counter[str]) -> None:
+        self._data = data
+        self._at = 0
+        self._checked = checked
+        mode = FlushMode.SYNC_FLUSH if self.take() % 2 == 0 else FlushMode.ASYNC_FLUSH
+        self.lab = Lab(mode)
+        self.crash_recovery_at: int | None = None
+        self.garbage = False
+        """There is garbage where nothing was durable yet."""
+        self.damaged = False
+        """Anything may have happened to the files."""
+        self.over = False
+        """Nothing more is promised about this store, or enough was seen."""
+        self._lives = 0
+
+    def take(self) -> int:
+        """The next byte of the program; 0 behind its end."""
+        value = self._data[self._at] if self._at < len(self._data) else 0
+        self._at += 1
+        return value
+
+    def run(self) -> None:
+        for _ in range(_OPERATIONS_MAX):
+            if self._at >= len(self._data) or self.over:
+                break
+            number = self.take() % _NUMBERS
+            if number < len(_BY_NUMBER):
+                _BY_NUMBER[number](self)
+        if not self.over:
+            _crash_process(self)
+            self._recover_again()
+
+    def recover(self, *, process_only: bool) -> None:
+        """Recover after a crash and hold the store to what is promised."""
+        lab = self.lab
+        try:
+            recovery = lab.load(self.crash_recovery_at)
+            if recovery is None:
+                # It died while recovering; what was not durable may go now.
+                lab.crash_machine(self.draw_image())
+                process_only = False
+                recovery = lab.load()
+        except StoreError as error:
+            self._refused(error)
+            return
+        assert recovery is not None, "nobody stops the second recovery"
+        self.crash_recovery_at = None
+        if self.damaged:
+            self._checked["DamageRefusedByName"] += 1
+            self._recover_again()
+            self._serve()
+            self.over = True
+        else:
+            self._judge(recovery, process_only)
+
+    def _judge(self, recovery: Recovery, process_only: bool) -> None:
+        lab = self.lab
+        after = Recovered(
+            store=lab.store,
+            truth=tuple(lab.truth),
+            durable_end=lab.durable_end,
+            end=recovery.recovered_end,
+            truncated=recovery.truncated_bytes > 0,
+            process_only=process_only,
+            garbage=self.garbage,
+        )
+        judge(after, self._checked)
+        lab.settle(recovery)
+        self._lives += 1
+        self.over = self.garbage or self._lives == _LIVES_MAX
+
+    def draw_image(self) -> Image:
+        """What a crash of the machine keeps, drawn from the program: any number of bytes and names."""
+        most = self.lab.disk.unsynced()
+        names = {folder: self.take() % (count + 1) for folder, count in sorted(most.names.items())}
+        contents = {label: _portion(self.take(), count) for label, count in sorted(most.contents.items())}
+        return Image(names, contents)
+
+    def _refused(self, error: StoreError) -> None:
+        self.over = True
+        if not (self.damaged or self.garbage):
+            raise Finding("RecoveredPrefix", f"files that could be recovered are refused: {error}")
+        self._checked["DamageRefusedByName"] += 1
+        if f"{DIRECTORY}/" not in str(error):
+            raise Finding("DamageRefusedByName", f"the error names no file: {error}")
+
+    def _recover_again(self) -> None:
+        """Another recovery of the same files changes nothing."""
+        lab = self.lab
+        first = lab.store.log_end
+        lab.crash_process()
+        again = lab.load()
+        assert again is not None, "nobody stops this recovery"
+        self._checked["RecoveryIdempotent"] += 1
+        if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):
+            raise Finding("RecoveryIdempotent", f"recovered to {first} before, then {again}")
+        for queue in QUEUES:
+            end = lab.store.max_offset(*queue)
+            for offset in range(lab.store.min_offset(*queue), min(end, 100)):
+                lab.store.get(*queue, offset, 1)
+
+    def _serve(self) -> None:
+        """A damaged store that was not refused takes messages and gives them back, also after a crash, and
+        nothing comes back behind them."""
+        lab = self.lab
+        self._checked["ServesAfterDamage"] += 1
+        lab.store.begin()
+        lab.truth = []
+        for queue in QUEUES:
+            lab.append(queue, 10)
+        lab.flush_log()
+        lab.store.dispatch()
+        self._give_back("when they were taken")
+        lab.crash_process()
+        try:
+            lab.load()
+        except StoreError as error:
+            raise Finding("ServesAfterDamage", f"it opened once, and then: {error}") from None
+        self._give_back("after a crash")
+
+    def _give_back(self, when: str) -> None:
+        store, truth = self.lab.store, self.lab.truth
+        got = [store.get(*each.queue, each.queue_offset, 1).records for each in truth]
+        if got != [(each.data,) for each in truth] or store.log_end != truth[-1].end:
+            text = f"{len(truth)} messages up to {truth[-1].end}, and {when} the log ends at {store.log_end}"
+            raise Finding("ServesAfterDamage", f"{text}; read back are {list(map(len, got))}")
+
+
+# What a running store does.
+
+
+def _append(run: Run) -> None:
+    choice = run.take()
+    if not run.lab.store.failure:
+        run.lab.append(QUEUES[choice % 3], _BODY_BYTES[choice // 3 % 4])
+
+
+def _flush_log(run: Run) -> None:
+    run.lab.flush_log()
+
+
+def _dispatch(run: Run) -> None:
+    run.lab.store.dispatch()
+
+
+def _flush_queues(run: Run) -> None:
+    run.lab.flush_queues()
+
+
+def _write_checkpoint(run: Run) -> None:
+    run.lab.write_checkpoint()
+
+
+def _wait(run: Run) -> None:
+    run.lab.clock.advance_ms(500 * run.take())
+
+
+def _flush_log_fails(run: Run) -> None:
+    run.lab.flush_log_fails()
+
+
+# Crashes: they take what was not durable, and nothing else.
+
+
+def _crash_process(run: Run) -> None:
+    run.lab.crash_process()
+    run.recover(process_only=True)
+
+
+def _crash_machine(run: Run) -> None:
+    run.lab.crash_machine(run.draw_image())
+    run.recover(process_only=False)
+
+
+def _lose_power(run: Run) -> None:
+    run.lab.crash_machine(Image())
+    run.recover(process_only=False)
+
+
+def _exit_cleanly(run: Run) -> None:
+    run.lab.stop()
+    run.lab.crash_machine(Image())
+    run.recover(process_only=False)
+
+
+def _crash_next_recovery(run: Run) -> None:
+    run.crash_recovery_at = 1 + run.take() % 32
+
+
+# Losses and damage; they take effect with the next recovery. Handles of the running store die here.
+
+
+def _old_checkpoint(run: Run) -> None:
+    """An older checkpoint knows less, and that is fine."""
+    if run.lab.checkpoints:
+        content = run.lab.checkpoints[run.take() % len(run.lab.checkpoints)]
+        _stopped(run)
+        run.lab.write(f"{DIRECTORY}/checkpoint", content)
+        run.recover(process_only=False)
+
+
+def _no_checkpoint(run: Run) -> None:
+    if run.lab.read("checkpoint") is not None:
+        _stopped(run)
+        run.lab.remove(f"{DIRECTORY}/checkpoint")
+        run.recover(process_only=False)
+
+
+def _no_queue(run: Run) -> None:
+    """All files of one queue are gone: they hold nothing that the log does not."""
+    files = _queue_files(run)
+    _lose_queue_files(run, files)
+
+
+def _no_queue_end(run: Run) -> None:
+    """The first or the last files of one queue are gone."""
+    files, choice = _queue_files(run), run.take()
+    count = choice // 2 % (len(files) + 1)
+    _lose_queue_files(run, files[:count] if choice % 2 == 0 else files[len(files) - count :])
+
+
+def _queue_files(run: Run) -> list[str]:
+    """The files of a queue of the stopped store."""
+    topic, queue_id = QUEUES[run.take() % 3]
+    _stopped(run)
+    folder = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}/"
+    return [path for path in run.lab.files() if path.startswith(folder)]
+
+
+def _lose_queue_files(run: Run, files: list[str]) -> None:
+    for path in files:
+        run.lab.remove(path)
+    run.recover(process_only=False)
+
+
+def _garbage_tail(run: Run) -> None:
+    """Somewhere behind the durable part of the log the disk has bytes that nobody wrote."""
+    start, size = run.lab.durable_end + run.take(), run.take() % 64
+    _put_behind(run, start, bytes(run.take() for _ in range(size)))
+
+
+def _stale_tail(run: Run) -> None:
+    """Right behind the durable part of the log the disk has what once stood elsewhere in it."""
+    lab = run.lab
+    before = [each for each in lab.truth if each.end <= lab.durable_end]
+    if before:
+        _put_behind(run, lab.durable_end, before[run.take() % len(before)].data)
+
+
+def _put_behind(run: Run, start: int, garbage: bytes) -> None:
+    """The machine goes down and leaves garbage from the commit offset `start` on."""
+    lab, size = run.lab, len(garbage)
+    segment_bytes = lab.config.commit_log_segment_bytes
+    name = f"commitlog/{start - start % segment_bytes:020d}"
+    _stopped(run)
+    content = lab.read(name)
+    if content is not None:
+        offset = start % segment_bytes
+        lab.write(
+            f"{DIRECTORY}/{name}", (content[:offset] + garbage + content[offset + size :])[:segment_bytes]
+        )
+        run.garbage = True
+    run.recover(process_only=False)
+
+
+def _overwrite(run: Run) -> None:
+    """Bytes from the program anywhere in any file."""
+    path, content = _some_file(run)
+    offset = run.take() << 8 | run.take()
+    patch = bytes(run.take() for _ in range(run.take() % 32))
+    offset %= len(content) + 1
+    _damage(run, path, (content[:offset] + patch + content[offset + len(patch) :])[: len(content)])
+
+
+def _copy_bytes(run: Run) -> None:
+    """A piece of a file once more, elsewhere in it: stale and misplaced records."""
+    path, content = _some_file(run)
+    start, to, size = run.take() * 4, run.take() * 4, run.take() * 2
+    piece = content[start : start + size]
+    _damage(run, path, (content[:to] + piece + content[to + len(piece) :])[: len(content)])
+
+
+def _spoil_record(run: Run) -> None:
+    """A number in the head of a record is another: no checksum covers it."""
+    _spoil(run, "commitlog/", [each.commit_offset for each in run.lab.truth], _RECORD_NUMBERS)
+
+
+def _spoil_entry(run: Run) -> None:
+    """A number in an entry of a queue is another."""
+    topic, queue_id = QUEUES[run.take() % 3]
+    count = sum(each.queue == (topic, queue_id) for each in run.lab.truth)
+    places = [number * QUEUE_UNIT_BYTES for number in range(count)]
+    _spoil(run, f"consumequeue/{topic}/{queue_id}/", places, _ENTRY_NUMBERS)
+
+
+def _spoil(run: Run, folder: str, places: list[int], numbers: tuple[tuple[int, int], ...]) -> None:
+    """Another value for one of the `numbers` (offset, width) behind one of the places in a segmented file."""
+    if not places:
+        return
+    place = places[run.take() % len(places)]
+    at, width = numbers[run.take() % len(numbers)]
+    value = _VALUES[run.take() % len(_VALUES)].to_bytes(8, "big", signed=True)[-width:]
+    _stopped(run)
+    config = run.lab.config
+    log = folder.startswith("commitlog")
+    segment_bytes = config.commit_log_segment_bytes if log else config.consume_queue_segment_bytes
+    name = f"{folder}{place - place % segment_bytes:020d}"
+    content = run.lab.read(name)
+    if content is not None:
+        offset = place % segment_bytes + at
+        changed = content[:offset] + value + content[offset + width :]
+        run.lab.write(f"{DIRECTORY}/{name}", changed[: len(content)])
+        run.damaged = True
+    run.recover(process_only=False)
+
+
+def _truncate(run: Run) -> None:
+    path, content = _some_file(run)
+    _damage(run, path, content[: _portion(run.take(), len(content))])
+
+
+def _lose_file(run: Run) -> None:
+    path, _ = _some_file(run)
+    run.lab.remove(path)
+    run.damaged = True
+    run.recover(process_only=False)
+
+
+def _foreign_file(run: Run) -> None:
+    """A file that does not belong there."""
+    path, content = _some_file(run)
+    name = (".DS_Store", "lost+found", "7", "00000000000000000100", "99999999999999999999")[run.take() % 5]
+    _damage(run, f"{path.rpartition('/')[0]}/{name}", content[:64])
+
+
+def _damage(run: Run, path: str, content: bytes) -> None:
+    run.lab.write(path, content)
+    run.damaged = True
+    run.recover(process_only=False)
+
+
+def _some_file(run: Run) -> tuple[str, bytes]:
+    """A file of the stopped store, and its content."""
+    choice = run.take()
+    _stopped(run)
+    files = run.lab.files()
+    path = files[choice % len(files)]
+    return path, run.lab.read(path.removeprefix(f"{DIRECTORY}/")) or b""
+
+
+def _stopped(run: Run) -> None:
+    """The machine went down and kept all that it could: the program chooses losses of its own."""
+    run.lab.crash_machine(run.lab.disk.unsynced())
+
+
+def _portion(choice: int, most: int) -> int:
+    """A number from 0 to `most`: low choices divide the range, high ones count back from its end."""
+    return most * choice // 127 if choice < 128 else max(0, most - (choice - 128))
+
+
+_RUNNING: Final = {
+    "append": _append,
+    "flush_log": _flush_log,
+    "dispatch": _dispatch,
+    "flush_queues": _flush_queues,
+    "write_checkpoint": _write_checkpoint,
+    "wait": _wait,
+    "flush_log_fails": _flush_log_fails,
+    "crash_next_recovery": _crash_next_recovery,
+}
+ENDING: Final = {
+    "crash_process": _crash_process,
+    "crash_machine": _crash_machine,
+    "lose_power": _lose_power,
+    "exit_cleanly": _exit_cleanly,
+}
+HARMING: Final = {
+    "old_checkpoint": _old_checkpoint,
+    "no_checkpoint": _no_checkpoint,
+    "no_queue": _no_queue,
+    "garbage_tail": _garbage_tail,
+    "overwrite": _overwrite,
+    "copy_bytes": _copy_bytes,
+    "truncate": _truncate,
+    "lose_file": _lose_file,
+    "foreign_file": _foreign_file,
+    "stale_tail": _stale_tail,
+    "no_queue_end": _no_queue_end,
+    "spoil_record": _spoil_record,
+    "spoil_entry": _spoil_entry,
+}
+OPERATIONS: Final[dict[str, Callable[[Run], None]]] = {**_RUNNING, **ENDING, **HARMING}
+_BY_NUMBER: Final = tuple(OPERATIONS.values())
+"""By the byte of the program, modulo _NUMBERS; other numbers do nothing, so that saved programs keep their
+meaning when operations are appended."""
+_NUMBERS: Final = 32
+assert len(_BY_NUMBER) <= _NUMBERS

@@ -1,0 +1,78 @@
+"""The body of a batch: several messages of one topic and queue in one send (docs/protocol.md, "Batches").
+
+Each is size (4), magic 0 (4), CRC 0 (4), flag (4), body with its length (4), properties with theirs (2).
+Magic and CRC are not read; the size must be that of the parts.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from mqproof.impl.remoting.message import decode_properties, encode_properties
+
+_HEAD: Final = struct.Struct(">IIIiI")  # size, magic, CRC, flag, length of the body
+_PROPERTIES_LENGTH: Final = struct.Struct(">H")
+_PROPERTIES_BYTES_MAX: Final = 32767
+
+
+class Part(NamedTuple):
+    """One message of a batch; what the others have in common is in the header of the send."""
+
+    body: bytes
+    properties: Mapping[str, str] = {}
+    flag: int = 0
+
+
+def encode_batch(parts: Iterable[Part]) -> bytes:
+    """The body of the send.
+
+    Raises:
+        ValueError: properties hold a separator or are too long, or a flag has more than 32 bits.
+    """
+    return b"".join(map(_encode, parts))
+
+
+def decode_batch(data: bytes, count_max: int) -> list[Part]:
+    """The messages of a batch.
+
+    Raises:
+        ValueError: there are none, more than `count_max`, or the bytes are no batch.
+    """
+    parts: list[Part] = []
+    at = 0
+    while at < len(data):
+        if len(parts) == count_max:
+            raise ValueError(f"the batch has more than {count_max} messages")
+        try:
+            part, size = _decode(data, at)
+        except (struct.error, UnicodeDecodeError):
+            raise ValueError(f"the batch has no whole message at byte {at}") from None
+        parts.append(part)
+        at += size
+    if not parts:
+        raise ValueError("the batch is empty")
+    return parts
+
+
+def _encode(part: Part) -> bytes:
+    properties = encode_properties(part.properties).encode()
+    if len(properties) > _PROPERTIES_BYTES_MAX:
+        raise ValueError(f"properties have {len(properties)} bytes, at most {_PROPERTIES_BYTES_MAX} expected")
+    size = _HEAD.size + len(part.body) + _PROPERTIES_LENGTH.size + len(properties)
+    try:
+        head = _HEAD.pack(size, 0, 0, part.flag, len(part.body))
+    except struct.error as error:
+        raise ValueError(f"a number of the message is out of range: {error}") from None
+    return b"".join((head, part.body, _PROPERTIES_LENGTH.pack(len(properties)), properties))
+
+
+def _decode(data: bytes, at: int) -> tuple[Part, int]:
+    size, _, _, flag, body_bytes = _HEAD.unpack_from(data, at)
+    body_at = at + _HEAD.size
+    properties_at = body_at + body_bytes + _PROPERTIES_LENGTH.size
+    (properties_bytes,) = _PROPERTIES_LENGTH.unpack_from(data, properties_at - _PROPERTIES_LENGTH.size)
+    end = properties_at + properties_bytes
+    if size != end - at or end > len(data):
+        raise ValueError(f"the batch's message at byte {at} has {end - at} bytes, its size says {size}")
+    properties = decode_properties(data[properties_at:end].decode())
+    return Part(data[body_at : body_at + body_bytes], properties, flag), size

@@ -1,0 +1,522 @@
+"""One chunk of generated traffic: what producers, brokers and consumers report, in numpy arrays.
+
+The story is scenario.py's; here it becomes rows, and every anomaly leaves its line in the truth.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from mqproof.spark_audit.generator import scenario as sc
+from mqproof.spark_audit.generator.rows import NONE, Rows, Words, message_ids
+from mqproof.spark_audit.generator.scenario import Bools, Fate, Ints
+
+COMMIT_EVERY: Final = 8
+FLUSH_EVERY: Final = 8
+ROLLBACK: Final = 5
+"""By how much committed offsets go back: planted, after a crash, and by a reset."""
+REPEAT: Final = 3
+"""So many records of a queue are handed out again after a rebalance or restart."""
+
+_CRASHES: Final = ("crash_sync", "crash_async")
+"""The pauses in which the first broker crashes, and the second."""
+
+START_US: Final = 1_790_000_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where offsets and numbers stand between two chunks."""
+
+    queues: tuple[int, ...] = (0,) * sc.QUEUES
+    logs: tuple[int, ...] = (0,) * len(sc.BROKERS)
+    retries: tuple[int, ...] = (0,) * len(sc.BROKERS)
+    nodes: dict[str, int] = field(default_factory=dict)
+
+    def plus(self, more: "State") -> "State":
+        nodes = dict(self.nodes)
+        for node, count in more.nodes.items():
+            nodes[node] = nodes.get(node, 0) + count
+        return State(
+            _sums(self.queues, more.queues),
+            _sums(self.logs, more.logs),
+            _sums(self.retries, more.retries),
+            nodes,
+        )
+
+
+def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(a + b for a, b in zip(left, right, strict=True))
+
+
+class Chunk:
+    """One chunk of traffic. Messages are arrays over messages, records over what was appended, in time
+    order."""
+
+    def __init__(self, plan: sc.Plan, number: int, state: State, random: np.random.Generator) -> None:
+        self.begun, self.random, self.number = state, random, number
+        self.words = Words()
+        self.queue_next = np.array(state.queues, dtype=np.int64)
+        self.log_end = np.array(state.logs, dtype=np.int64)
+        self.retry_next = np.array(state.retries, dtype=np.int64)
+        self.is_troubled = sc.is_troubled(number)
+        # Every rebalance before this chunk moved the queues on by one owner.
+        rebalances = -(-number // sc.TROUBLE_EVERY)
+        self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
+        self.tells_order = bool(plan.planted["overlap"].sum())
+        self.is_last = number == plan.chunks - 1
+        self.n = n = plan.messages
+        self.begin = START_US + number * (sc.CHUNK_US + (len(sc.PAUSES) + 1) * sc.PAUSE_US)
+        self.step = sc.CHUNK_US // n
+        fates = sc.draw_fates(plan, number, random)
+        self.fate = fates.fate
+        index = np.arange(n, dtype=np.int64)
+        self.pause_at = {name: int(part * n) for name, part in sc.PAUSES.items()}
+        pauses = sum((index >= at).astype(np.int64) for at in self.pause_at.values())
+        in_burst = index * 2 * sc.BURSTS // n % 2 == 0
+        pace = np.where(in_burst, self.step // 2, self.step + self.step // 2)
+        self.sent: Ints = self.begin + np.cumsum(pace, dtype=np.int64) + pauses * sc.PAUSE_US
+        self.message = number * n + index
+        self.queue = sc.queue_of(index)
+        self.rows = Rows(self.words)
+        self.truth: list[dict[str, Any]] = []
+        self._names()
+        self._records()
+        self._produce()
+        self._consume(fates.regressions)
+        self._troubles()
+
+    def table(self) -> pa.Table:
+        """The events, in order of time."""
+        return self.rows.table(self.begun.nodes)
+
+    def moved(self) -> State:
+        """By how much the chunk moves a state on."""
+        assert self.begun == State(), "told by a chunk that begins at nothing"
+        return State(
+            tuple(map(int, self.queue_next)),
+            tuple(map(int, self.log_end)),
+            tuple(map(int, self.retry_next)),
+            self.rows.counts(),
+        )
+
+    def _names(self) -> None:
+        words = self.words
+        self.broker_word = words.of(sc.BROKERS)
+        self.topic_word = words.of(sc.TOPICS)
+        self.producer_word = words.of(sc.PRODUCERS)
+        self.group_word = words.of(sc.GROUPS)
+        self.consumer_word = np.stack(
+            [words.of(tuple(f"{group}-{c}" for c in range(sc.CONSUMERS_A_GROUP))) for group in sc.GROUPS]
+        )
+
+    def _fate_is(self, *fates: Fate) -> Bools:
+        return np.isin(self.fate, [int(fate) for fate in fates])
+
+    def _pause(self, name: str) -> int:
+        """The middle of a pause: nothing else happens for almost half a second on either side."""
+        at = self.pause_at[name]
+        return int(self.sent[at - 1]) + self.step + sc.PAUSE_US // 2
+
+    # --- what brokers store
+
+    def _records(self) -> None:
+        first = ~self._fate_is(Fate.NOT_STORED, Fate.SEND_ONLY)
+        again = self._fate_is(Fate.RETRIED)
+        doubled = self._fate_is(Fate.DOUBLE_APPEND)
+        cut_retried = np.flatnonzero(self._fate_is(Fate.CUT_RETRIED))
+        sync_tail = sc.broker_of(self.queue[cut_retried]) == 0
+        resent_at = np.where(sync_tail, self._pause("crash_sync"), self._pause("crash_async"))
+        resent_at = resent_at + 100_000 + np.arange(len(cut_retried)) * 1000
+        index = np.arange(self.n, dtype=np.int64)
+        parts = [
+            (index[first], self.sent[first] + 300, self.queue[first], 1),
+            (index[again], self.sent[again] + self.step // 2, sc.elsewhere(self.queue[again]), 2),
+            (index[doubled], self.sent[doubled] + self.step // 2, self.queue[doubled], 1),
+            (cut_retried, resent_at, sc.elsewhere(self.queue[cut_retried]), 2),
+        ]
+        owner = np.concatenate([part[0] for part in parts])
+        at = np.concatenate([part[1] for part in parts])
+        queue = np.concatenate([part[2] for part in parts])
+        attempt = np.concatenate([np.full(len(part[0]), part[3], dtype=np.int64) for part in parts])
+        order = np.argsort(at, kind="stable")
+        self.r_message, self.r_at, self.r_queue, self.r_attempt = (
+            owner[order],
+            at[order],
+            queue[order],
+            attempt[order],
+        )
+        self.r_broker = sc.broker_of(self.r_queue)
+        cut = self._fate_is(Fate.CUT_ACKED, Fate.CUT_UNACKED, Fate.CUT_RETRIED)[self.r_message]
+        self.r_cut = cut & (self.r_attempt == 1)
+        self._offsets()
+
+    def _offsets(self) -> None:
+        """Queue and commit offsets; what a crash cuts off is given out again to what comes after it."""
+        self.r_offset = np.zeros(len(self.r_at), dtype=np.int64)
+        self.r_commit = np.zeros(len(self.r_at), dtype=np.int64)
+        self.r_size = self.random.integers(180, 400, len(self.r_at))
+        for queue in range(sc.QUEUES):
+            mine = np.flatnonzero(self.r_queue == queue)
+            kept = ~self.r_cut[mine]
+            before = np.cumsum(kept) - kept
+            # Cut records of one queue follow one another without a kept one between.
+            run = np.arange(len(mine)) - np.maximum.accumulate(np.where(kept, np.arange(len(mine)), -1)) - 1
+            self.r_offset[mine] = self.queue_next[queue] + before + np.where(kept, 0, run)
+            self.queue_next[queue] += int(kept.sum())
+        self.cut_end = {}
+        for broker in range(len(sc.BROKERS)):
+            mine = np.flatnonzero(self.r_broker == broker)
+            size = self.r_size[mine]
+            kept_size = np.where(self.r_cut[mine], 0, size)
+            kept_end = self.log_end[broker] + np.cumsum(kept_size) - kept_size
+            cut_size = np.where(self.r_cut[mine], size, 0)
+            self.r_commit[mine] = kept_end + np.where(self.r_cut[mine], np.cumsum(cut_size) - cut_size, 0)
+            if self.r_cut[mine].any():
+                self.cut_end[broker] = int(kept_end[self.r_cut[mine]][0])
+            self.log_end[broker] += int(kept_size.sum())
+
+    def _place(self, records: Any) -> dict[str, Any]:
+        """Topic, queue and offset columns of records."""
+        queue = self.r_queue[records]
+        return {
+            "topic": self.topic_word[sc.topic_of(queue)],
+            "queue_id": sc.queue_id_of(queue),
+            "queue_offset": self.r_offset[records],
+            "message": self.message[self.r_message[records]],
+        }
+
+    # --- what producers see, and brokers write
+
+    def _produce(self) -> None:
+        words, rows = self.words, self.rows
+        producer = self.producer_word[sc.producer_of(self.message)]
+        topic = self.topic_word[sc.topic_of(self.queue)]
+
+        def client(chosen: Bools, ts: Ints, kind: str, **columns: Any) -> None:
+            rows.add(
+                ts[chosen], kind, producer[chosen], topic=topic[chosen], message=self.message[chosen],
+                client=producer[chosen], **columns,
+            )  # fmt: skip
+
+        client(~self._fate_is(Fate.PHANTOM), self.sent, "send", attempt=1)
+        unknown = words["unknown"]
+        client(
+            self._fate_is(Fate.RETRIED), self.sent + self.step // 3, "send_fail", attempt=1, status=unknown
+        )
+        client(self._fate_is(Fate.RETRIED), self.sent + self.step // 3 + 20, "send", attempt=2)
+        client(
+            self._fate_is(Fate.REFUSED), self.sent + 100, "send_fail", attempt=1, status=words["SYSTEM_BUSY"]
+        )
+        client(self._fate_is(Fate.REFUSED), self.sent + 200, "send", attempt=2)
+        timeout = self.sent + 300_000
+        client(
+            self._fate_is(Fate.RECOVERED, Fate.NOT_STORED), timeout, "send_fail", attempt=1, status=unknown
+        )
+        self._crash_outcomes(client, unknown)
+        rows.add(
+            self.r_at, "append", self.broker_word[self.r_broker], commit_offset=self.r_commit, attempt=NONE,
+            attr_key=words["size"], attr_value=words.of(tuple(map(str, range(180, 400))))[self.r_size - 180],
+            **self._place(slice(None)),
+        )  # fmt: skip
+        self._flushes()
+        self._acks(producer)
+
+    def _crash_outcomes(self, client: Any, unknown: int) -> None:
+        """Producers whose broker crashed before it answered."""
+        for broker, name in enumerate(_CRASHES if self.is_troubled else ()):
+            pause = self._pause(name)
+            mine = sc.broker_of(self.queue) == broker
+            failed = mine & self._fate_is(Fate.CUT_UNACKED, Fate.CUT_RETRIED)
+            again = mine & self._fate_is(Fate.CUT_RETRIED)
+            client(failed, np.full(self.n, pause + 50_000), "send_fail", attempt=1, status=unknown)
+            client(again, np.full(self.n, pause + 60_000), "send", attempt=2)
+
+    def _flushes(self) -> None:
+        for broker, word in enumerate(self.broker_word):
+            kept = np.flatnonzero((self.r_broker == broker) & ~self.r_cut)[FLUSH_EVERY - 1 :: FLUSH_EVERY]
+            self.rows.add(
+                self.r_at[kept] + 100, "flush", word, commit_offset=self.r_commit[kept] + self.r_size[kept],
+                attr_key=self.words["file"], attr_value=self.words["log"],
+            )  # fmt: skip
+
+    def _acks(self, producer: Ints) -> None:
+        fate = self.fate[self.r_message]
+        silent = [Fate.RECOVERED, Fate.PHANTOM, Fate.CUT_UNACKED]
+        lost_answer = np.isin(fate, [Fate.RETRIED, Fate.CUT_RETRIED]) & (self.r_attempt == 1)
+        acked = ~np.isin(fate, silent) & ~lost_answer
+        # One attempt stored twice is answered once: of a double append, the first record's place.
+        acked &= ~((fate == Fate.DOUBLE_APPEND) & (self.r_at != self.sent[self.r_message] + 300))
+        records = np.flatnonzero(acked)
+        # A disk's waits: mostly under a millisecond, with a long tail, never as long as a pause.
+        wait = np.minimum(self.random.lognormal(6.5, 1.0, len(records)), 100_000).astype(np.int64)
+        words = self.words
+        soft = fate[records] == Fate.SOFT
+        self.rows.add(
+            self.r_at[records] + 200 + wait, "send_ack", producer[self.r_message[records]],
+            client=producer[self.r_message[records]],
+            status=np.where(soft, words["FLUSH_DISK_TIMEOUT"], words["SEND_OK"]),
+            attempt=self.r_attempt[records] + (fate[records] == Fate.REFUSED),
+            **self._at_broker(records), **self._place(records),
+        )  # fmt: skip
+
+    def _at_broker(self, records: Any) -> dict[str, Any]:
+        return {
+            "attr_key": self.words["broker"],
+            "attr_value": self.broker_word[self.r_broker[records]],
+        }
+
+    # --- what consumers are handed
+
+    def _consume(self, regressions: Ints) -> None:
+        fate = self.fate[self.r_message]
+        behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART))])
+        far_behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART / 2))])
+        # Which group a one-sided anomaly befalls.
+        victim = self.random.integers(0, len(sc.GROUPS), self.n)[self.r_message]
+        for group in range(len(sc.GROUPS)):
+            handed = ~self.r_cut & (fate != Fate.LOST) & ~((fate == Fate.SKIPPED) & (victim == group))
+            if self.is_last:
+                handed &= self.r_at < (far_behind if group == 0 else behind)
+            records = np.flatnonzero(handed)
+            at = self.r_at[records] + 2_000 + 3_000 * group
+            self._swap(group, records, at, fate, victim)
+            self._deliver(group, records, at)
+            self._commits(group, records, at, regressions)
+            self._plant_duplicates(group, records, at, fate, victim)
+            if group == sc.ORDERLY:
+                self._plant_overlaps(records, at, fate)
+            self._redeliver(group, records, at)
+            self._consume_retries(group, records, at, fate)
+        self._record_truth(fate, victim)
+
+    def _owner(self, group: int, queue: Ints, at: Ints) -> Ints:
+        """The consumer node that owns the queue at that time: everything moves by one at the rebalance."""
+        epoch = self.epochs[group] + ((at > self._pause("rebalance")) if self._rebalances(group) else 0)
+        owners: Ints = self.consumer_word[group][(queue + epoch) % sc.CONSUMERS_A_GROUP]
+        return owners
+
+    def _rebalances(self, group: int) -> bool:
+        return self.is_troubled and self.number // sc.TROUBLE_EVERY % len(sc.GROUPS) == group
+
+    def _deliver(self, group: int, records: Ints, at: Ints) -> None:
+        consumer = self._owner(group, self.r_queue[records], at)
+        self.rows.add(
+            at, "deliver", consumer, client=consumer, group=int(self.group_word[group]),
+            **self._at_broker(records), **self._place(records),
+        )  # fmt: skip
+
+    def _swap(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
+        """A reordered record changes times with the next of its queue."""
+        for here in np.flatnonzero((fate[records] == Fate.REORDERED) & (victim[records] == group)):
+            later = np.flatnonzero(self.r_queue[records[here + 1 :]] == self.r_queue[records[here]])
+            there = here + 1 + int(later[0])
+            at[here], at[there] = at[there], at[here]
+
+    def _commits(self, group: int, records: Ints, at: Ints, regressions: Ints) -> None:
+        queue, offset = self.r_queue[records], self.r_offset[records]
+        # Counted from the chunk's beginning: how many rows it has must not hang on where it begins.
+        since = offset - np.array(self.begun.queues)[queue]
+        due = (since + queue) % COMMIT_EVERY == COMMIT_EVERY - 1
+        self._commit(group, queue[due], offset[due] + 1, at[due] + 300)
+        for slot in regressions[group :: len(sc.GROUPS)]:
+            inside = (self.r_message[records] >= slot) & (self.r_message[records] < slot + sc.SLOT)
+            chosen = int(self.random.choice(np.flatnonzero(due & inside & (since >= ROLLBACK))))
+            lower = int(offset[chosen]) + 1 - ROLLBACK
+            self._commit(group, queue[chosen : chosen + 1], np.array([lower]), at[chosen : chosen + 1] + 310)
+            self._expect(
+                "offset_regression",
+                "DELIV-5",
+                "offset-regression",
+                int(records[chosen]),
+                group=group,
+                offset=lower,
+                message=False,
+            )
+
+    def _commit(self, group: int, queue: Ints, offset: Ints, at: Ints, **columns: Any) -> None:
+        self.rows.add(
+            at, "offset_commit", self.broker_word[sc.broker_of(queue)], group=int(self.group_word[group]),
+            topic=self.topic_word[sc.topic_of(queue)], queue_id=sc.queue_id_of(queue), queue_offset=offset,
+            **columns,
+        )  # fmt: skip
+
+    def _plant_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
+        twice = (fate[records] == Fate.DUPLICATE) & (victim[records] == group)
+        self._deliver(group, records[twice], at[twice] + 10)
+
+    def _plant_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
+        """Of three messages that follow each other in a queue the first two are one call; the third is handed
+        out when only the first is done. A decoy: the one before them is done at once."""
+        for here in np.flatnonzero(fate[records] == Fate.OVERLAP):
+            own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[here]])
+            first, second, third = own[np.searchsorted(own, here) - 1 :][:3]
+            for before in own[own < first][-1:]:
+                self._done(records[before], int(at[before]) + 2)
+            self._done(records[first], int(at[second]) + 5)
+            self._done(records[second], int(at[third]) + 5)
+            self._done(records[third], int(at[third]) + 6)
+            self._expect("overlap", "DELIV-13", "orderly-overlap", int(records[third]), group=sc.ORDERLY)
+
+    def _done(self, record: int, at: int) -> None:
+        one = slice(record, record + 1)
+        consumer = self._owner(sc.ORDERLY, self.r_queue[one], np.array([at]))
+        self.rows.add(
+            at, "consume_ok", consumer, client=consumer, group=int(self.group_word[sc.ORDERLY]),
+            **self._at_broker(one), **self._place(one),
+        )  # fmt: skip
+
+    def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
+        """Decoys: what was handed out just before a pause is handed out again in it, for a reason given
+        there."""
+        if not self.is_troubled:
+            return
+        queues = np.arange(sc.QUEUES)
+        if self._rebalances(group):
+            self._again(group, records, at, self._pause("rebalance"), queues)
+        victims = queues[(queues + self.epochs[group]) % sc.CONSUMERS_A_GROUP == 0]
+        if self._rebalances(group):
+            victims = queues[(queues + self.epochs[group] + 1) % sc.CONSUMERS_A_GROUP == 0]
+        self._again(group, records, at, self._pause("restart"), victims)
+        for broker, name in enumerate(_CRASHES):
+            self._again(
+                group, records, at, self._pause(name) + 120_000, queues[sc.broker_of(queues) == broker][:2]
+            )
+        if group == 1:
+            self._again(group, records, at, self._pause("reset"), np.array([3]))
+
+    def _again(self, group: int, records: Ints, at: Ints, pause: int, queues: Ints) -> None:
+        for queue in queues:
+            last = np.flatnonzero((self.r_queue[records] == queue) & (at < pause))[-REPEAT:]
+            self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
+
+    def _consume_retries(self, group: int, records: Ints, at: Ints, fate: Ints) -> None:
+        """Decoys: the first group fails to consume, and gets the message again through its retry topic."""
+        chosen = (
+            np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
+        )
+        words = self.words
+        for here in chosen:
+            record = records[here]
+            consumer = self._owner(group, self.r_queue[record : record + 1], at[here])
+            common: dict[str, Any] = {"client": consumer, "group": int(self.group_word[group])}
+            self.rows.add(
+                at[here] + 20, "consume_fail", consumer, **common, **self._place(slice(record, record + 1))
+            )
+            broker = int(self.r_broker[record])
+            # The retry queue of a broker has one owner, too; it never changes here.
+            owner = int(self.consumer_word[group][broker % sc.CONSUMERS_A_GROUP])
+            self.rows.add(
+                at[here] + 5_000,
+                "deliver",
+                owner,
+                client=owner,
+                group=int(self.group_word[group]),
+                topic=words[f"%RETRY%{sc.GROUPS[group]}"],
+                queue_id=0,
+                queue_offset=int(self.retry_next[broker]),
+                message=int(self.message[self.r_message[record]]),
+                **self._at_broker(slice(record, record + 1)),
+            )
+            self.retry_next[broker] += 1
+
+    # --- what goes wrong for a reason
+
+    def _troubles(self) -> None:
+        words, rows = self.words, self.rows
+        harness = words["harness"]
+        if self.number == 0:
+            for consumer in self.consumer_word[sc.ORDERLY] if self.tells_order else ():
+                rows.add(self.begin - 900, "rebalance", int(consumer), client=int(consumer),
+                         group=int(self.group_word[sc.ORDERLY]), attr_key=words["orderly"],
+                         attr_value=words["true"])  # fmt: skip
+            for broker, word in enumerate(self.broker_word):
+                rows.add(self.begin - 1000, "recover", int(word), commit_offset=0, **self._mode(broker))
+        if not self.is_troubled:
+            return
+        for broker, name in enumerate(_CRASHES):
+            self._crash(broker, self._pause(name))
+        for group in filter(self._rebalances, range(len(sc.GROUPS))):
+            for consumer in self.consumer_word[group]:
+                rows.add(self._pause("rebalance"), "rebalance", int(consumer), client=int(consumer),
+                         group=int(self.group_word[group]))  # fmt: skip
+        for group in range(len(sc.GROUPS)):
+            # Known from outside: a killed process reports nothing itself.
+            rows.add(self._pause("restart"), "crash", harness, attr_key=words["node"],
+                     attr_value=int(self.consumer_word[group][0]))  # fmt: skip
+        before = int(self.queue_next[3] * sc.PAUSES["reset"])
+        self._commit(
+            1,
+            np.array([3]),
+            np.array([max(0, before - 2 * COMMIT_EVERY)]),
+            np.array([self._pause("reset")]),
+            attr_key=words["reset"],
+            attr_value=words["true"],
+        )
+
+    def _crash(self, broker: int, at: int) -> None:
+        words, word = self.words, int(self.broker_word[broker])
+        kind, end = {"attr_key": words["kind"], "attr_value": words["os"]}, self.cut_end[broker]
+        self.rows.add(at, "crash", word, **kind)
+        self.rows.add(at + 10_000, "truncate", word, commit_offset=end)
+        self.rows.add(at + 20_000, "recover", word, commit_offset=end, **self._mode(broker))
+        # The newest committed offsets were not persisted: consumers commit from an older one on.
+        for group in range(len(sc.GROUPS)):
+            handed = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
+            total = int(np.sum((self.r_queue == broker) & ~self.r_cut))
+            now = int(self.queue_next[broker]) - total + handed
+            older = max(0, now - 2 * COMMIT_EVERY)
+            self._commit(group, np.array([broker]), np.array([older]), np.array([at + 110_000]))
+
+    def _mode(self, broker: int) -> dict[str, int]:
+        words = self.words
+        return {"attr_key": words["flush_disk_type"], "attr_value": words[sc.FLUSH_MODES[broker]]}
+
+    # --- the truth
+
+    def _record_truth(self, fate: Ints, victim: Ints) -> None:
+        for record in map(int, np.flatnonzero(fate >= Fate.CUT_ACKED)):
+            what, group = Fate(int(fate[record])), int(victim[record])
+            first = self.r_at[record] == self.sent[self.r_message[record]] + 300
+            for each in range(len(sc.GROUPS)):
+                if what is Fate.LOST:
+                    self._expect("lost", "DELIV-1", "lost-write", record, group=each)
+                elif what is Fate.DOUBLE_APPEND and first:
+                    self._expect(
+                        "double_append", "DELIV-3", "duplicate-offset", record, group=each, one=False
+                    )
+                elif what is Fate.CUT_ACKED and self.r_broker[record] == 0:
+                    self._expect("flush_lost", "DELIV-1", "acked-then-truncated", record, group=each)
+            if what is Fate.CUT_ACKED and self.r_broker[record] == 0:
+                self._expect("flush_lost", "FLUSH-1", "acked-then-truncated", record)
+            elif what is Fate.DUPLICATE:
+                self._expect("duplicate", "DELIV-3", "duplicate-delivery", record, group=group)
+            elif what is Fate.PHANTOM:
+                self._expect("phantom", "DELIV-2", "phantom", record)
+            elif what is Fate.REORDERED:
+                self._expect("reordered", "DELIV-4", "nonmonotonic-poll", record, group=group)
+            elif what is Fate.SKIPPED:
+                self._expect("skipped", "DELIV-4", "poll-skip", record, group=group)
+                self._expect("skipped", "DELIV-1", "lost-write", record, group=group)
+
+    def _expect(
+        self, anomaly: str, invariant: str, rule: str, record: int, *, group: int | None = None,
+        offset: int | None = None, message: bool = True, one: bool = True,
+    ) -> None:  # fmt: skip
+        queue = self.r_queue[record]
+        number = np.array([self.message[self.r_message[record]]])
+        self.truth.append(
+            {
+                "anomaly": anomaly,
+                "invariant": invariant,
+                "rule": rule,
+                "broker": sc.BROKERS[sc.broker_of(queue)],
+                "topic": sc.TOPICS[sc.topic_of(queue)],
+                "queue_id": int(sc.queue_id_of(queue)),
+                "queue_offset": (int(self.r_offset[record]) if offset is None else offset) if one else None,
+                "msg_id": message_ids(number)[0].as_py() if message else None,
+                "group": None if group is None else sc.GROUPS[group],
+            }
+        )

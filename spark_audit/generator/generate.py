@@ -1,0 +1,236 @@
+"""Generates event logs of any size with planted anomalies and their ground truth (scenario.py tells the
+story), in Spark's tasks.
+
+A chunk of the log is computed from its number and the seed alone, given where offsets and numbers of nodes
+stand when it begins. So the chunks are computed twice: first to learn by how much each moves these on, which
+the driver adds up; then to write their rows. What comes out is the same on any number of partitions.
+"""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from mqproof.spark_audit.generator import scenario as sc
+from mqproof.spark_audit.generator.chunk import Chunk, State
+from mqproof.spark_audit.schema import EVENTS
+from mqproof.spec.events import COLUMNS
+
+TRUTH_FILE: Final = "_truth.parquet"
+MANIFEST_FILE: Final = "_manifest.json"
+"""Underscored, so that `audit run` on the folder does not take them for event logs."""
+
+_TRUTH: Final = pa.schema(
+    [
+        ("anomaly", pa.string()),
+        ("invariant", pa.string()),
+        ("rule", pa.string()),
+        ("broker", pa.string()),
+        ("topic", pa.string()),
+        ("queue_id", pa.int32()),
+        ("queue_offset", pa.int64()),
+        ("msg_id", pa.string()),
+        ("group", pa.string()),
+    ]
+)
+_STATE: Final = pa.schema([("number", pa.int64()), ("state", pa.string())])
+_BATCH_ROWS: Final = 20_000
+_ROW_GROUP: Final = 1_000_000
+_WORDS: Final = [
+    *(name for name, kind in COLUMNS.items() if kind == "string" and name != "msg_id"),
+    "attrs.key_value.key",
+    "attrs.key_value.value",
+]
+"""Columns of few values."""
+_CHUNKS_A_TASK: Final = 40
+"""About four million events: a file of some 60 MiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    events: int
+    """About so many: the log consists of whole messages."""
+    anomalies: dict[str, int] = field(default_factory=dict)
+    seed: int = 1
+    file_format: str = "parquet"
+    """parquet | ndjson"""
+
+
+@dataclass(frozen=True, slots=True)
+class Generated:
+    events: int
+    messages: int
+    expected: int
+    """Violations that the ground truth lists."""
+    files: tuple[Path, ...]
+
+
+def generate(
+    spark: SparkSession,
+    wish: Wish,
+    out: Path,
+    partitions: int = 0,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Generated:
+    """Write event files, _truth.parquet and _manifest.json into the folder, which is made if need be.
+
+    Raises:
+        ScenarioError: the wish does not fit (unknown anomaly, too few events). FileExistsError: the folder is
+            not empty. OSError: it cannot be written.
+    """
+    plan = prepare(wish, out)
+    out.mkdir(parents=True, exist_ok=True)
+    partitions = partitions or max(-(-plan.chunks // _CHUNKS_A_TASK), min(plan.chunks, 2))
+    made = _Maker(plan, wish.seed)
+    chunks = [(number, State()) for number in range(plan.chunks)]
+    progress(f"adding up {plan.messages_total} messages")
+    states, events = _add_up(_in_tasks(spark, made.moves, "number bigint, state string", chunks, partitions))
+    progress(f"writing {events} events")
+    if wish.file_format == "parquet":
+        _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
+    else:
+        _in_tasks(spark, made.events, EVENTS, states, partitions).write.mode("append").json(str(out))
+        # Spark's names begin with the number of the partition, and are never the same again.
+        for number, file in enumerate(sorted(out.glob("part-*.json"))):
+            file.rename(out / f"part-{number:05d}.ndjson")
+    (out / "_SUCCESS").unlink(missing_ok=True)
+    progress("listing what is planted")
+    planted = sum(plan.planted.values(), np.zeros(plan.chunks, dtype=np.int64))
+    told = _in_tasks(
+        spark, made.truth, "fact string", [state for state in states if planted[state[0]]], partitions
+    )
+    truth = [json.loads(row["fact"]) for row in told.toLocalIterator()]
+    pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)
+    files = tuple(sorted(out.glob(f"part-*.{wish.file_format}")))
+    done = Generated(events, plan.messages_total, len(truth), files)
+    manifest = {"wish": asdict(wish), "events": events, "messages": done.messages, "expected": done.expected}
+    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return done
+
+
+def prepare(wish: Wish, out: Path) -> sc.Plan:
+    """A plan for the log in this folder.
+
+    Raises:
+        As `generate`.
+    """
+    random = np.random.default_rng([wish.seed, 0])
+    plan = sc.make_plan(round(wish.events / sc.EVENTS_A_MESSAGE), wish.anomalies, random)
+    if out.exists() and any(out.iterdir()):
+        raise FileExistsError(f"{out}: the folder is not empty")
+    return plan
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class _Maker:
+    """What runs in the tasks: each turns batches of (number, state) into batches of its own."""
+
+    plan: sc.Plan
+    seed: int
+
+    def moves(self, batches: Batches) -> Batches:
+        """By how much each chunk moves the state on."""
+        for number, state in _states(batches):
+            yield _batch(number, self._chunk(number, state).moved())
+
+    def events(self, batches: Batches) -> Batches:
+        for number, state in _states(batches):
+            yield from self._chunk(number, state).table().to_batches(_BATCH_ROWS)
+
+    def parquet(self, folder: Path, batches: Batches) -> Batches:
+        """One file of the task's chunks, written here: through Spark each row would be taken apart and put
+        together twice. Its name is its own when it is whole."""
+        tables = (self._chunk(number, state).table() for number, state in _states(batches))
+        if (first := next(tables, None)) is None:
+            return
+        context = TaskContext.get()
+        assert context is not None, "a task's"
+        name = f"part-{context.partitionId():05d}.parquet"
+        unfinished = folder / f"_{name}.{context.taskAttemptId()}"
+        made = _gathered(chain([first], tables))
+        try:
+            with pq.ParquetWriter(
+                unfinished, first.schema, compression="zstd", use_dictionary=_WORDS
+            ) as writer:
+                for table in made:
+                    writer.write_table(table, row_group_size=_ROW_GROUP)
+        except OSError as error:
+            # pyarrow's own does not say where.
+            raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(unfinished)) from None
+        unfinished.replace(folder / name)
+        yield pa.RecordBatch.from_pydict({"file": [name]})
+
+    def truth(self, batches: Batches) -> Batches:
+        for number, state in _states(batches):
+            facts = [msgspec.json.encode(fact).decode() for fact in self._chunk(number, state).truth]
+            yield pa.RecordBatch.from_pydict({"fact": facts})
+
+    def _chunk(self, number: int, state: State) -> Chunk:
+        return Chunk(self.plan, number, state, np.random.default_rng([self.seed, 1, number]))
+
+
+def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in tables of a row group, or less."""
+    waiting: list[pa.Table] = []
+    for table in tables:
+        if waiting and sum(each.num_rows for each in (*waiting, table)) > _ROW_GROUP:
+            yield pa.concat_tables(waiting)
+            waiting = []
+        waiting.append(table)
+    if waiting:
+        yield pa.concat_tables(waiting)
+
+
+def _batch(number: int, state: State) -> pa.RecordBatch:
+    text = msgspec.json.encode(state).decode()
+    return pa.RecordBatch.from_arrays(
+        [pa.array([number], pa.int64()), pa.array([text])], names=["number", "state"]
+    )
+
+
+def _states(batches: Batches) -> Iterator[tuple[int, State]]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["number"], msgspec.json.decode(row["state"], type=State)
+
+
+def _in_tasks(
+    spark: SparkSession,
+    work: Callable[[Batches], Batches],
+    schema: t.StructType | str,
+    states: Iterable[tuple[int, State]],
+    partitions: int,
+) -> DataFrame:
+    """What `work` makes of the chunks, in their order."""
+    table = pa.Table.from_batches([_batch(*each) for each in states], _STATE)
+    given = spark.createDataFrame(table)
+    # Neighbours stay together, so that a file holds a stretch of time.
+    return given.repartitionByRange(partitions, "number").sortWithinPartitions("number").mapInArrow(
+        work, schema
+    )  # fmt: skip
+
+
+def _add_up(moves: DataFrame) -> tuple[list[tuple[int, State]], int]:
+    """The state in which each chunk begins, and how many events there are."""
+    states: list[tuple[int, State]] = []
+    now = State()
+    for row in moves.orderBy("number").toLocalIterator():
+        states.append((row["number"], now))
+        now = now.plus(msgspec.json.decode(row["state"], type=State))
+    return states, sum(now.nodes.values())

@@ -1,0 +1,112 @@
+"""Message traces whose truth is known, for tests of what reads them and of its mutants.
+
+Half of them as text, as somebody exported them, half in a store that has their topic.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from mqproof.impl.client.compression import deflated
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.store import record
+
+TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+GROUP: Final = "readers"
+UNREADABLE: Final = ("Pub\x01soon\x01", "no trace at all")
+
+_BEGIN_MS: Final = 1_790_000_000_000
+_SEGMENT_BYTES: Final = 16_384
+
+SHOWN: Final[dict[str, dict[str, int]]] = {
+    "DELIV-1": {
+        "traced_due": 9, "traced_unseen": 1, "traced_in_flight": 1, "lost_min": 0, "lost_max": 1,
+    },
+    "DELIV-2": {"traced_delivered": 10, "traced_unsent": 1, "phantoms_min": 0, "phantoms_max": 1},
+    "DELIV-3": {
+        "traced_deliveries": 10, "traced_repeats": 1, "unexplained_min": 0, "unexplained_max": 1,
+    },
+    "DELIV-9": {"traced_transactions": 3, "rolled_back_and_visible": 1},
+}  # fmt: skip
+"""What an audit must count in them: the bounds of what is lossy, and the one violation."""
+ABORTED: Final = "m_aborted"
+"""Rolled back, and delivered."""
+
+
+def plant(folder: Path) -> tuple[Path, Path]:
+    """Write the store and the text file into the folder."""
+    store, text = folder / "store", folder / "traces.txt"
+    (store / "commitlog").mkdir(parents=True)
+    log = b""
+    for message in _messages():
+        draft = record.encode(message)
+        record.place(draft, 0, len(log), _BEGIN_MS)
+        log += draft
+    (store / "commitlog" / f"{0:020}").write_bytes(log.ljust(_SEGMENT_BYTES, b"\0"))
+    # As exported: a message a line, each record ended by its mark.
+    lines = (f"{told}\x02{chr(10) if number % 3 == 2 else ''}" for number, told in enumerate(_exported()))
+    text.write_text("".join(lines), encoding="utf-8")
+    return store, text
+
+
+def _exported() -> list[str]:
+    return [
+        _sent("m_seen", 0), _taken("m_seen", 1), _done("m_seen", 1),
+        # Older and newer releases write other numbers of fields.
+        _sent("m_old", 2, tail=("true",)), _taken("m_old", 4), _taken("m_old", 5, times=1),
+        _sent("m_unseen", 3, tail=("0A0B", "true", "10.0.0.7")),
+        _sent("m_refused", 3, tail=("0A0B", "false")),
+        _sent("m_of_batch,m_of_batch_too", 5), _taken("m_of_batch", 6), _taken("m_of_batch_too", 6),
+        _taken("m_unsent", 6), _taken("m_unsent", 7),
+        _sent("m_in_flight", 30),
+        "Pop\x011\x012",
+        *UNREADABLE,
+    ]  # fmt: skip
+
+
+def _messages() -> list[Message]:
+    told_again = _message(_sent("m_told_again", 6), _taken("m_told_again", 7))
+    whole = deflated(_message(_sent("m_squeezed", 10), _taken("m_squeezed", 11)))
+    torn = Message(TOPIC, whole.body[:-1], {}, 0, sys_flag=whole.sys_flag)
+    return [
+        told_again,
+        told_again,
+        _message(_sent("m_committed", 9, half=True), _ended("m_committed", 10, "COMMIT_MESSAGE")),
+        _message(_taken("m_committed", 12), _sent("m_last", 13), _taken("m_last", 20)),
+        _message(_sent("m_rolled_back", 8, half=True), _ended("m_rolled_back", 9, "ROLLBACK_MESSAGE")),
+        _message(_sent(ABORTED, 9, half=True), _ended(ABORTED, 10, "ROLLBACK_MESSAGE"), _taken(ABORTED, 11)),
+        # A client compresses its longer traces, as any message.
+        whole,
+        torn,
+        Message(TOPIC, b"\xff", {}, 0),
+        Message("other", _taken("m_other", 0).encode(), {}, 0),
+    ]
+
+
+def _message(*told: str) -> Message:
+    return Message(TOPIC, "".join(f"{line}\x02" for line in told).encode(), {}, 0)
+
+
+def _sent(msg_id: str, at_s: int, *, half: bool = False, tail: tuple[str, ...] = ("0A0B", "true")) -> str:
+    place = ("10.0.0.1:10911", "4", "3", "1" if half else "0")
+    return _line("Pub", _ms(at_s), "DefaultRegion", "p", "t", msg_id, "TagA", "k", *place, *tail)
+
+
+def _taken(msg_id: str, at_s: int, times: int = 0) -> str:
+    return _line("SubBefore", _ms(at_s), "null", GROUP, f"r{at_s}", msg_id, str(times), "k")
+
+
+def _done(msg_id: str, at_s: int) -> str:
+    return _line("SubAfter", f"r{at_s}", msg_id, "2", "true", "k", "0")
+
+
+def _ended(msg_id: str, at_s: int, state: str) -> str:
+    sent = ("null", "p", "t", msg_id, "null", "null", "10.0.0.1:10911", "1")
+    return _line("EndTransaction", _ms(at_s), *sent, "tx", state, "false")
+
+
+def _ms(at_s: int) -> str:
+    return str(_BEGIN_MS + at_s * 1000)
+
+
+def _line(*fields: str) -> str:
+    return "\x01".join(fields)

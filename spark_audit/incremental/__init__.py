@@ -1,0 +1,1 @@
+"""Incremental runs: the checkpoint that one run leaves for the next, and streaming (`watch.py`)."""

@@ -1,0 +1,54 @@
+"""Where the machine code of loops is kept, and when it is made anew.
+
+numba by itself looks at the file of a loop alone; ours have parts and constants of other files compiled into
+them.
+"""
+
+from functools import cache
+from hashlib import sha256
+from importlib import resources
+from typing import Any, Final
+
+from numba.core.caching import (
+    InTreeCacheLocator,
+    UserProvidedCacheLocator,
+    UserWideCacheLocator,
+    ZipCacheLocator,
+)
+
+SOURCES: Final = ("append_outcomes.py", "fingerprint.py", "loops.py", "sums.py")
+"""What loops have of other files, they have of these."""
+
+
+@cache
+def _digest() -> str:
+    folder = resources.files(__package__)
+    return sha256(b"".join(folder.joinpath(name).read_bytes() for name in SOURCES)).hexdigest()
+
+
+class _Stamped:
+    def get_source_stamp(self) -> Any:
+        own: Any = super().get_source_stamp()  # type: ignore[misc]
+        return own, _digest()
+
+
+class WhereSaid(_Stamped, UserProvidedCacheLocator):
+    """NUMBA_CACHE_DIR."""
+
+
+class BesideSource(_Stamped, InTreeCacheLocator):
+    pass
+
+
+class AmongCaches(_Stamped, UserWideCacheLocator):
+    pass
+
+
+class OfArchive(_Stamped, ZipCacheLocator):
+    """The package as it is shipped to executors."""
+
+
+LOCATORS: Final = ",".join(
+    f"{__name__}.{kind.__name__}" for kind in (WhereSaid, BesideSource, AmongCaches, OfArchive)
+)
+"""As numba's setting CACHE_LOCATOR_CLASSES wants them."""

@@ -1,0 +1,220 @@
+"""What loops over all rows of a log are made of, compiled: columns, texts, hashes.
+
+In SQL and in numpy every step of a sum reads and writes columns in memory. In a loop a row stays in the
+processor's registers, and costs a fifth. Only tasks load this: it takes half a second.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Literal, NamedTuple, TypeVar, cast
+
+import numba
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from mqproof.spark_audit.passes.loop_cache import LOCATORS
+
+_Loop = TypeVar("_Loop", bound=Callable[..., Any])
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+"""Numbers of texts."""
+Hashes = npt.NDArray[np.uint64]
+Flags = npt.NDArray[np.bool_]
+Hash = np.uint64
+
+NONE: Final = -1
+"""In place of a number that is not told."""
+MOST: Final = np.iinfo(np.int64).max
+
+SEED: Final = Hash(0x9E3779B97F4A7C15)
+"""Where a hash begins: of nothing, it would be none."""
+_BYTE: Final = Hash(8)
+_ONE: Final = Hash(1)
+
+
+def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _Loop:
+    """When it is first called; the machine code is kept for the next process (numba's cache)."""
+    try:
+        with _locators(LOCATORS):
+            told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
+    except RuntimeError:
+        # No folder to keep it in can be written to: each process compiles its own.
+        told = numba.njit(nogil=True, inline=inline)(loop)
+    return cast(_Loop, told)
+
+
+@contextmanager
+def _locators(names: str) -> Iterator[None]:
+    """Ours, for our loops alone."""
+    settings: Any = numba.config
+    others, settings.CACHE_LOCATOR_CLASSES = settings.CACHE_LOCATOR_CLASSES, names
+    try:
+        yield
+    finally:
+        settings.CACHE_LOCATOR_CLASSES = others
+
+
+def inlined(part: _Loop) -> _Loop:
+    """Part of a loop: called, it would count who has its columns at every row."""
+    return compiled(part, inline="always")
+
+
+class Texts(NamedTuple):
+    offsets: npt.NDArray[np.int32]
+    """Of each, and the end of the last."""
+    told: npt.NDArray[np.uint8]
+
+
+class Numbers(NamedTuple):
+    values: npt.NDArray[np.int64]
+    is_told: Flags
+
+
+def is_told(column: pa.Array) -> Flags:
+    return np.asarray(column.is_valid()) if column.null_count else np.ones(len(column), np.bool_)
+
+
+def texts(column: pa.StringArray) -> Texts:
+    _, offsets, told = column.buffers()
+    return Texts(
+        np.frombuffer(offsets or bytes(4), np.int32, len(column) + 1, column.offset * 4),
+        np.frombuffer(told or b"", np.uint8),
+    )
+
+
+def numbers(column: pa.Array) -> Numbers:
+    wide = column.cast(pa.int64())
+    values = np.frombuffer(wide.buffers()[1], np.int64, len(wide), wide.offset * 8)
+    return Numbers(values, is_told(wide))
+
+
+def codes(column: pa.DictionaryArray) -> Codes:
+    """The number of each row's text: the last of any `meanings` where there is none."""
+    told: Codes = column.indices.fill_null(NONE).to_numpy()
+    return told
+
+
+def meanings(column: pa.DictionaryArray, of: Callable[[str | None], int]) -> npt.NDArray[Any]:
+    """What a text means, by its number; asked once for each text, and for none."""
+    return np.array([of(text) for text in (*column.dictionary.to_pylist(), None)])
+
+
+def number(text: str | None) -> int:
+    """A text's hash as a number that is not negative."""
+    return int(hash_at(*texts(pa.array([text], pa.string())), 0) >> _ONE)
+
+
+@inlined
+def slots_for(count: int) -> Codes:
+    """Of a table of so many keys at most: each has the number of a key, counted from 1 on, or 0."""
+    slots = 2
+    while slots < 2 * count:
+        slots *= 2
+    return np.zeros(slots, np.int32)
+
+
+@inlined
+def slot_of(slots: Codes, keys: Hashes, key: Hash) -> Hash:
+    """Where the number of a key is, or is to be; `keys` are in the order of their numbers."""
+    last = Hash(len(slots) - 1)
+    slot = key & last
+    while slots[slot] and keys[slots[slot] - 1] != key:
+        slot = (slot + _ONE) & last
+    return slot
+
+
+@inlined
+def value(values: Ints, is_told: Flags, row: int) -> int:
+    return values[row] if is_told[row] else NONE
+
+
+@inlined
+def hash_of(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+    return hash_between(told, Hash(offsets[row]), Hash(offsets[row + 1]))
+
+
+@inlined
+def hash_of_first(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+    """Of a text's first bytes, `most` or as many as it has."""
+    begin, wanted = Hash(offsets[row]), Hash(most)
+    size = Hash(offsets[row + 1]) - begin
+    return hash_between(told, begin, begin + (size if size < wanted else wanted))
+
+
+@inlined
+def hash_between(told: npt.NDArray[np.uint8], at: Hash, end: Hash) -> Hash:
+    found = mixed(SEED, end - at)
+    if end - at < _BYTE:
+        rest = Hash(0)
+        while at < end:
+            rest = (rest << _BYTE) | Hash(told[at])
+            at += _ONE
+        return mixed(found, rest)
+    while at + _BYTE < end:
+        found = mixed(found, _word(told, at))
+        at += _BYTE
+    # The last eight bytes, whether or not some of them were read already.
+    return mixed(found, _word(told, end - _BYTE))
+
+
+@inlined
+def _word(told: npt.NDArray[np.uint8], at: Hash) -> Hash:
+    # The compiler makes one load of it.
+    return (
+        Hash(told[at])
+        | Hash(told[at + Hash(1)]) << Hash(8)
+        | Hash(told[at + Hash(2)]) << Hash(16)
+        | Hash(told[at + Hash(3)]) << Hash(24)
+        | Hash(told[at + Hash(4)]) << Hash(32)
+        | Hash(told[at + Hash(5)]) << Hash(40)
+        | Hash(told[at + Hash(6)]) << Hash(48)
+        | Hash(told[at + Hash(7)]) << Hash(56)
+    )
+
+
+@inlined
+def mixed(told: Hash, more: Hash) -> Hash:
+    """A hash of both: what SplitMix64 makes of a state."""
+    state = told ^ more
+    state = (state ^ (state >> Hash(30))) * Hash(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> Hash(27))) * Hash(0x94D049BB133111EB)
+    return state ^ (state >> Hash(31))
+
+
+@compiled
+def hash_at(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
+    """hash_of, where there is no loop."""
+    return hash_of(offsets, told, row)
+
+
+@compiled
+def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
+    """hash_of_first, of each text."""
+    found = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(found)):
+        found[row] = hash_of_first(most, offsets, told, row)
+    return found
+
+
+@compiled
+def is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
+    """Which of them are in a set."""
+    is_among = np.zeros(len(hashes), np.bool_)
+    for row in range(len(hashes)):
+        is_among[row] = slots[slot_of(slots, chosen, hashes[row])] > 0
+    return is_among
+
+
+@compiled
+def set_of(hashes: Hashes) -> tuple[Codes, Hashes]:
+    """Slots, and the keys that have their numbers there."""
+    slots, keys, found = slots_for(len(hashes)), np.empty(len(hashes), np.uint64), 0
+    for key in hashes:
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
+            keys[found] = key
+            found += 1
+            slots[slot] = found
+    return slots, keys

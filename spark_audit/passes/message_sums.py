@@ -1,0 +1,182 @@
+"""What befell each message, summed up over a piece of the log: one loop over its rows.
+
+A message is known by a hash of 64 bits of its id. Only tasks load this.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from mqproof.spark_audit.passes import row_selection
+from mqproof.spark_audit.passes.append_outcomes import Fates, fate_of, fates
+from mqproof.spark_audit.passes.loops import (
+    MOST,
+    NONE,
+    Codes,
+    Flags,
+    Hash,
+    Ints,
+    Numbers,
+    Texts,
+    codes,
+    compiled,
+    hash_of,
+    is_told,
+    meanings,
+    numbers,
+    slot_of,
+    slots_for,
+    texts,
+    value,
+)
+from mqproof.spark_audit.passes.partition import Piece
+from mqproof.spark_audit.passes.split import evaluated, packed
+from mqproof.spark_audit.passes.sums import COUNTS, FIRST, KINDS, NUMBERED, SCHEDULE_TOPIC, STORED_STATUSES
+
+_SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
+(
+    _ROW, _ID, _TOPIC, _HANDED, _SEND_TS, _ACKED_TS, _STORED_TS, _DELIVERED_TS, _SENDS, _ACKED, _SOFT_ACKED,
+    _UNKNOWN, _REFUSED, _APPENDS, _DELIVERIES, _CUT, _AT_RISK,
+) = range(len(_SUMS))  # fmt: skip
+
+_SEND, _ACK, _FAIL, _APPEND, _DELIVER = range(len(KINDS))
+_OK, _SOFT, _IN_DOUBT, _OTHER = range(4)
+"""Statuses."""
+
+_ONE: Final = Hash(1)
+
+
+class _Rows(NamedTuple):
+    ids: Texts
+    is_asked: Flags
+    kind: Codes
+    node: Codes
+    topic: Codes
+    group: Codes
+    status: Codes
+    ts: Numbers
+    seq: Numbers
+    commit_offset: Numbers
+
+
+class _Meanings(NamedTuple):
+    """Of texts."""
+
+    kind: Ints
+    topic: Ints
+    group: Ints
+    status: Ints
+
+
+def of_piece(
+    piece: Piece, known_fates: pa.Table, cells: pa.ChunkedArray | None, prefix: int, parts: int
+) -> Iterator[pa.RecordBatch]:
+    """As parcels: a row a message, or a message of these cells."""
+    told = piece.told
+    is_asked = is_told(told["msg_id"])
+    if cells is not None:
+        is_asked &= row_selection.is_named(told, cells, prefix)
+    columns: dict[str, Any] = {
+        name: codes(told[name]) for name in ("kind", "node", "topic", "group", "status")
+    }
+    columns |= {name: numbers(told[name]) for name in ("ts", "seq", "commit_offset")}
+    rows = _Rows(texts(told["msg_id"]), is_asked, **columns)
+    of = _Meanings(
+        meanings(told["kind"], lambda text: KINDS.index(text) if text in KINDS else NONE),
+        np.where(
+            meanings(told["topic"], lambda text: text == SCHEDULE_TOPIC), NONE, _numbered(told["topic"])
+        ),
+        _numbered(told["group"]),
+        meanings(told["status"], _status),
+    )
+    summed = _summed(rows, of, fates(known_fates, told["node"]))
+    sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
+    first, part = sums.pop("first"), sums.pop("id_hash") % parts
+    for name in FIRST:
+        sums[name] = pa.array(sums[name], mask=sums[name] == MOST)
+    sums["topic"] = pa.array(sums["topic"], mask=sums["topic"] == NONE)
+    ids = {"msg_id": told["msg_id"].take(pa.array(first))}
+    yield packed(pa.table(ids | sums), part.astype(np.int32))
+
+
+def _numbered(column: pa.DictionaryArray) -> Ints:
+    """The number of each of its texts, and of none."""
+    given = pa.RecordBatch.from_pydict(
+        {"text": pa.array([*column.dictionary.to_pylist(), None], pa.string())}
+    )
+    told: Ints = evaluated(NUMBERED.format("text"), given).to_numpy()
+    return told
+
+
+def _status(text: str | None) -> int:
+    if text is None:
+        return NONE
+    if text == STORED_STATUSES[0]:
+        return _OK
+    if text in STORED_STATUSES:
+        return _SOFT
+    return _IN_DOUBT if text == "unknown" else _OTHER
+
+
+@compiled
+def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
+    """Columns _SUMS, of each message."""
+    # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
+    ids, is_asked, kind, node, topic, group, status, time, seq, end = rows
+    id_offsets, id_bytes = ids
+    times, seqs = time.values, seq.values
+    ends, has_end = end
+    kind_of, topic_of, group_of, status_of = of
+    after_seq, until_seq, kept_end, is_at_risk, first_fate, end_fate = fates
+    count = len(kind)
+    slots = slots_for(count)
+    keys = np.empty(count, np.uint64)
+    sums = np.empty((count, len(_SUMS)), np.int64)
+    found = 0
+    for row in range(count):
+        what = kind_of[kind[row]]
+        if what == NONE or not is_asked[row]:
+            continue
+        key = hash_of(id_offsets, id_bytes, row)
+        slot = slot_of(slots, keys, key)
+        if not slots[slot]:
+            keys[found] = key
+            sums[found] = 0
+            sums[found, _ROW], sums[found, _ID], sums[found, _TOPIC] = row, np.int64(key >> _ONE), NONE
+            for name in range(_SEND_TS, _SENDS):
+                sums[found, name] = MOST
+            found += 1
+            slots[slot] = found
+        at = slots[slot] - 1
+        ts, said = times[row], status_of[status[row]]
+        if what == _DELIVER:
+            sums[at, _DELIVERIES] += 1
+            sums[at, _DELIVERED_TS] = min(sums[at, _DELIVERED_TS], ts)
+            sums[at, _HANDED] ^= group_of[group[row]]
+            continue
+        if topic[row] != NONE:
+            sums[at, _TOPIC] = max(sums[at, _TOPIC], topic_of[topic[row]])
+        if what == _SEND:
+            sums[at, _SENDS] += 1
+            sums[at, _SEND_TS] = min(sums[at, _SEND_TS], ts)
+        elif what == _ACK:
+            if said == _OK:
+                sums[at, _ACKED] += 1
+                sums[at, _ACKED_TS] = min(sums[at, _ACKED_TS], ts)
+            elif said == _SOFT:
+                sums[at, _SOFT_ACKED] += 1
+        elif what == _FAIL:
+            if said == _IN_DOUBT:
+                sums[at, _UNKNOWN] += 1
+            elif said != NONE:
+                sums[at, _REFUSED] += 1
+        else:
+            sums[at, _APPENDS] += 1
+            sums[at, _STORED_TS] = min(sums[at, _STORED_TS], ts)
+            fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
+            if fate != NONE:
+                sums[at, _AT_RISK] += is_at_risk[fate]
+                sums[at, _CUT] += value(ends, has_end, row) >= kept_end[fate]
+    return sums[:found]

@@ -1,0 +1,330 @@
+"""Pieces of an event log, column by column as Arrow has them, in which texts are numbers: what is summed up
+over all of a log.
+
+Texts repeat (nodes, kinds, groups, topics), and Parquet has each once, with a number for each row; so has
+Arrow, and then the loops over rows compare numbers alone (loops.py).
+"""
+
+import uuid
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from mqproof.spark_audit.passes.split import (
+    Batches,
+    Share,
+    ShareError,
+    Tasks,
+    gathered,
+    said,
+    shaped,
+    shares_of,
+    why,
+)
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
+
+_ROWS: Final = 1 << 20
+"""A piece has so many at most."""
+
+_ATTRS: Final = "attrs"
+_OF_ATTRS: Final = ("stated", "reset")
+"""attrs.broker, and whether attrs.reset says so."""
+WHOLE: Final = (*COLUMNS, *_OF_ATTRS)
+"""Columns that a piece has, if no others are asked for."""
+
+_CHECKED: Final = frozenset((*REQUIRED, *NUMBERS))
+"""Columns that may show that a row is no event."""
+
+_TEXT: Final = pa.dictionary(pa.int32(), pa.string())
+_TYPES: Final = {
+    "int64": pa.int64(), "int32": pa.int32(), "string": _TEXT, "map<string,string>": pa.map_(_TEXT, _TEXT)
+}  # fmt: skip
+
+_PLAIN: Final = pa.schema(
+    [
+        (name, pa.map_(pa.string(), pa.string()) if kind.startswith("map") else _TYPES[kind])
+        for name, kind in COLUMNS.items()
+    ]
+)
+
+_TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
+"""Columns of texts that are there again and again."""
+
+_HANDED: Final = -1
+
+Numbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    told: pa.RecordBatch
+    """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
+    later schema than ours have no kind."""
+    row_group: int = _HANDED
+    """Its number, counted through the log's files; none of rows that were handed over."""
+
+    @cached_property
+    def alike(self) -> tuple[Numbers, Numbers]:
+        """traffic.alike, of a piece that is whole."""
+        from mqproof.spark_audit.passes import traffic
+
+        return traffic.alike(self.told)
+
+    @cached_property
+    def runs(self) -> tuple[Numbers, Numbers]:
+        """order.runs, of a piece that is whole."""
+        from mqproof.spark_audit.passes import sequences
+
+        return sequences.runs(self)
+
+    def rows(self, numbers: Numbers) -> pa.RecordBatch:
+        """Those of such numbers, as our schema has them, of a piece that is whole."""
+        told = self.told.take(pa.array(numbers))
+        columns = [told[field.name].cast(field.type) for field in _PLAIN]
+        return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
+
+
+Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
+"""Sums up a piece."""
+
+Choice = Callable[[Piece], Numbers]
+"""The numbers of some rows of a piece."""
+
+
+def of_files(
+    folds: Sequence[Fold], schema: pa.Schema, tasks: Tasks, columns: Sequence[str] = WHOLE
+) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the tasks' numbers."""
+
+    def run(numbers: Batches) -> Batches:
+        for share in shares_of(tasks, numbers):
+            for piece in _of_share(share, columns):
+                yield from _folded(piece, folds, schema)
+
+    return run
+
+
+def of_rows(
+    folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = WHOLE
+) -> Callable[[Batches], Batches]:
+    """For mapInArrow over events."""
+
+    def run(batches: Batches) -> Batches:
+        for piece in _of_handed(batches, columns):
+            yield from _folded(piece, folds, schema)
+
+    return run
+
+
+def stored(choice: Choice, folder: Path, tasks: Tasks) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the tasks' numbers: what is chosen, with all columns, in a file, of which it tells
+    the name."""
+
+    def run(numbers: Batches) -> Batches:
+        pieces = (piece for share in shares_of(tasks, numbers) for piece in _of_share(share, tuple(COLUMNS)))
+        yield from _stored(choice, pieces, folder)
+
+    return run
+
+
+def stored_rows(choice: Choice, folder: Path) -> Callable[[Batches], Batches]:
+    """For mapInArrow over events: likewise."""
+
+    def run(batches: Batches) -> Batches:
+        yield from _stored(choice, _of_handed(batches, tuple(COLUMNS)), folder)
+
+    return run
+
+
+def _stored(choice: Choice, pieces: Iterable[Piece], folder: Path) -> Batches:
+    if path := written((piece.rows(choice(piece)) for piece in pieces), folder):
+        yield pa.RecordBatch.from_pydict({"file": [str(path)]})
+
+
+def written(rows: Iterable[pa.RecordBatch], folder: Path) -> Path | None:
+    """A file of such whole rows, with a name of its own; none where there are none."""
+    # A task that is run a second time leaves the file of the first, of which nobody is told.
+    path = folder / f"{uuid.uuid4()}.parquet"
+    writer = None
+    with ExitStack() as opened:
+        for table in gathered(batch for batch in rows if len(batch)):
+            writer = writer or opened.enter_context(pq.ParquetWriter(path, _PLAIN, write_statistics=False))
+            writer.write_table(table.unify_dictionaries())
+    return path if writer else None
+
+
+def _folded(piece: Piece, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
+    for fold in folds:
+        for batch in filter(len, fold(piece)):
+            row_group = pa.array(np.full(len(batch), piece.row_group))
+            yield shaped(batch.append_column("row_group", row_group), schema)
+
+
+def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
+    """Which rows have one of these texts."""
+    # Of no text the number is -1: the last one.
+    is_wanted = np.array([*(text in wanted for text in texts.dictionary.to_pylist()), False])
+    told: npt.NDArray[np.bool_] = is_wanted[texts.indices.fill_null(-1).to_numpy()]
+    return told
+
+
+def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Piece]:
+    names = _read((*columns, *_CHECKED))
+    for table in gathered(batches):
+        for batch in table.combine_chunks().to_batches():
+            yield _piece(batch, columns, names, _CHECKED)
+
+
+def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
+    path, marks = share.file.path, share.file.marks
+    with _named(path):
+        metadata = pq.read_metadata(path)
+        file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
+        # That a row is an event, its file often shows without a look at it.
+        doubtful = _doubtful(metadata, share.groups)
+        names = _read((*columns, *doubtful))
+        own = [name for name in (*names, marks) if name in file.schema_arrow.names]
+    for number, group in enumerate(share.groups, share.number):
+        pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
+        while True:
+            with _named(path):
+                batch = next(pieces, None)
+            if batch is None:
+                break
+            yield _piece(batch, columns, names, doubtful, number, path, marks)
+
+
+def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
+    """Columns that may show that a row is no event, as far as the file tells of some row groups."""
+    leaves = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
+    missing = set(REQUIRED) - leaves.keys()
+    seen = [name for name in _CHECKED & leaves.keys()
+            if not all(_clears(metadata.row_group(group).column(leaves[name]).statistics, name)
+                       for group in groups)]  # fmt: skip
+    return frozenset((*missing, *seen))
+
+
+def _clears(told: pq.Statistics | None, name: str) -> bool:
+    """Whether what the file tells of a column in a row group shows that all of its values are sound."""
+    if not told or not told.has_null_count or (name in REQUIRED and told.null_count):
+        return False
+    if name not in NUMBERS or not told.num_values:
+        return True
+    return bool(told.has_min_max and -NUMBER_MAX <= told.min <= told.max <= NUMBER_MAX)
+
+
+def _texts(metadata: pq.FileMetaData) -> list[str]:
+    """The leaves of the columns of texts, and of the map of texts."""
+    leaves = map(metadata.schema.column, range(metadata.num_columns))
+    return [
+        leaf.path
+        for leaf in leaves
+        if leaf.physical_type == "BYTE_ARRAY" and leaf.path.partition(".")[0] in _TEXTS
+    ]
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise ShareError(f"{path}: {why(path, error)}") from None
+
+
+def _read(columns: Iterable[str]) -> list[str]:
+    """Columns of the log that tell these."""
+    return list(dict.fromkeys(_ATTRS if name in _OF_ATTRS else name for name in columns))
+
+
+def _piece(
+    batch: pa.RecordBatch,
+    asked: Sequence[str],
+    names: Sequence[str],
+    doubtful: Collection[str],
+    row_group: int = _HANDED,
+    path: Path | None = None,
+    marks: str | None = None,
+) -> Piece:
+    """Of some rows the columns that are asked for, of others that were read."""
+    with _fits(path):
+        columns = {name: _typed(batch, name) for name in names}
+    is_event = is_one_of(columns["kind"], list(Kind))
+    for name in doubtful:
+        is_event &= _sound(columns[name], name)
+    if marks:
+        is_event &= np.asarray(batch[marks].is_null())
+    if set(asked) & set(_OF_ATTRS):
+        columns["stated"], reset, schema = _attrs(columns[_ATTRS], ("broker", "reset", "schema"))
+        columns["reset"] = pa.array(is_one_of(reset, ["true"]))
+        columns["kind"] = _without_newer(columns["kind"], schema)
+    told = pa.RecordBatch.from_pydict(columns)
+    return Piece(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
+
+
+def _sound(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
+    """Which rows may be events, as far as this column shows."""
+    is_sound = np.ones(len(column), dtype=np.bool_)
+    if column.null_count and name in REQUIRED:
+        is_sound &= np.asarray(column.is_valid())
+    if name in NUMBERS:
+        numbers = np.asarray(column.fill_null(0))
+        is_sound &= (numbers >= -NUMBER_MAX) & (numbers <= NUMBER_MAX)
+    return is_sound
+
+
+@contextmanager
+def _fits(path: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except pa.ArrowException as error:
+        raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
+
+
+def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """A column as our schema has it; nulls where there is none."""
+    wanted = pa.string() if name == "msg_id" else _TYPES[COLUMNS[name]]
+    at = batch.schema.get_field_index(name)
+    if at < 0 or pa.types.is_null(batch.schema.field(at).type):
+        return pa.nulls(len(batch), wanted)
+    column = batch.column(at)
+    if wanted == _TEXT:
+        return _coded(column)
+    return column if pa.types.is_map(wanted) else column.cast(wanted)
+
+
+def _coded(texts: pa.Array) -> pa.DictionaryArray:
+    return texts if texts.type == _TEXT else texts.cast(pa.string()).dictionary_encode()
+
+
+def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]:
+    """The values of some keys, for each row; null where a row has none."""
+    # In tasks alone: what only plans an audit need not load it.
+    from mqproof.spark_audit.passes import traffic
+
+    values = _coded(attrs.items)
+    told = traffic.values_of(attrs, _coded(attrs.keys), values, names)
+    return [pa.DictionaryArray.from_arrays(pa.array(each, mask=each < 0), values.dictionary) for each in told]
+
+
+def _without_newer(kinds: pa.DictionaryArray, schema: pa.DictionaryArray) -> pa.DictionaryArray:
+    newer = is_one_of(schema, [text for text in schema.dictionary.to_pylist() if not _is_ours(text)])
+    if not newer.any():
+        return kinds
+    indices = pc.if_else(pa.array(newer), pa.scalar(None, pa.int32()), kinds.indices)
+    return pa.DictionaryArray.from_arrays(indices, kinds.dictionary)
+
+
+def _is_ours(schema: str) -> bool:
+    try:
+        return int(schema) <= SCHEMA_VERSION
+    except ValueError:
+        return False

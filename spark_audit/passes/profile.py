@@ -1,0 +1,206 @@
+"""The profile of an event log: a small table from which the rest is planned.
+
+Counts and extents by node, kind, group and queue; and, one by one, the rare rows that are not traffic
+(crashes, recoveries, rebalances, resets, failed consumption), carried along in the keys of the same
+aggregation, so that they need no pass of their own.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.passes.partition import Numbers, Piece, is_one_of
+from mqproof.spark_audit.schema import EVENTS, PASS
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spec.events import Kind
+
+BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
+"""Only a broker reports these: who does is one, unless it is a name server that tells of its starts."""
+
+_OF_NAME_SERVERS: Final = (Kind.REGISTER, Kind.UNREGISTER, Kind.EXPIRE, Kind.ROUTE)
+
+RARE_KINDS: Final = (
+    Kind.CRASH,
+    Kind.RECOVER,
+    Kind.TRUNCATE,
+    Kind.BECOME_LEADER,
+    Kind.REBALANCE,
+    Kind.REGISTER,
+    Kind.UNREGISTER,
+    Kind.CONSUME_FAIL,
+    Kind.RETRY,
+    Kind.DEAD_LETTER,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What the log consists of."""
+
+    rows: int
+    by_kind: dict[str, int]
+    nodes: tuple[str, ...]
+    brokers: tuple[str, ...]
+    first_ts: int
+    last_ts: int
+    missing_rows: int
+    """Holes in the nodes' dense sequence numbers."""
+    repeated_rows: int
+    """Rows of one node that share a sequence number with another."""
+    repeating_nodes: tuple[str, ...]
+    holed_nodes: tuple[str, ...] = ()
+    """Those of which rows are missing, first of which most are."""
+    newer_rows: int = 0
+    """Of a later schema than ours: no events to us, counted nowhere else."""
+
+
+_KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
+_EXTENTS: Final = {
+    "seq": ("seq_min", "seq_max"), "ts": ("first_ts", "last_ts"), "queue_offset": ("offset_min", "offset_max")
+}  # fmt: skip
+"""A column, and its least and its greatest value."""
+_MERGED: Final[dict[str, Callable[[str], Column]]] = {
+    "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
+    "offset_min": f.min, "offset_max": f.max,
+}  # fmt: skip
+
+
+def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
+    """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
+    rows."""
+    # In tasks alone: what only plans an audit need not load it.
+    from mqproof.spark_audit.passes import loops, traffic
+
+    told = piece.told
+    if not len(told):
+        return
+    is_rare = _is_rare(told)
+    columns = [loops.numbers(told[name]).values for name in _EXTENTS]
+    which, firsts = piece.alike
+    rows, least, most = traffic.extents(which, is_rare, columns)
+    some = np.flatnonzero(rows)
+    yield _profile(told, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
+    rare = np.flatnonzero(is_rare)
+    if len(rare):
+        texts = [_json(row) for row in piece.rows(rare).to_pylist()]
+        once = [(column[rare], column[rare]) for column in columns]
+        yield _profile(told, rare, np.ones(len(rare), np.int64), once, texts)
+
+
+def _json(row: dict[str, Any]) -> str:
+    attrs = row["attrs"]
+    return msgspec.json.encode(row | {"attrs": None if attrs is None else dict(attrs)}).decode()
+
+
+def _profile(
+    told: pa.RecordBatch,
+    at: Numbers,
+    rows: Numbers,
+    extents: Sequence[tuple[Numbers, Numbers]],
+    rare: Sequence[str] | None = None,
+) -> pa.RecordBatch:
+    """One row each, with the keys that the rows `at` have."""
+    keys = told.select(_KEYS).take(pa.array(at))
+    placed = told["queue_offset"].take(pa.array(at)).is_valid()
+    columns = {name: keys[name] for name in _KEYS} | {"placed": placed, "rows": pa.array(rows)}
+    for (name, ends), (low, high) in zip(_EXTENTS.items(), extents, strict=True):
+        for end, values in zip(ends, (low, high), strict=True):
+            columns[end] = pa.array(values, mask=~np.asarray(placed) if name == "queue_offset" else None)
+    columns["rare"] = pa.nulls(len(rows), pa.string()) if rare is None else pa.array(rare, pa.string())
+    return pa.RecordBatch.from_pydict(columns | {"part": pa.array(["profile"] * len(rows))})
+
+
+def _is_rare(told: pa.RecordBatch) -> npt.NDArray[np.bool_]:
+    is_reset = is_one_of(told["kind"], [Kind.OFFSET_COMMIT]) & np.asarray(told["reset"])
+    is_rare: npt.NDArray[np.bool_] = is_one_of(told["kind"], RARE_KINDS) | is_reset
+    return is_rare
+
+
+def profile(log: EventLog) -> DataFrame:
+    """As `summed_up`, by a pass for it alone."""
+    return summed_up(log.fold([of_piece], PASS))
+
+
+def summed_up(parts: DataFrame) -> DataFrame:
+    """One row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare rows.
+
+    `stated` is attrs.broker, `placed` whether there is a queue_offset, `rare` the whole row as JSON.
+    """
+    return merged(parts.where("part = 'profile'"))
+
+
+def merged(profiles: DataFrame) -> DataFrame:
+    """Profiles of several shares, or nights, as one."""
+    return profiles.groupBy(*_KEYS, "placed", "rare").agg(
+        *[merge(name).alias(name) for name, merge in _MERGED.items()]
+    )
+
+
+def rare_rows(profiled: DataFrame) -> DataFrame:
+    """The rare rows as they were."""
+    rows = profiled.where("rare IS NOT NULL").select(f.from_json("rare", EVENTS).alias("row"), "rows")
+    # Two rows alike in everything are one group of two.
+    each = rows.select("row", f.explode(f.sequence(f.lit(1), f.col("rows").cast("int"))))
+    return each.select("row.*")
+
+
+def is_reset() -> Column:
+    """An offset that somebody set on purpose."""
+    return (f.col("kind") == Kind.OFFSET_COMMIT) & f.coalesce(f.col("attrs")["reset"] == "true", f.lit(False))
+
+
+def overview(profiled: DataFrame) -> Overview:
+    """Counts by node and kind, and how dense each node's sequence numbers are."""
+    cells = (
+        profiled.groupBy("node", "kind")
+        .agg(
+            f.sum("rows").alias("rows"),
+            f.min("seq_min").alias("seq_min"),
+            f.max("seq_max").alias("seq_max"),
+            f.min("first_ts").alias("first_ts"),
+            f.max("last_ts").alias("last_ts"),
+        )
+        .collect()
+    )
+    newer = sum(cell.rows for cell in cells if cell.kind is None)
+    cells = [cell for cell in cells if cell.kind is not None]
+    nodes = sorted({cell.node for cell in cells})
+    holes: dict[str, int] = {}
+    for node in nodes:
+        own = [cell for cell in cells if cell.node == node]
+        numbers = max(cell.seq_max for cell in own) - min(cell.seq_min for cell in own) + 1
+        holes[node] = numbers - sum(cell.rows for cell in own)
+    holed = [node for node in nodes if holes[node] > 0]
+    repeating = [node for node in nodes if holes[node] < 0]
+    by_kind: Counter[str] = Counter()
+    for cell in cells:
+        by_kind[cell.kind] += cell.rows
+    return Overview(
+        rows=by_kind.total(),
+        by_kind=dict(by_kind),
+        nodes=tuple(nodes),
+        brokers=_brokers({(cell.node, cell.kind) for cell in cells}),
+        first_ts=min((cell.first_ts for cell in cells), default=0),
+        last_ts=max((cell.last_ts for cell in cells), default=0),
+        missing_rows=sum(holes[node] for node in holed),
+        repeated_rows=-sum(holes[node] for node in repeating),
+        repeating_nodes=tuple(repeating),
+        holed_nodes=tuple(sorted(holed, key=lambda node: -holes[node])),
+        newer_rows=newer,
+    )
+
+
+def _brokers(told: set[tuple[str, str]]) -> tuple[str, ...]:
+    """Of (node, kind)."""
+    stores = {node for node, kind in told if kind in BROKER_KINDS and kind != Kind.RECOVER}
+    started = {node for node, kind in told if kind == Kind.RECOVER}
+    name_servers = {node for node, kind in told if kind in _OF_NAME_SERVERS}
+    return tuple(sorted(stores | (started - name_servers)))

@@ -1,0 +1,66 @@
+"""Chooses rows of a piece: those of some cells or messages, and those of some numbers of their nodes.
+
+Only tasks load this.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from mqproof.spark_audit.passes.bucket_sums import cut_ids
+from mqproof.spark_audit.passes.loops import (
+    MOST,
+    SEED,
+    Flags,
+    Hash,
+    Hashes,
+    Ints,
+    codes,
+    compiled,
+    hashes,
+    is_among,
+    is_told,
+    meanings,
+    mixed,
+    number,
+    numbers,
+    set_of,
+    texts,
+)
+from mqproof.spark_audit.passes.partition import Numbers, Piece
+
+
+def of_piece(
+    chosen: pa.ChunkedArray, prefix: int | None, numbered: pa.Table, bits: int, piece: Piece
+) -> Numbers:
+    """Of the rows whose cell is `chosen`, by such a `prefix`, or their message where that is None; and those
+    whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
+    told = piece.told
+    node = meanings(told["node"], number)[codes(told["node"])]
+    is_chosen = is_named(told, chosen, prefix)
+    is_chosen |= is_among(_keys(node, numbers(told["seq"]).values >> bits), *set_of(_numbered(numbered)))
+    return np.flatnonzero(is_chosen)
+
+
+def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
+    """Which rows have an id whose cell is `chosen`, by such a `prefix`, or their message where it is None."""
+    most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
+    wanted = set_of(hashes(MOST, *texts(_whole(chosen))))
+    return is_told(told["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    told = column.combine_chunks()
+    return told.combine_chunks() if isinstance(told, pa.ChunkedArray) else told
+
+
+def _numbered(rows: pa.Table) -> Hashes:
+    node = _whole(rows["node"]).dictionary_encode()
+    return _keys(meanings(node, number)[codes(node)], _whole(rows["number"]).to_numpy())
+
+
+@compiled
+def _keys(nodes: Ints, numbers: Ints) -> Hashes:
+    found = np.empty(len(nodes), np.uint64)
+    for row in range(len(found)):
+        found[row] = mixed(mixed(SEED, Hash(nodes[row])), Hash(numbers[row]))
+    return found

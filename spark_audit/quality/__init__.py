@@ -1,0 +1,1 @@
+"""Judges the audit itself: mutants of its checks, benchmarks, sizing."""

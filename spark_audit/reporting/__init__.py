@@ -1,0 +1,1 @@
+"""Turns findings into reports: summary, plots, timelines, the story of one message."""

@@ -1,0 +1,199 @@
+"""A message's whole life: what every input says of it, in order of time.
+
+Its own events; of the rest, only what decided its fate: the first flush that made it durable, recoveries that
+cut it off, the first commit of each group that passed it; and what is left of it in the stores.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from mqproof.report.model import Moment
+from mqproof.spark_audit.evidence.gather import name_broker
+from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spec.events import Kind
+
+_CUTS: Final = (Kind.CRASH, Kind.RECOVER, Kind.TRUNCATE)
+_PLACE_SCHEMA: Final = (
+    "life string, since bigint, place_broker string, place_topic string, place_queue_id int, "
+    "place_offset bigint, place_at bigint"
+)
+_BROKERS_ID: Final = re.compile("(?:[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40})[0-7][0-9A-Fa-f]{15}")
+"""Address and port, then the commit offset."""
+_DETAILS: Final = ("group", "client", "status", "attempt")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One line of the life."""
+
+    ts: int | None
+    """Microseconds; None for what has no time of its own."""
+    where: str
+    """A node, or the store of a broker."""
+    what: str
+    place: str
+    detail: str
+
+    @property
+    def at(self) -> str:
+        return "" if self.ts is None else utc(self.ts)
+
+    def line(self) -> str:
+        return f"{self.at:26}  {self.where:20}  {self.what:14}  {self.place:28}  {self.detail}".rstrip()
+
+    def moment(self) -> Moment:
+        """As a report shows it."""
+        return Moment(self.at, self.where, "  ".join(filter(None, (self.what, self.place, self.detail))))
+
+
+def utc(ts: int) -> str:
+    """Microseconds of an event log as people read them; what is no time of theirs as it is."""
+    try:
+        return f"{datetime.fromtimestamp(ts / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}"
+    except (OverflowError, ValueError):
+        return str(ts)
+
+
+def lives(
+    spark: SparkSession,
+    msg_ids: Collection[str],
+    log: DataFrame,
+    brokers: tuple[str, ...],
+    store: Stored | None,
+    traces: DataFrame | None = None,
+) -> dict[str, list[Step]]:
+    """Each message's steps in order of time, what has none last; those that no input knows are left out.
+
+    The log is read twice, however many messages are asked for.
+    """
+    named = name_broker(log, brokers)
+    wanted = f.col("msg_id").isin(*msg_ids)
+    own = named.where(wanted).collect()
+    records = store.records.where(wanted).collect() if store else []
+    steps: dict[str, set[Step]] = defaultdict(set)
+    for row in own:
+        steps[row["msg_id"]].add(_event(row))
+    for row in records:
+        place = _path(row["topic"], row["queue_id"], row["queue_offset"])
+        detail = f"commit offset {row['commit_offset']}, {row['size']} bytes"
+        stored = Step(row["stored_ms"] * 1000, f"store {row['broker']}", "record", place, detail)
+        steps[row["msg_id"]].add(stored)
+    for row in traces.where(wanted).collect() if traces else ():
+        steps[row["msg_id"]].add(_traced(row))
+    if places := _places(own, records):
+        marks = f.broadcast(spark.createDataFrame(places, _PLACE_SCHEMA))
+        for life, step in [*_around(named, marks), *(_in_store(store, marks) if store else ())]:
+            steps[life].add(step)
+    return {life: sorted(told, key=_order) for life, told in steps.items()}
+
+
+def at_brokers_id(text: str, store: Stored) -> list[str]:
+    """The keys of what the stores have at the place that a broker's own id names, its address left aside."""
+    if not _BROKERS_ID.fullmatch(text):
+        return []
+    at = store.records.where(f.col("commit_offset") == f.lit(int(text[-16:], 16)))
+    return sorted({row["msg_id"] for row in at.select("msg_id").collect()})
+
+
+def _order(step: Step) -> tuple[bool, int, str, str, str]:
+    return (step.ts is None, step.ts or 0, step.where, step.what, step.place)
+
+
+def _places(own: Iterable[Row], records: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """Where some input says that a message was stored: rows of _PLACE_SCHEMA."""
+    since: dict[str, int] = {}
+    for row in own:
+        since[row["msg_id"]] = min(since.get(row["msg_id"], row["ts"]), row["ts"])
+    found: dict[tuple[Any, ...], int | None] = {}
+    for row in [*own, *records]:
+        if row["queue_offset"] is not None and row["topic"] is not None and row["queue_id"] is not None:
+            life = row["msg_id"]
+            key = (
+                life,
+                since.get(life, 0),
+                *(row[name] for name in ("broker", "topic", "queue_id", "queue_offset")),
+            )
+            at = row["commit_offset"]
+            found[key] = found.get(key) if at is None else at
+    return [(*key, at) for key, at in found.items()]
+
+
+def _around(named: DataFrame, marks: DataFrame) -> Iterator[tuple[str, Step]]:
+    """Others' events that decided its fate: the first of each sort, and every cut."""
+    others = named.where("msg_id IS NULL").join(
+        marks, f.col("broker").eqNullSafe(f.col("place_broker")) & (f.col("ts") >= f.col("since"))
+    )
+    cuts = ", ".join(f"'{kind}'" for kind in _CUTS)
+    in_queue = "topic = place_topic AND queue_id = place_queue_id"
+    sort = f.expr(
+        f"CASE WHEN kind = '{Kind.FLUSH}' AND commit_offset > place_at"
+        " AND coalesce(attrs['file'], 'log') = 'log' THEN 'flush'"
+        f" WHEN kind = '{Kind.OFFSET_COMMIT}' AND {in_queue} AND queue_offset > place_offset THEN 'commit'"
+        f" WHEN kind = '{Kind.DISPATCH}' AND {in_queue} AND queue_offset = place_offset THEN 'dispatch'"
+        f" WHEN kind IN ({cuts}) AND (commit_offset IS NULL OR commit_offset <= place_at)"
+        " THEN concat('cut ', node, ' ', seq) END"
+    )
+    decided = others.withColumn("sort", sort).where("sort IS NOT NULL")
+    first = f.min_by(f.struct(*named.columns), "ts").alias("row")
+    per = ("life", "sort", "node", "group", "topic", "queue_id", "place_offset")
+    for found in decided.groupBy(*per).agg(first).collect():
+        yield found["life"], _event(found["row"])
+
+
+def _event(row: Row) -> Step:
+    details = [f"{name} {row[name]}" for name in _DETAILS if row[name] is not None]
+    if row["commit_offset"] is not None:
+        details.append(f"commit offset {row['commit_offset']}")
+    details += [f"{name} {value}" for name, value in sorted((row["attrs"] or {}).items())]
+    place = _path(row["topic"], row["queue_id"], row["queue_offset"])
+    return Step(row["ts"], row["node"], row["kind"], place, ", ".join(details))
+
+
+def _traced(row: Row) -> Step:
+    """What a client's trace told; of the end of a call older clients do not say when it was."""
+    told = [
+        f"{name} {row[name]}" for name in ("success", "state", "times", "store_host") if row[name] is not None
+    ]
+    return Step(
+        row["ts"], f"trace of {row['group'] or '?'}", row["type"], row["topic"] or "", ", ".join(told)
+    )
+
+
+def _in_store(store: Stored, marks: DataFrame) -> Iterator[tuple[str, Step]]:
+    """The queue entry at each place, index entries that point at it, and how far each group is."""
+    at_queue = (
+        (f.col("topic") == f.col("place_topic"))
+        & (f.col("queue_id") == f.col("place_queue_id"))
+        & f.coalesce(f.col("broker") == f.col("place_broker"), f.lit(True))
+    )
+    entries = store.entries.where("kind = 'entry'").join(
+        marks, at_queue & (f.col("queue_offset") == f.col("place_offset"))
+    )
+    for row in entries.collect():
+        yield row["life"], _stored(row, "queue entry", f"points at commit offset {row['commit_offset']}")
+    pointing = store.index.where("kind = 'entry'").join(
+        marks, (f.col("commit_offset") == f.col("place_at")) & (f.col("broker") == f.col("place_broker"))
+    )
+    for row in pointing.groupBy("life", "broker", "commit_offset").count().collect():
+        detail = f"{row['count']} point at commit offset {row['commit_offset']}"
+        yield row["life"], Step(None, f"store {row['broker']}", "index entries", "", detail)
+    for row in store.offsets.join(marks, at_queue).collect():
+        passed = row["queue_offset"] > row["place_offset"]
+        detail = f"group {row['group']} {'is past it' if passed else 'has not reached it'}"
+        yield row["life"], _stored(row, "committed", detail)
+
+
+def _stored(row: Any, what: str, detail: str) -> Step:
+    place = _path(row["topic"], row["queue_id"], row["queue_offset"])
+    return Step(None, f"store {row['broker']}", what, place, detail)
+
+
+def _path(*parts: object) -> str:
+    return "/".join(str(part) for part in parts if part is not None)

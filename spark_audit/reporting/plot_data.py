@@ -1,0 +1,123 @@
+"""The numbers behind the plots of the page, added up where the rows are: a few hundred, and some for each
+topic, broker and queue.
+
+Latencies are of the messages that are looked at one by one: of a large log a sample (evidence.Options).
+"""
+
+from typing import Any, Final
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spec.events import Kind
+
+BUCKETS: Final = 120
+WAIT_MIN_US: Final = 100
+"""What took less is drawn as that."""
+_OVER_TIME: Final = t.StructType(
+    [
+        t.StructField("bucket", t.LongType()),
+        t.StructField("kind", t.StringType()),
+        t.StructField("rows", t.LongType()),
+    ]
+)
+_BINS_A_DECADE: Final = 10
+
+_TRAFFIC: Final = (Kind.SEND, Kind.APPEND, Kind.DELIVER)
+WAITS: Final = {
+    "born to stored": ("send_ts", "stored_ts"),
+    "born to acknowledged": ("send_ts", "acked_ts"),
+    "stored to delivered": ("stored_ts", "delivered_ts"),
+}
+"""What is waited for, from when to when, by the columns of sums.py."""
+
+
+def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: EventLog) -> dict[str, list[Any]]:
+    """Of the rows of `log`, which `profiled` counts:
+
+    over_time: (bucket's begin, kind, rows). latency: (what, microseconds from which on, messages).
+    lag: (bucket's begin, median and 99th hundredth, in microseconds, of how long what was first delivered
+    then had been stored). topics, brokers: (name, kind, rows).
+    queues: (broker, topic, queue_id, group, rows).
+    """
+    width = bucket_us(seen)
+    # Not of the cells in doubt beside the sample: those have more trouble than others.
+    messages = evidence.sums.where("sampled")
+    by_bucket = f"""
+        SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
+    """
+    over_time = log.ask([by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
+    return {
+        "over_time": [(seen.first_ts + bucket * width, kind, count) for bucket, kind, count in over_time],
+        "latency": _latency(messages),
+        "lag": [(seen.first_ts + bucket * width, *waits) for bucket, waits in _lag(messages, seen)],
+        "topics": _traffic(profiled, f.col("topic")),
+        "brokers": _traffic(profiled, _teller(seen)),
+        "queues": _queues(evidence.spans),
+    }
+
+
+def bucket_us(seen: Overview) -> int:
+    """The width of a bucket of the plots over time."""
+    return (seen.last_ts - seen.first_ts) // BUCKETS + 1
+
+
+def _bucket(name: str, seen: Overview) -> Column:
+    return f.floor((f.col(name) - seen.first_ts) / bucket_us(seen)).cast("long")
+
+
+def _waited(begin: str, end: str) -> Column:
+    # Clocks differ: what seems to have come before its cause took no time.
+    return f.greatest(f.col(end) - f.col(begin), f.lit(WAIT_MIN_US))
+
+
+def _latency(messages: DataFrame) -> list[Any]:
+    waits = f.array(
+        *[
+            f.when(
+                f.col(begin).isNotNull() & f.col(end).isNotNull(),
+                f.struct(f.lit(name).alias("what"), _waited(begin, end).alias("us")),
+            )
+            for name, (begin, end) in WAITS.items()
+        ]
+    )
+    each = messages.select(f.explode(f.array_compact(waits)).alias("wait"))
+    bins = each.groupBy("wait.what", f.floor(f.log10("wait.us") * _BINS_A_DECADE).cast("int").alias("bin"))
+    rows = bins.count().orderBy("what", "bin").collect()
+    return [(row["what"], 10 ** (row["bin"] / _BINS_A_DECADE), row["count"]) for row in rows]
+
+
+def _lag(messages: DataFrame, seen: Overview) -> list[Any]:
+    handed = messages.where(
+        f.col("stored_ts").isNotNull() & f.col("delivered_ts").between(seen.first_ts, seen.last_ts)
+    )
+    waits = f.percentile_approx(_waited("stored_ts", "delivered_ts"), [0.5, 0.99])
+    by_time = handed.groupBy(_bucket("delivered_ts", seen).alias("bucket")).agg(waits.alias("waits"))
+    return [(row["bucket"], row["waits"]) for row in by_time.orderBy("bucket").collect()]
+
+
+def _teller(seen: Overview) -> Column:
+    """The broker that a row of the profile is about."""
+    own = f.when(f.col("node").isin(*seen.brokers), f.col("node"))
+    sole = f.lit(seen.brokers[0] if len(seen.brokers) == 1 else None).cast("string")
+    return f.coalesce(f.col("stated"), own, sole)
+
+
+def _traffic(profiled: DataFrame, by: Column) -> list[Any]:
+    # All of them: which are shown depends on where violations are, which is not known here.
+    rows = profiled.where(f.col("kind").isin(*map(str, _TRAFFIC)) & by.isNotNull())
+    counts = rows.groupBy(by.alias("name"), "kind").agg(f.sum("rows").alias("rows"))
+    return [tuple(row) for row in counts.collect()]
+
+
+def _queues(spans: DataFrame) -> list[Any]:
+    queues = (
+        spans.where(f.col("kind") == Kind.DELIVER)
+        .groupBy("broker", "topic", "queue_id", "group")
+        .agg(f.sum("rows").alias("rows"))
+    )
+    return [tuple(row) for row in queues.collect()]

@@ -1,0 +1,161 @@
+"""Turns a finished audit into the one report that all renderers show."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+from mqproof.report.model import Report, Table
+from mqproof.report.printable import counted
+from mqproof.spark_audit.audit import Audit
+from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
+from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
+from mqproof.spark_audit.incremental.checkpoint import Night, violations_so_far
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.passes.sums import STORED_STATUSES
+from mqproof.spark_audit.reporting.plots import figures
+from mqproof.spark_audit.sources.read import Log
+from mqproof.spec.events import Kind
+
+_CORRUPT_SHOWN: Final = 10
+_LINE_MAX: Final = 160
+_NAMED: Final = 3
+"""So many nodes of which rows are missing are named."""
+
+CAUSES: Final = {
+    "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
+    "damaged_record": "a damaged record is there, which RecoveredPrefix judges",
+    "dispatch_lag": "not yet dispatched when the broker stopped; recovery does it",
+    "expired": "its segment was deleted by age",
+    "flush_disk_timeout": "its producer was told FLUSH_DISK_TIMEOUT: outside the guarantee",
+    "flush_slave_timeout": "its producer was told FLUSH_SLAVE_TIMEOUT: outside the guarantee",
+    "lock_expired": "the first call ran for longer than a lock lasts, which it may have lost",
+    "leader_change": "its group got a new leader in between",
+    "light_queue": "a light queue holds records of other topics",
+    "master_lost_tail": "its master was killed, and lost what the slave still has",
+    "no_choice": "no other broker is known to have been there",
+    "not_recovered": "behind the end of a log that was not shut down; recovery cuts it",
+    "queues_reduced": "its topic has fewer queues now",
+    "slave_crashed": "the slave was not shut down: its page cache is all that was promised",
+    "slave_not_available": "its producer was told SLAVE_NOT_AVAILABLE: outside the guarantee",
+    "store_not_given": "its broker's store was not given",
+    "system_crash_possible": "nobody says that only a process died",
+    "torn_tail": "the last write of a killed broker; recovery cuts it",
+    "broker_crash": "the broker crashed or its group got a new leader in between",
+    "broker_retry": "its broker did not learn in time whether its group has it",
+    "consumer_restart": "the consumer restarted in between",
+    "flush_mode_unknown": "lost in a crash of a broker that does not say how it flushes",
+    "offset_reset": "somebody reset the offset",
+    "producer_retry": "the producer sent it more than once",
+    "rebalance_not_told": "the group tells of no rebalance: nobody knows who owned what",
+    "rebalance": "the group rebalanced in between",
+    "recovered": "the producer did not learn the outcome; it was stored",
+    "redelivery": "consumption failed and was tried again",
+    "unseen": "not yet handed to the group when the log ends",
+}
+"""Cause of a finding that is no violation, in words."""
+
+
+def summarise(
+    audit: Audit,
+    log: Log,
+    stores: Mapping[str, Path],
+    seconds: float,
+    corrupt: list[tuple[str, str]],
+    corrupt_rows: int,
+) -> Report:
+    """The report; `corrupt` are the first (file, line) of the rows that are no events."""
+    seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
+    of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
+    facts = {
+        **({"input": f"{counted(len(files), 'file')}, first {files[0]}"} if files else {}),
+        **{f"store of {name}": str(directory) for name, directory in stores.items()},
+        **{name.replace("_", " "): str(audit.tallies[name]) for name in of_stores if stores},
+        **({"files given twice": f"{len(repeats)} (counted once)"} if repeats else {}),
+        "events": f"{seen.rows} of {len(seen.nodes)} nodes, {len(seen.brokers)} of them brokers",
+        "span": f"{(seen.last_ts - seen.first_ts) / 1e6:.3f} s",
+        "messages": f"{audit.tallies['messages']}, {audit.tallies['acked']} acknowledged with SEND_OK",
+        "outcome unknown": f"{audit.tallies['unknown_outcome']} messages",
+        "clocks": f"{audit.skew_us / 1000:g} ms apart are allowed, {audit.skew_seen_us / 1000:g} ms seen",
+        "unreadable rows": f"{corrupt_rows}"
+        + (" (below; --out keeps all of them, in the folder unreadable)" if corrupt_rows else ""),
+        **({"unreadable traces": f"{audit.unreadable_traces}"} if audit.unreadable_traces else {}),
+        "missing rows": _missing(seen),
+        "rows collected twice": f"{audit.deduplicated_rows} (counted once)",
+        "torn last lines": f"{log.torn_files} (the last write of a killed node)",
+        "seconds": f"{seconds:.1f}, {seen.rows / seconds:.0f} events/s" if seconds else "0",
+        "Spark": pyspark.__version__,
+    }
+    tables = [_losses(audit), _explained(audit), _kinds(audit)]
+    if corrupt:
+        tables.append(
+            Table(
+                f"Rows that are no events: {corrupt_rows}, the first {len(corrupt)}",
+                ("file", "row"),
+                tuple((Path(file).name, line[:_LINE_MAX]) for file, line in corrupt),
+            )
+        )
+    shown = tuple(table for table in tables if table.rows)
+    return Report("mqproof audit", audit.results, facts, shown, figures(audit, CAUSES))
+
+
+def _missing(seen: Overview) -> str:
+    named = ", ".join(seen.holed_nodes[:_NAMED])
+    more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
+    of_whom = f" of {named}{more}: not all of their logs are given" if named else ""
+    return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_whom})"
+
+
+def with_history(report: Report, audit: Audit, night: Night, state: Path | None) -> Report:
+    """The report of a night: what it tells beside the night's own findings. `state` is what it leaves."""
+    facts = {
+        "night": f"{night.number}, told is what no earlier one told",
+        "taken back": f"{audit.withdrawn} violations of earlier nights are none, as this one shows",
+    }
+    rows = violations_so_far(state) if state else []
+    table = Table(
+        "Violations of all nights so far",
+        ("invariant", "rule", "count", "new tonight", "not certain yet"),
+        tuple(tuple(map(str, row)) for row in rows),
+    )
+    return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
+
+
+def _losses(audit: Audit) -> Table:
+    """By what was promised. A message that two groups never get is lost twice."""
+    of_losses = (result.counts for result in audit.results if result.id == NO_ACKED_LOST)
+    violations = sum(counts.get(rule, 0) for counts in of_losses for rule in (LOST, TRUNCATED))
+    outside: Counter[str] = Counter()
+    for (invariant, _, cause), count in audit.explained.items():
+        if invariant == NO_ACKED_LOST:
+            outside[cause] += count
+    tallies = audit.tallies
+    rows = [("SEND_OK", tallies["acked"], violations, outside["async_flush"], outside["unseen"])]
+    soft = [outside[status.lower()] for status in STORED_STATUSES[1:]]
+    rows.append((" or ".join(STORED_STATUSES[1:]), tallies["soft_acked"], 0, sum(soft), 0))
+    rows.append(("nothing: the outcome is unknown", tallies["unknown_outcome"], 0, 0, 0))
+    columns = (
+        "what producers were told", "messages", "lost: violations", "lost outside the guarantee", "in flight",
+    )  # fmt: skip
+    shown = tuple((what, *map(str, counts)) for what, *counts in rows if any(counts))
+    return Table("Losses, for each group that lacks a message", columns, shown)
+
+
+def _explained(audit: Audit) -> Table:
+    rows = tuple(
+        (invariant, rule, str(count), CAUSES.get(cause, cause))
+        for (invariant, rule, cause), count in sorted(audit.explained.items())
+    )
+    return Table("Found and explained: no violations", ("invariant", "rule", "count", "because"), rows)
+
+
+def _kinds(audit: Audit) -> Table:
+    known = [kind for kind in Kind if kind in audit.overview.by_kind]
+    return Table(
+        "Events by kind",
+        ("kind", "count"),
+        tuple((kind, str(audit.overview.by_kind[kind])) for kind in known),
+    )

@@ -1,0 +1,62 @@
+"""Gives the report's witnesses their time, and example messages the story of how it came about."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+from mqproof.report.model import Moment, Result, Witness
+from mqproof.spark_audit.reporting.explain import lives, utc
+from mqproof.spark_audit.sources.store_tables import Stored
+
+EXAMPLES: Final = 3
+"""So many messages of each rule are told whole."""
+_MOMENTS_MAX: Final = 200
+"""Of one message: one that was sent again and again is cut here, and it is said."""
+
+
+def with_timelines(
+    spark: SparkSession,
+    results: tuple[Result, ...],
+    log: DataFrame,
+    brokers: tuple[str, ...],
+    store: Stored | None,
+) -> tuple[Result, ...]:
+    """The results, with each witness's time, and timelines at the first of each rule that name a message."""
+    examples = [witness for result in results for witness in _examples(result.witnesses)]
+    wanted = {witness.values["msg_id"] for witness in examples}
+    told = lives(spark, wanted, log, brokers, store) if wanted else {}
+    timelines = {life: tuple(_told([step.moment() for step in steps])) for life, steps in told.items()}
+
+    def shown(result: Result) -> Iterator[Witness]:
+        chosen = _examples(result.witnesses)
+        for witness in result.witnesses:
+            timeline = timelines.get(witness.values["msg_id"], ()) if witness in chosen else ()
+            yield replace(witness, values=_when(witness.values) | witness.values, timeline=timeline)
+
+    return tuple(replace(result, witnesses=tuple(shown(result))) for result in results)
+
+
+def _when(values: Mapping[str, str]) -> dict[str, str]:
+    return {"at": utc(int(values["first_ts"]))} if "first_ts" in values else {}
+
+
+def _examples(witnesses: Iterable[Witness]) -> list[Witness]:
+    seen: Counter[str] = Counter()
+    chosen = []
+    for witness in witnesses:
+        if "msg_id" in witness.values:
+            rule = witness.values["rule"]
+            seen[rule] += 1
+            if seen[rule] <= EXAMPLES:
+                chosen.append(witness)
+    return chosen
+
+
+def _told(moments: list[Moment]) -> list[Moment]:
+    if len(moments) <= _MOMENTS_MAX:
+        return moments
+    left = len(moments) - _MOMENTS_MAX
+    return [*moments[:_MOMENTS_MAX], Moment("", "", f"and {left} more: mqproof audit explain tells them all")]

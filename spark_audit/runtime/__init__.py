@@ -1,0 +1,1 @@
+"""What a run needs around it: the Spark session, scratch folders, folders that appear whole."""

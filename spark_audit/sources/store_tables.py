@@ -1,0 +1,308 @@
+"""Store directories as the checks see them: what the log holds, and what points into it.
+
+Tables that merge over several brokers; the rows of the data sources, each with its broker's name.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import combinations
+from pathlib import Path
+from typing import Final, TypeVar
+
+import msgspec
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.sources.ranges import StoreError, is_ledger, is_store, log_folders
+from mqproof.spark_audit.sources.stores import SLOTS, register
+
+Config = TypeVar("Config", bound=msgspec.Struct)
+
+_BARE_KEY: Final = re.compile(r"([{,]\s*)(\d+)(\s*:)")
+_NOT_QUEUED: Final = (0x4, 0xC)
+"""Transaction types of prepared and rollback records: they have no place in a queue."""
+
+_CELL_OFFSETS: Final = 4096
+
+_UP_TO_MEMBER: Final = re.compile(r".+[-_.:/]")
+
+_HASHED: Final = (
+    "size", "topic", "queue_id", "queue_offset", "born_ms", "stored_ms", "born_host", "store_host", "flag",
+    "sys_flag", "reconsume_times", "prepared_offset", "body_size", "body_crc", "properties",
+)  # fmt: skip
+"""Of a record, all but where it is."""
+
+QUEUE: Final = ("broker", "topic", "queue_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    records: DataFrame
+    """broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms, queued (it
+    belongs into a queue), hashed (of all there is of it, its body by the CRC), term and entry_index (null but
+    in a ledger) of each whole record."""
+    gaps: DataFrame
+    """broker, kind (filler | zeros | damage), commit_offset, size, detail."""
+    entries: DataFrame
+    """broker, kind (entry | blank | zeros | damage), topic, queue_id, queue_offset, units, commit_offset,
+    size, detail of the consume queues."""
+    index: DataFrame
+    """broker, kind (entry | damage), file, commit_offset, detail."""
+    offsets: DataFrame
+    """broker, topic, group, queue_id, queue_offset: consumerOffset.json."""
+    topics: DataFrame
+    """broker, topic (null in one row for each topics.json that there is), queues: topics.json."""
+    bounds: DataFrame
+    """One row a broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
+    replicas: DataFrame
+    """master, slave: brokers whose logs should be the same."""
+    members: DataFrame
+    """master, slave: two members of a ledger, of which neither need be the other's master."""
+    doubtful: DataFrame
+    """broker, topic, queue_id, cell: where queue entries and records are not the same. Elsewhere nothing
+    needs to be looked at one by one."""
+
+    def in_doubt(self, rows: DataFrame) -> DataFrame:
+        """Those of the rows, records or entries, that lie in doubtful cells."""
+        keyed = rows.withColumn("cell", _cell())
+        return keyed.join(self.doubtful, [*QUEUE, "cell"], "left_semi").drop("cell")
+
+    def explained(self, rows: DataFrame) -> DataFrame:
+        """Add `cause` to rows that name a commit_offset where there is no record: why that is legal, or
+        null."""
+        damage = self.gaps.where("kind = 'damage'").select(
+            f.col("broker").alias("damaged_broker"), f.col("commit_offset").alias("from"), "size"
+        )
+        within = (
+            (f.col("broker") == f.col("damaged_broker"))
+            & (f.col("commit_offset") >= f.col("from"))
+            & (f.col("commit_offset") < f.col("from") + f.col("damaged_size"))
+        )
+        cause = f.expr(
+            "CASE WHEN commit_offset < log_begin THEN 'expired'"
+            " WHEN damaged_broker IS NOT NULL THEN 'damaged_record'"
+            " WHEN commit_offset >= whole_end AND NOT is_clean THEN 'not_recovered' END"
+        )
+        known = rows.join(f.broadcast(damage.withColumnRenamed("size", "damaged_size")), within, "left")
+        known = known.join(f.broadcast(self.bounds), "broker", "left")
+        return known.select(*rows.columns, cause.alias("cause"))
+
+
+class _Offsets(msgspec.Struct, rename="camel"):
+    offset_table: dict[str, dict[int, int]] = {}
+
+
+class _Topic(msgspec.Struct, rename="camel"):
+    read_queue_nums: int = 0
+    write_queue_nums: int = 0
+
+
+class _Topics(msgspec.Struct, rename="camel"):
+    topic_config_table: dict[str, _Topic] = {}
+
+
+def name_stores(given: list[str]) -> dict[str, Path]:
+    """Broker to directory, of `DIR` or `BROKER=DIR`; a broker without a name is called as its directory, a
+    slave BROKER:ID.
+
+    Raises:
+        InputError: no store directory; two of one name, or one under two names.
+    """
+    stores: dict[str, Path] = {}
+    for text in given:
+        name, separator, path = text.partition("=")
+        if not separator or Path(text).is_dir():
+            name, path = Path(text).resolve().name, text
+        directory = Path(path)
+        if not is_store(directory):
+            raise InputError(f"{path}: no commitlog folder in it, expected a store directory of a broker")
+        try:
+            log_folders(path)
+        except StoreError as error:
+            raise InputError(str(error)) from None
+        if name in stores and stores[name].resolve() != directory.resolve():
+            raise InputError(f"--store {text}: another store is called {name}, expected BROKER=DIR")
+        for other, known in stores.items():
+            if other != name and known.resolve() == directory.resolve():
+                raise InputError(f"--store {text}: it is the store of {other}, too, expected one name for it")
+        stores[name] = directory
+    return stores
+
+
+def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, slots: int = SLOTS) -> Stored:
+    """The tables. The commit logs are decoded once, into Parquet below `scratch`, which must outlive them.
+
+    Raises:
+        InputError: a consumerOffset.json or topics.json that is none.
+    """
+    register(spark)
+    log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
+        "broker", "kind", "commit_offset", "size", "topic", "queue_id", "queue_offset", "msg_id", "born_ms",
+        "stored_ms", f.xxhash64(*_HASHED).alias("hashed"), "term", "entry_index",
+        (~f.col("sys_flag").bitwiseAND(0xC).isin(*_NOT_QUEUED)).alias("queued"), "detail",
+    )  # fmt: skip
+    log = _kept(spark, log, scratch / "commitlog")
+    queues = _union(spark, stores, "rocketmq-consumequeue", "consumequeue", slots)
+    queues = _kept(spark, queues.drop("file", "tags_code"), scratch / "consumequeue")
+    records = log.where("kind = 'record'").drop("kind", "detail")
+    return Stored(
+        records,
+        log.where("kind <> 'record'").select("broker", "kind", "commit_offset", "size", "detail"),
+        queues,
+        _union(spark, stores, "rocketmq-index", "index", slots).select(
+            "broker", "kind", "file", "commit_offset", "detail"
+        ),
+        spark.createDataFrame(
+            [row for name, directory in stores.items() for row in _committed(name, directory)],
+            "broker string, topic string, group string, queue_id int, queue_offset bigint",
+        ),
+        spark.createDataFrame(
+            [row for name, directory in stores.items() for row in _topics(name, directory)],
+            "broker string, topic string, queues int",
+        ),
+        _bounds(spark, stores, log),
+        spark.createDataFrame(_replicas(stores), "master string, slave string"),
+        spark.createDataFrame(_members(stores), "master string, slave string"),
+        _doubtful(records.where("queued"), queues.where("kind = 'entry'")),
+    )
+
+
+def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
+    """The rows, from files: many passes look at them, and the first decodes them."""
+    rows.write.mode("overwrite").parquet(str(path))
+    return spark.read.schema(rows.schema).parquet(literal(path))
+
+
+def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """(master, slave) of the stores given as BROKER:ID, where the master's is given, too."""
+    pairs = []
+    for slave in stores:
+        name, separator, broker_id = slave.rpartition(":")
+        if separator and broker_id.isdecimal() and int(broker_id) > 0:
+            pairs += [(master, slave) for master in (name, f"{name}:0") if master in stores]
+    return pairs
+
+
+def _members(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
+    """Any two stores with a ledger whose names are the same up to their last separators; a name without one
+    does not tell whose member it is."""
+    ledgers = {
+        name: up_to_member[0]
+        for name, directory in stores.items()
+        if _has_ledger(directory) and (up_to_member := _UP_TO_MEMBER.match(name))
+    }
+    return [(one, other) for one, other in combinations(sorted(ledgers), 2) if ledgers[one] == ledgers[other]]
+
+
+def _has_ledger(directory: Path) -> bool:
+    return any(map(is_ledger, log_folders(str(directory))))
+
+
+def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> DataFrame:
+    clean = [(name, _is_clean(directory)) for name, directory in stores.items()]
+    ends = log.groupBy("broker").agg(
+        f.min("commit_offset").alias("log_begin"),
+        f.max(f.expr("CASE WHEN kind = 'record' THEN commit_offset + size END")).alias("whole_end"),
+    )
+    brokers = spark.createDataFrame(clean, "broker string, is_clean boolean")
+    return brokers.join(ends, "broker", "left").fillna(0)
+
+
+def _is_clean(directory: Path) -> bool:
+    """How much of a member's ledger its group has committed the store does not tell: its end counts as that
+    of a broker that was killed."""
+    return not (directory / "abort").exists() and not _has_ledger(directory)
+
+
+def _cell() -> Column:
+    return f.floor(f.col("queue_offset") / _CELL_OFFSETS)
+
+
+def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
+    """The fingerprints of both, cell by cell; those cells in which they differ."""
+    hashed = f.xxhash64("queue_offset", "commit_offset", f.col("size").cast("bigint"))
+
+    def fingerprint(rows: DataFrame, side: str) -> DataFrame:
+        return rows.groupBy(*QUEUE, _cell().alias("cell")).agg(
+            f.struct(
+                f.count(f.lit(1)).alias("rows"),
+                f.bit_xor(hashed).alias("xor"),
+                # Halves of a hash, whose sum cannot overflow: what occurs twice is not cancelled out.
+                f.sum(f.shiftright(hashed, 32)).alias("sum"),
+            ).alias(side)
+        )
+
+    both = fingerprint(records, "logged").join(fingerprint(entries, "queued"), [*QUEUE, "cell"], "full_outer")
+    return both.where(~f.col("logged").eqNullSafe(f.col("queued"))).select(*QUEUE, "cell")
+
+
+def _union(
+    spark: SparkSession, stores: Mapping[str, Path], source: str, folder: str, slots: int
+) -> DataFrame:
+    """The rows of all stores that have the folder; a broker without queues or index has no rows there."""
+    tables = [
+        spark.read.format(source)
+        .option("slots", slots)
+        .load(str(directory))
+        .withColumn("broker", f.lit(name))
+        for name, directory in stores.items()
+        if (directory / folder).is_dir()
+    ]
+    if not tables:
+        first = next(iter(stores.values()))
+        schema = spark.read.format(source).load(str(first)).schema.add("broker", "string")
+        return spark.createDataFrame([], schema)
+    return reduce(DataFrame.unionByName, tables)
+
+
+def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, int]]:
+    """What consumerOffset.json says, or nothing."""
+    told = _config(directory, "consumerOffset.json", _Offsets)
+    return [
+        (broker, *_parts(key), queue_id, offset)
+        for key, queues in (told.offset_table if told else {}).items()
+        for queue_id, offset in queues.items()
+    ]
+
+
+def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
+    """What topics.json says, with a row of its own that there is one; or nothing."""
+    told = _config(directory, "topics.json", _Topics)
+    if told is None:
+        return []
+    topics = told.topic_config_table.items()
+    return [
+        (broker, None, 0),
+        *[(broker, name, max(topic.read_queue_nums, topic.write_queue_nums)) for name, topic in topics],
+    ]
+
+
+def _config(directory: Path, name: str, shape: type[Config]) -> Config | None:
+    """What the file says, else what its copy says; None where there is neither.
+
+    Raises:
+        InputError: what is there is no such table.
+    """
+    damaged = ""
+    for path in (directory / "config" / name, directory / "config" / f"{name}.bak"):
+        try:
+            # Released brokers do not quote numbers as keys.
+            return msgspec.json.decode(_BARE_KEY.sub(r'\1"\2"\3', path.read_text()), type=shape)
+        except FileNotFoundError:
+            continue
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            damaged = damaged or f"{path}: no table of {_TABLES[name]}: {error}"
+    if damaged:
+        raise InputError(damaged)
+    return None
+
+
+_TABLES: Final = {"consumerOffset.json": "offsets", "topics.json": "topics"}
+
+
+def _parts(key: str) -> tuple[str, str]:
+    topic, _, group = key.partition("@")
+    return topic, group

@@ -1,0 +1,277 @@
+"""Message traces: what RocketMQ's clients told of single messages, from a trace topic's store or as text.
+
+A client sends its traces in the background and drops them when it has to: a trace proves what it tells,
+and what is absent from it proves nothing. So loss, phantoms and repeats have bounds here, and no verdict but
+unknown.
+Format: docs/protocol.md, "Message trace".
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit.sources import bodies
+from mqproof.spark_audit.sources.inputs import InputError, literal
+from mqproof.spark_audit.sources.ranges import is_store
+from mqproof.spark_audit.sources.stores import register
+from mqproof.spec.catalogue import catalogue
+
+TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
+CLOUD_TOPIC_PREFIX: Final = "rmq_sys_TRACE_DATA_"
+
+LAYER: Final = "traces"
+"""Who judges: beside what events and stores tell of the same invariant."""
+
+TRACED: Final = ("DELIV-1", "DELIV-2", "DELIV-3", "DELIV-9")
+"""What traces show something of."""
+
+_FIELD: Final = "\x01"
+_RECORD: Final = "\x02"
+_HIDDEN: Final = (".", "_")
+
+_PLACES: Final[dict[str, dict[str, int]]] = {
+    "Pub": {"ts": 1, "group": 3, "topic": 4, "msg_id": 5, "store_host": 8, "msg_type": 11},
+    "SubBefore": {"ts": 1, "group": 3, "request_id": 4, "msg_id": 5, "times": 6},
+    "SubAfter": {"request_id": 1, "msg_id": 2, "success": 4, "ts": 7, "group": 8},
+    "EndTransaction": {"ts": 1, "group": 3, "topic": 4, "msg_id": 5, "store_host": 8, "state": 11},
+    "Recall": {"ts": 1, "group": 3, "topic": 4, "msg_id": 5, "success": 6},
+}
+"""Type of a record to the fields that are read, by their positions."""
+_FIELDS_MIN: Final = {"Pub": 13, "SubBefore": 8, "SubAfter": 6, "EndTransaction": 13, "Recall": 7}
+_COLUMNS: Final = (
+    "ts", "group", "topic", "msg_id", "store_host", "msg_type", "request_id", "times", "success", "state",
+)  # fmt: skip
+_PRODUCER: Final = ("Pub", "EndTransaction", "Recall")
+
+
+@dataclass(frozen=True, slots=True)
+class Traces:
+    told: DataFrame
+    """type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times, success,
+    state."""
+    unreadable: DataFrame
+    """file (of a store, its directory) and line: what is no record, and records of a type that we know with
+    too few fields or an odd number in them; without a line, a message that is no text."""
+
+
+def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
+    """Store directories and text files among the paths; of a folder that is no store, the files in it.
+
+    Raises:
+        InputError: a path does not exist, or a folder is empty.
+    """
+    stores, texts = [], []
+    for path in map(Path, paths):
+        if is_store(path):
+            stores.append(path)
+        elif path.is_dir():
+            inside = [p for p in path.rglob("*") if p.is_file() and not p.name.startswith(_HIDDEN)]
+            if not inside:
+                raise InputError(
+                    f"{path}: no file in this folder, expected exported traces or a store directory"
+                )
+            texts += inside
+        elif path.is_file():
+            texts.append(path)
+        else:
+            raise InputError(f"{path}: no such file or folder")
+    return _once(stores), _once(texts)
+
+
+def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Path]) -> Traces:
+    """All traces. Text may hold one message a line, or records one after the other."""
+    register(spark)
+    parts = []
+    for store in stores:
+        records = spark.read.format("rocketmq-commitlog").option("body", "true").load(str(store))
+        is_trace = (f.col("topic") == TRACE_TOPIC) | f.col("topic").startswith(CLOUD_TOPIC_PREFIX)
+        messages = records.where((f.col("kind") == "record") & is_trace)
+        told = f.explode_outer(f.split(bodies.text("body", "sys_flag"), _RECORD)).alias("line")
+        parts.append(messages.select(f.lit(str(store)).alias("file"), told))
+    if texts:
+        read = spark.read.text([literal(path.absolute()) for path in texts], lineSep=_RECORD)
+        parts.append(read.select(f.input_file_name().alias("file"), f.col("value").alias("line")))
+    lines = reduce(DataFrame.unionByName, parts)
+    whole = f.trim(f.regexp_replace("line", "[\\r\\n]+", ""))
+    return _parsed(lines.select("file", whole.alias("line")).where("line <> '' OR line IS NULL"))
+
+
+def _parsed(lines: DataFrame) -> Traces:
+    split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
+    typed = split.withColumn("type", f.get("fields", f.lit(0)))
+    # A type of a newer release is skipped, as RocketMQ's own readers do; what has no fields is no record.
+    is_record = f.col("line").isNotNull() & (f.size("fields") > 1)
+    known = typed.where(f.col("type").isin(*_PLACES) | ~is_record)
+    rows = known.select("file", "line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
+    pub_success = f.get("fields", f.when(f.size("fields") == 13, 12).otherwise(13))
+    rows = rows.withColumn("success", f.when(f.col("type") == "Pub", pub_success).otherwise(f.col("success")))
+    size = reduce(
+        lambda least, kind: least.when(f.col("type") == kind, f.size("fields") >= _FIELDS_MIN[kind]),
+        _FIELDS_MIN,
+        f.when(f.lit(False), f.lit(False)),
+    )
+    timed = (f.col("type") == "SubAfter") | f.col("ts").isNotNull()
+    whole = f.coalesce(size & timed & f.col("msg_id").isNotNull(), f.lit(False))
+    told = _each_message(rows.where(whole).drop("file", "line", "fields"))
+    return Traces(_told_once(told), rows.where(~whole).select("file", "line"))
+
+
+def _each_message(told: DataFrame) -> DataFrame:
+    """A producer tells of all messages of a batch in one record."""
+    return told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
+
+
+def _told_once(told: DataFrame) -> DataFrame:
+    """A trace message that is sent, stored or exported again tells nothing twice."""
+    return told.distinct()
+
+
+def _field(name: str) -> Column:
+    places = [(kind, own[name]) for kind, own in _PLACES.items() if name in own]
+    text: Column = f.lit(None).cast("string")
+    for kind, place in places:
+        text = f.when(f.col("type") == kind, f.get("fields", f.lit(place))).otherwise(text)
+    # Java writes what is missing as its name for it.
+    told = f.when((text != "") & (text != "null"), text)
+    if name == "ts":
+        return told.try_cast("long") * 1000
+    return told.try_cast("int") if name in ("times", "msg_type") else told
+
+
+# --- what they show
+
+
+Bounds = tuple[str, dict[str, int], str]
+"""Invariant, counts, and in words."""
+
+
+def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tuple[Result, ...]:
+    """What traces alone show of DELIV-1, DELIV-2, DELIV-3 and DELIV-9. Runs a few aggregations.
+
+    `judged` are the invariants of which better evidence was given: theirs is the verdict, and the bounds
+    stand beside it.
+    """
+    # Parsed once.
+    told = traces.told.persist(StorageLevel.MEMORY_AND_DISK)
+    try:
+        handed = _handed(told)
+        shown = (_loss(_owed(told), handed, skew_us), _phantoms(told, handed), _repeats(handed))
+        return tuple(_result(*each, judged) for each in shown) + _transactions(told)
+    finally:
+        told.unpersist()
+
+
+def _handed(told: DataFrame) -> DataFrame:
+    """One row a message and group that was handed it."""
+    rows = told.where("type = 'SubBefore'").groupBy("msg_id", "group")
+    return rows.agg(
+        f.count(f.lit(1)).alias("rows"), f.countDistinct("times").alias("rounds"), f.max("ts").alias("ts")
+    )
+
+
+def _owed(told: DataFrame) -> DataFrame:
+    """What was stored for its readers; nobody is to get what was rolled back."""
+    rows = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
+    sent = rows.agg(f.max("topic").alias("topic"), f.min("ts").alias("sent_ts"))
+    return sent.join(_rolled_back(told), "msg_id", "left_anti")
+
+
+def _rolled_back(told: DataFrame) -> DataFrame:
+    return told.where("state = 'ROLLBACK_MESSAGE'").select("msg_id")
+
+
+def _loss(sent: DataFrame, handed: DataFrame, skew_us: int) -> Bounds:
+    read = handed.join(sent.select("msg_id", "topic"), "msg_id")
+    groups = read.groupBy("topic", "group").agg(f.max("ts").alias("last_ts"))
+    owed = sent.join(f.broadcast(groups), "topic").join(
+        handed.select("msg_id", "group", "rows"), ["msg_id", "group"], "left"
+    )
+    # What was sent after the last that the group is known to have got is in flight.
+    is_due = f.col("sent_ts") + skew_us < f.col("last_ts")
+    lacks = f.col("rows").isNull()
+    counts = _numbers(
+        owed,
+        traced_due=is_due | ~lacks,
+        traced_unseen=is_due & lacks,
+        traced_in_flight=lacks & ~is_due,
+    )
+    counts["lost_min"], counts["lost_max"] = 0, counts["traced_unseen"]
+    return "DELIV-1", counts, f"between 0 and {counts['lost_max']} of {counts['traced_due']} are lost"
+
+
+def _phantoms(told: DataFrame, handed: DataFrame) -> Bounds:
+    known = (
+        told.where(f.col("type").isin(*_PRODUCER)).select("msg_id").distinct().withColumn("sent", f.lit(True))
+    )
+    met = handed.select("msg_id").distinct().join(known, "msg_id", "left")
+    counts = _numbers(met, traced_delivered=f.lit(True), traced_unsent=f.col("sent").isNull())
+    counts["phantoms_min"], counts["phantoms_max"] = 0, counts["traced_unsent"]
+    text = f"between 0 and {counts['phantoms_max']} of {counts['traced_delivered']} were never sent"
+    return "DELIV-2", counts, text
+
+
+def _repeats(handed: DataFrame) -> Bounds:
+    # A message that came back is counted on; one that is handed again without has the same count.
+    counts = _numbers(
+        handed, traced_deliveries=f.lit(True), traced_repeats=f.col("rows") > f.greatest("rounds", f.lit(1))
+    )
+    counts["unexplained_min"], counts["unexplained_max"] = 0, counts["traced_repeats"]
+    text = f"between 0 and {counts['unexplained_max']} of {counts['traced_deliveries']} repeats lack a cause"
+    return "DELIV-3", counts, text
+
+
+def _transactions(told: DataFrame) -> tuple[Result, ...]:
+    """Rolled back and delivered: no record that is missing could make that right."""
+    state = f.when(f.col("type") == "EndTransaction", f.col("state"))
+    each = told.groupBy("msg_id").agg(
+        f.max(state == "ROLLBACK_MESSAGE").alias("rolled_back"),
+        f.max(state == "COMMIT_MESSAGE").alias("committed"),
+        f.max(f.col("type") == "SubBefore").alias("delivered"),
+    )
+    both = f.col("rolled_back") & (f.coalesce("committed", f.lit(False)) | f.col("delivered"))
+    ended = each.where("rolled_back IS NOT NULL OR committed IS NOT NULL")
+    counts = _numbers(ended, traced_transactions=f.lit(True), rolled_back_and_visible=both)
+    invariant = "DELIV-9"
+    name = catalogue()[invariant].name
+    if not counts["traced_transactions"]:
+        detail = "the traces have no end of a transaction"
+        return (Result(invariant, name, LAYER, Verdict.NOT_TESTED, detail=detail),)
+    found = ended.where(both).select("msg_id").orderBy("msg_id").limit(8).collect()
+    witnesses = tuple(
+        Witness(
+            f"rolled back, and delivered or committed: message {row['msg_id']}", {"msg_id": row["msg_id"]}
+        )
+        for row in found
+    )
+    verdict = Verdict.VIOLATED if witnesses else Verdict.UNKNOWN
+    detail = "by traces: rolled back, and visible" if witnesses else "by traces, which may lack records"
+    return (Result(invariant, name, LAYER, verdict, counts, witnesses, detail),)
+
+
+def _numbers(rows: DataFrame, **conditions: Column) -> dict[str, int]:
+    counts = rows.agg(
+        *[
+            f.coalesce(f.sum(f.when(c, 1).otherwise(0)), f.lit(0)).alias(name)
+            for name, c in conditions.items()
+        ]
+    ).first()
+    assert counts is not None, "an aggregate without keys has one row"
+    found: dict[str, int] = counts.asDict()
+    return found
+
+
+def _result(invariant: str, counts: dict[str, int], text: str, judged: Sequence[str]) -> Result:
+    verdict = Verdict.NOT_TESTED if invariant in judged else Verdict.UNKNOWN
+    detail = f"by traces, which may lack records: {text}"
+    return Result(invariant, catalogue()[invariant].name, LAYER, verdict, counts, detail=detail)
+
+
+def _once(paths: Sequence[Path]) -> list[Path]:
+    return sorted({path.resolve(): path for path in paths}.values())

@@ -1,0 +1,56 @@
+"""How the Java process is talked to, with a stand-in for it that answers by rote."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.adapters.apache.clients import DriverError, JavaClient
+
+_STAND_IN = """
+import sys
+for line in sys.stdin:
+    word = line.split()[0]
+    print("a library says something")
+    if word == "send":
+        print('{"event":"sent","status":"SEND_OK"}')
+        if line.split()[2] == "Full":
+            print('{"event":"not-sent","message":"no room"}')
+    if word == "pull":
+        print('{"event":"message","consumer":"pull","body":"0"}')
+        print('{"event":"queue-end","next":1}')
+    if word == "close":
+        print('{"event":"error","message":"no such consumer"}')
+    print('{"event":"done"}', flush=True)
+"""
+
+
+@contextmanager
+def _client(tmp_path: Path) -> Iterator[JavaClient]:
+    command = [sys.executable, "-c", _STAND_IN]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        client = JavaClient(process, tmp_path / "log")
+        try:
+            yield client
+        finally:
+            client.end()
+
+
+def test_events_are_told_apart(tmp_path: Path) -> None:
+    with _client(tmp_path) as client:
+        assert client.send("T", 1) == [{"event": "sent", "status": "SEND_OK"}]
+        assert client.pull("T", "G") == [{"event": "queue-end", "next": 1}]
+        assert [message["body"] for message in client.wait_for(1, "pull")] == ["0"]
+
+
+def test_what_fails_and_what_does_not_come_is_told(tmp_path: Path) -> None:
+    with _client(tmp_path) as client:
+        with pytest.raises(DriverError, match="1 of 2 sends failed: no room"):
+            client.send("Full", 2)
+        with pytest.raises(DriverError, match="no such consumer"):
+            client.close("nobody")
+        with pytest.raises(DriverError, match=r"nobody got 0 of 1 messages; see .*log"):
+            client.wait_for(1, "nobody", seconds_max=0.05)

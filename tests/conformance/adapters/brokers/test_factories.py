@@ -1,0 +1,142 @@
+"""The suites that ask one broker: ours and the reference are held to the model, mutants are caught, and a
+broker that runs is judged and left as it was."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.adapters import UnknownTargetError
+from mqproof.conformance.adapters.brokers.caller import Caller
+from mqproof.conformance.adapters.brokers.environments import CONFIG
+from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.engine.suite_run import examine, run_suite
+from mqproof.impl.broker.broker import Broker
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.namesrv.config import NameServerConfig
+from mqproof.impl.namesrv.server import NameServer
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.runtime.network import Address, AsyncioNetwork
+from mqproof.impl.runtime.runtime import production
+from mqproof.report.model import Verdict
+
+SAMPLE = {
+    suite: {mutant.breaks: name for name, mutant in reversed(list(each.mutants.items()))}
+    for suite, each in EXAMINEES.items()
+}
+"""Of each suite, the first mutant of each invariant."""
+
+
+@pytest.mark.parametrize("suite", EXAMINEES)
+@pytest.mark.parametrize(("target", "examples"), [("impl", 8), ("reference", 25)])
+def test_every_invariant_of_the_suite_holds(suite: str, target: str, examples: int) -> None:
+    examinee = EXAMINEES[suite]
+    with examinee.targets(target) as factory:
+        found = {one.id: one for one in run_suite(factory, examples, seed=1, suite=examinee.suite)}
+    held = dict.fromkeys(examinee.suite.ids, Verdict.HELD)
+    assert {i: result.verdict for i, result in found.items()} == held, [r.witnesses for r in found.values()]
+
+
+@pytest.mark.parametrize("suite", EXAMINEES)
+def test_the_same_seed_is_the_same_run(suite: str) -> None:
+    def seen(seed: int) -> dict[str, dict[str, int]]:
+        examinee = EXAMINEES[suite]
+        with examinee.targets("impl") as factory:
+            examination = examine(factory, 3, seed, suite=examinee.suite)
+        return {i: dict(counts) for i, counts in examination.counts.items()}
+
+    assert seen(3) == seen(3)
+    assert seen(3) != seen(4)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name"), [(suite, name) for suite, names in SAMPLE.items() for name in names.values()]
+)
+def test_the_mutant_is_caught_by_the_invariant_named_for_it(suite: str, name: str) -> None:
+    examinee = EXAMINEES[suite]
+    mutant = examinee.mutants[name]
+    examination = examine(
+        partial(examinee.mutant, mutant),
+        200,
+        0,
+        suite=examinee.suite,
+        wanted=frozenset({mutant.breaks}),
+        shrink=False,
+    )
+    assert mutant.breaks in examination.failures, f"{mutant.defect}: not noticed"
+
+
+@pytest.mark.parametrize("suite", EXAMINEES)
+def test_every_invariant_of_the_suite_has_a_mutant(suite: str) -> None:
+    examinee = EXAMINEES[suite]
+    assert {mutant.breaks for mutant in examinee.mutants.values()} == set(examinee.suite.ids)
+    assert len(examinee.mutants) >= 6
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[str]:
+    """The address of a name server of ours that knows a broker, on real sockets, in a thread of its own."""
+    loop = asyncio.new_event_loop()
+
+    async def started() -> tuple[NameServer, Broker, Address]:
+        runtime = production(AsyncioNetwork())
+        name_server = NameServer(NameServerConfig(port=0), runtime)
+        address = await name_server.start()
+        config = BrokerConfig(
+            name_servers=(address,), port=0, store_directory=str(tmp_path), store=CONFIG.store
+        )
+        broker = Broker(config, runtime)
+        await broker.start()
+        return name_server, broker, address
+
+    async def stopped() -> None:
+        await broker.stop()
+        await name_server.stop()
+
+    name_server, broker, address = loop.run_until_complete(started())
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield str(address)
+    finally:
+        asyncio.run_coroutine_threadsafe(stopped(), loop).result(60)
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(60)
+        loop.close()
+
+
+@pytest.mark.parametrize("suite", EXAMINEES)
+def test_a_broker_that_runs_is_judged_and_left_as_it_was(suite: str, running: str) -> None:
+    examinee = EXAMINEES[suite]
+    before = asyncio.run(_topics(running))
+    with examinee.targets(f"remoting://{running}") as factory:
+        found = run_suite(factory, 1, seed=0, suite=examinee.suite)
+    assert [result.id for result in found if result.verdict is Verdict.VIOLATED] == []
+    assert {result.id: result.verdict for result in found}["SPEC-1"] is Verdict.HELD
+    assert asyncio.run(_topics(running)) == before
+
+
+async def _topics(name_server: str) -> bytes:
+    caller = Caller(Address.parse(name_server), production(AsyncioNetwork()))
+    try:
+        answer = await caller.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, to=caller.name_server)
+        return answer.body
+    finally:
+        await caller.stop()
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("mutant:none", "'mutant:none' is no mutant of this suite"),
+        ("remoting://nowhere", "remoting://HOST:PORT of a name server expected"),
+        ("apache:1", "expected a release of"),
+        ("other", "'other' is no target of this suite"),
+    ],
+)
+def test_a_name_that_is_no_target_is_refused(target: str, expected: str) -> None:
+    with pytest.raises(UnknownTargetError, match=expected), EXAMINEES["offsets"].targets(target):
+        pass

@@ -1,0 +1,52 @@
+"""Our push consumer as the members of a group: the model that judges the suite's own members explains it."""
+
+import pytest
+
+from mqproof.conformance.adapters.brokers.push_members import PushMembers, live
+from mqproof.conformance.mutants import consumers, delivery
+from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.workload import MUTANTS as OF_CLIENTS
+from mqproof.conformance.suites.delivery.checkers import CHECKERS
+from mqproof.conformance.suites.delivery.steps import Change, Membership
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.report.model import Verdict
+
+SEEDS = range(1, 7)
+
+
+def violated(group: PushMembers) -> set[str]:
+    return {id_ for id_, finding in group.findings().items() if finding.verdict is Verdict.VIOLATED}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_step_of_our_consumers_is_explained(seed: int) -> None:
+    group = live(seed)
+    findings = group.findings()
+    assert {id_: f.verdict for id_, f in findings.items()} == dict.fromkeys((*CHECKERS, SPEC_1), Verdict.HELD)
+    assert {"Store", "Rebalance", "Start", "Deliver", "CommitOffset"} <= set(group.actions())
+
+
+def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() -> None:
+    steps = [step for seed in SEEDS for step in live(seed).run.operations if isinstance(step, Membership)]
+    assert {step.change for step in steps} == set(Change) - {Change.RETURNS}
+    assert all(step.notified for step in steps if step.change in (Change.DIES, Change.SILENT))
+
+
+@pytest.mark.parametrize(
+    ("mutant", "breaks"),
+    [
+        (OF_CLIENTS["everybody-owns-everything"], "DELIV-6"),
+        (delivery.MUTANTS["group-begins-ahead"], "DELIV-1"),
+        (delivery.MUTANTS["group-begins-behind"], "DELIV-3"),
+        (delivery.MUTANTS["nobody-notified"], SPEC_1),
+        (delivery.MUTANTS["dead-member-stays"], "DELIV-6"),
+        (consumers.MUTANTS["reset-told-to-nobody"], SPEC_1),
+        (consumers.MUTANTS["reset-not-obeyed"], SPEC_1),
+        (consumers.MUTANTS["taken-over-too-low"], SPEC_1),
+    ],
+    ids=lambda each: each.name if isinstance(each, Mutant) else each,
+)
+def test_a_defect_of_client_or_broker_is_noticed(mutant: Mutant, breaks: str) -> None:
+    with planted(mutant):
+        assert any(breaks in violated(live(seed)) for seed in SEEDS)

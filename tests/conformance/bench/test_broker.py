@@ -1,0 +1,129 @@
+"""Goal: every row is measured on a real broker; a broker that refuses or hangs up is told, not measured."""
+
+import asyncio
+import json
+import struct
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.bench import broker, load
+from mqproof.conformance.bench.broker import Amount, measure, ours, table
+from mqproof.conformance.bench.broker_profile import profiles
+from mqproof.conformance.bench.load import Address, LoadError, Messages, percentile
+
+SMALL = Amount(sends=200, seconds=0.2, warm_seconds=0.1, memory_sends=200, recovery_mib=1)
+
+
+def test_every_row_is_measured_on_our_broker(tmp_path: Path) -> None:
+    stages: list[str] = []
+    result = measure({"mqproof": ours}, SMALL, 1, tmp_path, stages.append)
+    rows = {row["row"]: row["sides"]["mqproof"]["median"] for row in result["rows"]}
+    assert len(rows) == 21
+    assert all(value > 0 for row, value in rows.items() if "refused" not in row)
+    assert len(stages) == 6
+    assert not list(tmp_path.iterdir())
+    shown = table(result)
+    assert all(row in shown for row in rows)
+
+
+def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
+    def row(name: str, mine: float, theirs: float) -> dict[str, object]:
+        return {
+            "row": name,
+            "part": "sends",
+            "sides": {"mqproof": {"median": mine}, "Apache": {"median": theirs}},
+        }
+
+    rows = [
+        row("fast: sends/s", 20, 10),
+        row("slow: sends/s", 10, 20),
+        row("late: ms", 2, 1),
+        row("early: ms", 1, 2),
+    ]
+    shown = table({"machine": "a machine", "rounds": 1, "amount": {}, "rows": rows})
+    behind = shown.split("It is not:\n")[1].split("\n")
+    assert behind == ["  slow: sends/s (Apache)", "  late: ms (Apache)"]
+
+
+def test_rows_that_are_behind_come_with_the_profile_that_shows_why(tmp_path: Path) -> None:
+    def row(name: str, part: str, mine: float) -> dict[str, object]:
+        sides = {"mqproof": [mine], "Apache": [1.5]}
+        told = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
+        return {"row": name, "part": part, "sides": told}
+
+    rows = [
+        row("fast: sends/s", "sends", 2.0),
+        row("slow: sends/s", "topics", 1.0),
+        row("start: s", "recovery", 2.0),
+    ]
+    result = {"rows": rows}
+    stages: list[str] = []
+    text = profiles(result, SMALL, tmp_path, stages.append)
+    assert stages == ["profile of topics"]
+    assert text.startswith("Our broker's time in: slow: sends/s")
+    assert "/impl/" in text
+
+
+def test_what_a_broker_refuses_is_no_rate(tmp_path: Path) -> None:
+    with ours(tmp_path, "ASYNC_FLUSH") as broker, pytest.raises(LoadError, match="code 13"):
+        asyncio.run(load.send_rate(broker.address, Messages(size=5 << 20), 1, 1))
+
+
+def test_a_broker_that_hangs_up_is_told() -> None:
+    async def rate() -> None:
+        server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            await load.send_rate(Address(host, port), Messages(size=8), 10, 2)
+
+    with pytest.raises(LoadError, match="hung up"):
+        asyncio.run(rate())
+
+
+@pytest.mark.parametrize("busy_of_three", [1, 3])
+def test_who_is_too_busy_for_a_message_gets_another_but_not_for_ever(busy_of_three: int) -> None:
+    """A broker that answers one in three with SYSTEM_BUSY stores the rest; one that always does, nothing."""
+    answered: list[int] = []
+    gone = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                frame = await reader.readexactly(int.from_bytes(await reader.readexactly(4), "big"))
+                opaque = json.loads(frame[4 : 4 + int.from_bytes(frame[1:4], "big")])["opaque"]
+                answered.append(2 if len(answered) % 3 < busy_of_three else 0)
+                header = json.dumps({"code": answered[-1], "opaque": opaque, "flag": 1}).encode()
+                writer.write(struct.pack(">ii", 4 + len(header), len(header)) + header)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+        gone.set()
+
+    async def rate() -> float:
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            host, port = server.sockets[0].getsockname()
+            try:
+                return await load.send_rate(Address(host, port), Messages(size=8), 30, 2)
+            finally:
+                await gone.wait()
+
+    if busy_of_three == 3:
+        with pytest.raises(LoadError, match="code 2"):
+            asyncio.run(rate())
+    else:
+        assert asyncio.run(rate()) > 0
+        assert answered.count(0) == 30
+
+
+def test_a_server_that_does_not_start_is_told(tmp_path: Path) -> None:
+    with pytest.raises(broker.BenchError, match="NO_SUCH_FLUSH"), ours(tmp_path, "NO_SUCH_FLUSH"):
+        pass
+
+
+def test_a_percentile_is_a_value_that_was_seen() -> None:
+    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
+    assert percentile([float(n) for n in range(1, 101)], 0.99) == 100.0
+    assert percentile([1.0], 0.99) == 1.0

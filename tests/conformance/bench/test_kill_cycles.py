@@ -1,0 +1,49 @@
+"""Goal: whatever was answered SEND_OK is there after many kills, and the check can tell when it is not."""
+
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.bench import kill_cycles, load
+from mqproof.conformance.bench.broker import ours
+from mqproof.conformance.bench.load import Messages, Sent
+
+
+@pytest.mark.parametrize(
+    ("flush", "cycles"),
+    [
+        ("ASYNC_FLUSH", 15),
+        ("SYNC_FLUSH", 15),
+        pytest.param("ASYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
+        pytest.param("SYNC_FLUSH", 500, marks=[pytest.mark.deep, pytest.mark.timeout(3600)]),
+    ],
+)
+def test_what_was_acked_survives_every_kill(tmp_path: Path, flush: str, cycles: int) -> None:
+    with ours(tmp_path, flush) as broker:
+        outcome = kill_cycles.run(broker, cycles, seed=cycles)
+    times = sorted(outcome.recovery_seconds)
+    print(f"{outcome.acked} of {outcome.sent} acked, start {times[0]:.2f} to {times[-1]:.2f} s")
+    assert outcome.violations == ()
+    assert outcome.acked >= cycles
+    assert outcome.acked <= outcome.stored <= outcome.sent
+
+
+MESSAGES = Messages(("cycles",), queues=2, size=16)
+SENT = Sent(4, {0, 1, 2})
+GOOD = [[(0, load.body_of(0, 16)), (1, load.body_of(2, 16))], [(0, load.body_of(1, 16))]]
+
+
+def broken(queue: int, *entries: tuple[int, bytes]) -> list[str]:
+    queues = [list(entries) if number == queue else good for number, good in enumerate(GOOD)]
+    return [found.split()[0] for found in kill_cycles._violations(MESSAGES, SENT, queues)]
+
+
+def test_each_kind_of_damage_is_told() -> None:
+    zero, one, two = (load.body_of(number, 16) for number in range(3))
+    assert broken(1, (0, one)) == []
+    assert broken(1) == ["FLUSH-2"]
+    assert broken(0, (0, zero), (2, two)) == ["FLUSH-4"]
+    assert broken(0, (0, zero), (1, two), (2, b"x" * 16)) == ["FLUSH-5"]
+    assert broken(1, (0, one), (1, zero)) == ["FLUSH-3", "DELIV-4"]
+    assert broken(0, (0, two), (1, zero)) == ["DELIV-4"]
+    assert broken(0, (0, zero), (1, zero), (2, two)) == ["DELIV-4"]

@@ -1,0 +1,62 @@
+"""A run's possible states: kept until an observation decides, and what becomes of the verdict."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from mqproof.conformance.engine import stepped_run
+from mqproof.conformance.engine.stepped_run import Explanation, Run, Stepped
+from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.report.model import Verdict, Witness
+
+
+def after(state: int, operation: str) -> Iterable[int]:
+    """`?` is one more or not; a digit is what is seen."""
+    return (state, state + 1) if operation == "?" else (state,) * (str(state) == operation)
+
+
+EXPLANATION: Explanation[int, str] = Explanation((0,), after, str, lambda operation: f"saw {operation}")
+
+
+def never(_run: Run[str]) -> Finding:
+    return Finding(Verdict.VIOLATED, {}, (Witness("wrong"),))
+
+
+def seen(*operations: str) -> Stepped[int, str]:
+    session = Stepped("a counter", EXPLANATION, {})
+    for operation in operations:
+        session.saw(operation)
+    return session
+
+
+def test_what_is_unknown_is_several_states_until_an_observation_decides() -> None:
+    assert seen("?", "?").states == {0, 1, 2}
+    assert seen("?", "?", "1").states == {1}
+
+
+def test_the_model_forbids_what_no_state_explains() -> None:
+    session = seen("?", "5", "1")
+    finding = session.findings()[SPEC_1]
+    assert finding.verdict is Verdict.VIOLATED
+    assert finding.witnesses[0].text == "no state of the model explains step 3 (5)"
+    assert finding.witnesses[0].values == {"the model allowed before": "0 or 1"}
+    assert session.actions() == {"saw ?": 1}
+
+
+def test_a_violation_with_a_name_is_not_told_twice() -> None:
+    session = Stepped("a counter", EXPLANATION, {"DELIV-1": never})
+    session.saw("5")
+    verdicts = {i: finding.verdict for i, finding in session.findings().items()}
+    assert verdicts == {"DELIV-1": Verdict.VIOLATED, SPEC_1: Verdict.UNKNOWN}
+
+
+def test_a_run_of_nothing_and_one_that_is_too_uncertain_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert seen().findings()[SPEC_1].verdict is Verdict.UNKNOWN
+    assert seen("?", "?").findings()[SPEC_1].verdict is Verdict.HELD
+    monkeypatch.setattr(stepped_run, "STATES_MAX", 2)
+    assert seen("?", "?", "9").findings()[SPEC_1].verdict is Verdict.UNKNOWN
+
+
+def test_the_script_begins_with_what_was_opened() -> None:
+    assert seen("?", "1").script() == ["a counter", "?", "1"]

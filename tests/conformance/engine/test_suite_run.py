@@ -1,0 +1,216 @@
+"""The suite holds on what is right, says what it did not test, and repeats itself for the same seed."""
+
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.adapters import resolve
+from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.adapters.reference import ReferenceTarget
+from mqproof.conformance.engine.suite_run import examine, results, run_suite
+from mqproof.conformance.faults.kinds import KINDS, FaultKind
+from mqproof.conformance.mutants.flush import MUTANTS, MutantTarget
+from mqproof.conformance.suites.flush.target import (
+    Capability,
+    Outcome,
+    Sent,
+    Setup,
+    Target,
+    TargetError,
+    WireOnly,
+)
+from mqproof.reference.flush import SYNC_FLUSH
+from mqproof.report.model import Verdict, overall
+
+
+# So many that each invariant is put to the test, and each fault is met.
+@pytest.mark.parametrize(
+    ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
+)
+def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
+    examination = examine(factory, examples, 1)
+    found = {result.id: result for result in results(examination, factory(), examples, 1)}
+    assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
+    assert all(result.counts["examples"] == examples for result in found.values())
+    can = {KINDS[each] for each in factory().capabilities if each in KINDS}
+    assert examination.faults.keys() - {FaultKind.FAIL_SYNCS} == can | {FaultKind.UNHEARD}
+
+
+def test_examples_are_not_variants_of_one_another() -> None:
+    """Else a run of a hundred would look at twenty."""
+    scripts: list[set[str]] = []
+    examine(ReferenceTarget, 60, 0, on_example=lambda _, session: scripts.append(set(session.script())))
+    alike = [len(one & next_) > 0.5 * len(one | next_) for one, next_ in pairwise(scripts)]
+    assert sum(alike) < 6
+
+
+class Killed(ReferenceTarget):
+    """Its mode is known, and its processes die."""
+
+    capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
+
+
+def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None:
+    found = {result.id: result for result in run_suite(Killed, 20, seed=1)}
+    assert found["FLUSH-1"].verdict is Verdict.HELD
+    assert found["FLUSH-1"].detail == "the target cannot be asked for os_crash, power_loss"
+    assert found["FLUSH-2"].verdict is Verdict.NOT_TESTED
+    assert found["FLUSH-2"].detail == "the target cannot be asked for async_flush or flush_mode"
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    def seen(seed: int) -> tuple[dict[str, dict[str, int]], list[bytes]]:
+        targets: list[ImplTarget] = []
+
+        def factory() -> ImplTarget:
+            targets.append(ImplTarget())
+            return targets[-1]
+
+        examination = examine(factory, 8, seed)
+        logs = [repr(target.events).encode() for target in targets]
+        return {i: dict(counts) for i, counts in examination.counts.items()}, logs
+
+    assert seen(3) == seen(3)
+    assert seen(3) != seen(4)
+
+
+def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
+    def factory() -> MutantTarget:
+        return MutantTarget(MUTANTS["pull-skips"])
+
+    examination = examine(factory, 100, 0)
+    found = {result.id: result for result in results(examination, factory(), 100, 0)}
+    assert overall(found.values()) is Verdict.VIOLATED
+    violated = found["DELIV-4"]
+    command = "mqproof conform --target mutant:pull-skips --suite flush --seed 0 --examples 100"
+    assert violated.replay == command
+    script = violated.witnesses[-1].timeline
+    assert script[0].who.startswith("open a broker")
+    assert script[0].at == "1"
+    assert len(script) < 30
+    # Only what came of it while it was made smaller shows anything about FLUSH-1.
+    violated_too = {i: result for i, result in found.items() if result.verdict is Verdict.VIOLATED}
+    assert violated_too.keys() == {"FLUSH-1", "DELIV-1", "DELIV-4"}
+    assert all(result.counts["wrong"] for result in violated_too.values())
+    assert {i for i, result in violated_too.items() if "a shorter run" in result.detail} == {"FLUSH-1"}
+
+
+class Mortal(ReferenceTarget):
+    """Dies at a send, counted over all examples, and cannot be reached any more."""
+
+    sends = 0
+    sends_max = 0
+
+    def open(self, setup: Setup) -> None:
+        self._reach("connect")
+        super().open(setup)
+
+    def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:
+        Mortal.sends += 1
+        self._reach("send")
+        return super().send(topic, queue_id, msg_id, body)
+
+    def close(self) -> None:
+        self._reach("hang up")
+
+    def _reach(self, what: str) -> None:
+        if Mortal.sends >= Mortal.sends_max:
+            raise TargetError(f"no {what}")
+
+
+# At the second of them an example dies that begins like one before, which lived on: what Hypothesis complains
+# of is that they differ.
+@pytest.mark.parametrize("sends", [5, 300])
+def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
+    monkeypatch.setattr(Mortal, "sends", 0)
+    monkeypatch.setattr(Mortal, "sends_max", sends)
+    with pytest.raises(TargetError, match="no send"):
+        examine(Mortal, 60, 7)
+    assert Mortal.sends == sends
+
+
+class Moody(ReferenceTarget):
+    """Sometimes does not answer, whatever was the case in a like example before."""
+
+    chance = random.Random(1)
+
+    def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:
+        if self.chance.random() < 0.05:
+            return Sent(Outcome.INDETERMINATE, "no answer", under_way=True)
+        return super().send(topic, queue_id, msg_id, body)
+
+
+def test_a_target_that_does_not_repeat_itself_is_examined_to_the_end() -> None:
+    examination = examine(Moody, 60, 1)
+    assert (examination.examples, examination.failures) == (60, {})
+
+
+class DiesOfIt(MutantTarget):
+    """Is wrong, and cannot be brought up any more after a while: in the midst of shrinking."""
+
+    opened = 0
+
+    def __init__(self) -> None:
+        super().__init__(MUTANTS["refused-but-stored"])
+
+    def open(self, setup: Setup) -> None:
+        DiesOfIt.opened += 1
+        if DiesOfIt.opened > 60:
+            raise TargetError("no answer")
+        super().open(setup)
+
+
+def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DiesOfIt, "opened", 0)
+    examination = examine(DiesOfIt, 50, 0)
+    assert "DELIV-2" in examination.failures
+    assert DiesOfIt.opened == 61
+
+
+def test_progress_is_told_after_every_example() -> None:
+    told: list[tuple[int, int]] = []
+    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)))
+    assert told == [(n, 5) for n in range(1, 6)]
+
+
+def test_a_mutant_leaves_nothing_behind() -> None:
+    from mqproof.impl.store.message_store import MessageStore
+
+    right = MessageStore.settle
+    target = MutantTarget(MUTANTS["ack-before-flush"])
+    target.open(Setup(SYNC_FLUSH))
+    assert MessageStore.settle is not right
+    target.close()
+    assert MessageStore.settle is right
+
+
+@pytest.fixture
+def name_server(tmp_path: Path) -> Iterator[str]:
+    """The address of a name server with one broker, in a process of their own."""
+    command = [sys.executable, "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path / "store")], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            ready = dict(part.split("=") for part in server.stdout.readline().split()[1:])
+            yield ready["namesrv"]
+        finally:
+            server.terminate()
+            server.wait(timeout=120)
+
+
+def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_tested(
+    name_server: str,
+) -> None:
+    factory = resolve(f"remoting://{name_server}")
+    assert isinstance(factory(), WireOnly)
+    verdicts = {result.id: result.verdict for result in run_suite(factory, 6, seed=0)}
+    not_tested = {i for i, verdict in verdicts.items() if verdict is Verdict.NOT_TESTED}
+    assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-8"}
+    assert {verdicts[i] for i in verdicts.keys() - not_tested} == {Verdict.HELD}

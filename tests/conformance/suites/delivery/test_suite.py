@@ -1,0 +1,76 @@
+"""What the delivery suite may and may not accept: its oracle and checkers on histories written by hand."""
+
+import pytest
+
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.suites.delivery.checkers import CHECKERS
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, share
+from mqproof.conformance.suites.delivery.steps import (
+    Change,
+    Commit,
+    Deliver,
+    Membership,
+    Operation,
+    Query,
+    Rebalance,
+    Send,
+    Settled,
+)
+from mqproof.conformance.suites.delivery.target import Message
+from mqproof.report.model import Verdict
+
+M1, M2, M3 = Message("m1", 0), Message("m2", 1), Message("m3", 2)
+ALL = frozenset({0, 1, 2})
+NONE: frozenset[str] = frozenset()
+
+
+ALONE: tuple[Operation, ...] = (
+    Send(0, M1),
+    Send(0, M2),
+    Membership("c1", Change.JOINS, NONE),
+    Rebalance("c1", frozenset({"c1"}), ALL, ((0, 0), (1, None), (2, None))),
+)
+
+
+C2_JOINS = Membership("c2", Change.JOINS, frozenset({"c1"}))
+
+
+def violated(*operations: Operation) -> set[str]:
+    seen = Stepped("a group", EXPLANATION, CHECKERS)
+    for operation in operations:
+        seen.saw(operation)
+    return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
+
+
+def test_queues_are_shared_out_as_clients_do() -> None:
+    assert [share({"c1", "c2"}, member) for member in ("c1", "c2", "c3")] == [{0, 1}, {2}, set()]
+
+
+@pytest.mark.parametrize(
+    ("operations", "broken"),
+    [
+        ((Deliver("c1", 0, 0, (M1, M2)), Commit("c1", 0, 2, oneway=False), Query(0, 2), Settled()), set()),
+        ((Deliver("c1", 0, 0, (M1,)), Settled()), {"DELIV-1"}),
+        ((Deliver("c1", 0, 0, (Message("m9", 0),)),), {"DELIV-2"}),
+        ((Deliver("c1", 1, 0, (M1,)),), {"DELIV-2"}),
+        ((Deliver("c1", 0, 0, (M2,)),), {"DELIV-4"}),
+        ((Deliver("c1", 0, 0, ()),), {"SPEC-1"}),
+        ((Commit("c1", 0, 2, oneway=False), Query(0, 1)), {"DELIV-5"}),
+        ((Commit("c1", 0, 2, oneway=True), Query(0, 0), Query(0, 2)), set()),
+        ((Commit("c1", 0, 2, oneway=True), Query(0, 1)), {"SPEC-1"}),
+        ((Commit("c1", 0, 1, oneway=True), Commit("c1", 0, 2, oneway=False), Query(0, 1)), set()),
+        # The second one to come: whoever is there hears of it, and is told of it.
+        ((C2_JOINS, Rebalance("c1", frozenset({"c1", "c2"}), frozenset({0, 1}), ())), set()),
+        ((Membership("c2", Change.JOINS, NONE),), {"SPEC-1"}),
+        ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ())), {"SPEC-1"}),
+        ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ()), Deliver("c1", 0, 0, (M1, M2)), Settled()),
+         {"DELIV-6"}),
+        # Who takes over begins where the group is.
+        ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),
+          Rebalance("c0", NONE, frozenset(), ((0, 0),))), {"DELIV-3"}),
+        ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),
+          Rebalance("c0", NONE, frozenset(), ((0, 2),))), {"DELIV-1"}),
+    ],
+)  # fmt: skip
+def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+    assert violated(*ALONE, *operations) == broken

@@ -1,0 +1,73 @@
+"""Random lives of a master and a slave hold what the catalogue says, and planted defects are noticed."""
+
+import pytest
+
+from mqproof.conformance.mutants import judge
+from mqproof.conformance.mutants.replication import MUTANTS
+from mqproof.conformance.subjects.pair_run import live
+from mqproof.conformance.suites.replication import checkers
+from mqproof.conformance.suites.replication.checkers import CHECKERS, Life, LogsSeen, ReadsSeen, SendSeen
+from mqproof.report.model import Verdict
+
+LIVES = range(24)
+FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
+"""Where to begin, so that those who are seldom seen are seen soon."""
+
+
+@pytest.fixture(scope="module")
+def lives() -> list[Life]:
+    return [live(seed) for seed in LIVES]
+
+
+@pytest.mark.parametrize("invariant", CHECKERS)
+def test_the_lives_of_a_pair_hold_it(invariant: str, lives: list[Life]) -> None:
+    findings = [CHECKERS[invariant](life) for life in lives]
+    assert not [finding.witnesses for finding in findings if finding.witnesses]
+    assert sum(finding.verdict is Verdict.HELD for finding in findings) >= len(LIVES) // 3
+
+
+def test_the_lives_see_every_status_and_a_fork(lives: list[Life]) -> None:
+    statuses = {send.status for life in lives for send in life.sends}
+    assert statuses >= {"SEND_OK", "SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"}
+    assert any(life.logs[-1].forked for life in lives)
+    assert any(life.caught_up for life in lives)
+
+
+def test_a_life_is_the_same_each_time(lives: list[Life]) -> None:
+    assert live(3) == lives[3]
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+    (result,) = judge.run([name], seed=FIRST.get(name, 0), examples_max=60)
+    assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
+    assert result.id == MUTANTS[name].breaks
+
+
+def test_every_invariant_has_a_mutant() -> None:
+    assert {mutant.breaks for mutant in MUTANTS.values()} == CHECKERS.keys()
+
+
+NOTHING = Life(True, (), (), (), None, ())
+
+
+def test_having_seen_nothing_is_unknown() -> None:
+    assert {check(NOTHING).verdict for check in CHECKERS.values()} == {Verdict.UNKNOWN}
+
+
+def test_each_checker_tells_what_is_wrong() -> None:
+    ok = frozenset({"SEND_OK"})
+    lost = Life(True, (SendSeen("m", "SEND_OK", True, ok, False, True),), (), (), None, ())
+    assert checkers.sync_acked_on_slave(lost).witnesses[0].text.startswith("m was answered SEND_OK")
+    silent = Life(True, (), (LogsSeen(("a", "b"), ("c",), True, True),), (), None, ())
+    assert checkers.slave_is_prefix(silent).verdict is Verdict.VIOLATED
+    noticed = Life(True, (), (LogsSeen(("a", "b"), ("c",), False, True),), (), None, ())
+    assert checkers.slave_is_prefix(noticed).verdict is Verdict.HELD
+    late = Life(True, (SendSeen("m", "FLUSH_SLAVE_TIMEOUT", True, ok, True, True),), (), (), None, ())
+    assert "SEND_OK expected" in checkers.status_honest(late).witnesses[0].text
+    unread = Life(True, (), (), (ReadsSeen(("a", "b"), ("a",)),), None, ())
+    assert checkers.readable_without_master(unread).verdict is Verdict.VIOLATED
+    behind = Life(True, (), (), (), False, ())
+    assert checkers.slave_catches_up(behind).verdict is Verdict.VIOLATED
+    back = Life(True, (), (), (), None, (3, 2))
+    assert checkers.slaves_offset_monotone(back).verdict is Verdict.VIOLATED

@@ -1,0 +1,58 @@
+"""The suite workload of `conform`: one history with faults, and every rule on it."""
+
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.adapters import UnknownTargetError
+from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.history.judge import check_files
+from mqproof.conformance.history.rules import RULES
+from mqproof.conformance.suites.workload import suite
+from mqproof.report.model import Verdict
+
+
+def silent(_done: int, _all: int) -> None:
+    pass
+
+
+def test_every_rule_has_its_row_and_none_is_broken(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    part = suite.run(
+        Order("impl", seed=4, examples=20, events=tmp_path), lambda done, all_: seen.append((done, all_))
+    )
+    assert [each.id for each in part.results] == [rule.id for rule in RULES]
+    verdicts = {each.verdict for each in part.results}
+    assert Verdict.HELD in verdicts
+    assert Verdict.VIOLATED not in verdicts
+    assert part.faults is not None
+    assert sum(part.faults.values()) >= 2
+    assert seen == sorted(seen)
+    assert all(done <= all_ for done, all_ in seen)
+    again = check_files([tmp_path / "workload-4.jsonl"])
+    assert [each.verdict for each in again.results] == [each.verdict for each in part.results]
+
+
+def test_a_defect_is_named_with_the_command_that_shows_it_again() -> None:
+    order = Order("mutant:consumed-twice", examples=10, ids=("DELIV-3",))
+    part = suite.run(order, silent)
+    found = {each.id: each for each in part.results}
+    assert set(found) == {rule.id for rule in RULES if rule.invariant == "DELIV-3"}
+    assert found["A07"].verdict is Verdict.VIOLATED
+    command = "mqproof conform --target mutant:consumed-twice --suite workload --seed 0 --examples 10"
+    assert found["A07"].replay == command
+
+
+@pytest.mark.parametrize("target", ["reference", "mutant:nobody", "remoting://nowhere"])
+def test_a_target_that_it_has_not_is_refused(target: str) -> None:
+    with pytest.raises(UnknownTargetError, match=r"nobody|nowhere|expected"):
+        suite.run(Order(target), silent)
+
+
+def test_rules_are_chosen_by_their_ids_and_by_those_of_their_invariants() -> None:
+    assert [each.id for each in suite.listed(Order("impl", ids=("C0[67]", "DELIV-11")))] == [
+        "C06",
+        "C07",
+        "C15",
+    ]
+    assert len(list(suite.lines(Order("impl")))) == len(RULES)

@@ -1,0 +1,21 @@
+"""tools.yml. Source: docs/protocol.md, "Access control"."""
+
+import pytest
+
+from mqproof.impl.remoting.account_file import parse
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.properties import ConfigError
+
+
+def test_a_file_names_an_account() -> None:
+    assert parse("accessKey: the-admin\nsecretKey: 12345678\n", "f") == Credentials("the-admin", "12345678")
+    token = parse("{accessKey: a, secretKey: b, securityToken: c}", "f")
+    assert token == Credentials("a", "b", "c")
+
+
+@pytest.mark.parametrize("text", ["", "accessKey: a", "- a", "accessKey: [", "accessKey: [a]\nsecretKey: b"])
+def test_a_file_that_names_none_is_one_line(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse(text, "f")
+    assert str(caught.value).startswith("f: ")
+    assert "\n" not in str(caught.value)

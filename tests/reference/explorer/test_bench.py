@@ -1,0 +1,42 @@
+"""The benchmark of the explorer: real commands, equal counts, ratios; a command that fails is told."""
+
+from pathlib import Path
+
+import pytest
+
+from mqproof.reference.explorer import bench
+from mqproof.reference.explorer.bench import BenchError, measure, table
+from mqproof.spec.model_file import load
+
+
+def test_a_small_round_has_tlc_beside_the_explorer() -> None:
+    (question,) = (q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
+    stages: list[str] = []
+    result = measure([question], {"explorer 1": ("--workers", "1")}, 1, stages.append)
+    (model,) = result["models"]
+    assert model["states"] == 986
+    assert list(model["sides"]) == ["tlc", "explorer 1"]
+    assert all(side["seconds"] > 0 and side["bytes_per_state"] > 0 for side in model["sides"].values())
+    assert result["tlc_start_seconds"] > 0
+    assert stages == [
+        "MCFlush_liveness_smoke, tlc, round 1/1",
+        "MCFlush_liveness_smoke, explorer 1, round 1/1",
+    ]
+    for label in ("Flush MCFlush_liveness_smoke: 986 states", "TLC, 2 workers", "explorer 1", "slower than"):
+        assert label in table(result)
+
+
+def test_the_model_on_which_the_explorer_is_slower_is_named() -> None:
+    def side(seconds: float) -> dict[str, object]:
+        return {"seconds": seconds, "states_per_second": 1, "bytes_per_state": None}
+
+    sides = {"tlc": side(2.0), "explorer 1": side(4.0), "spark local[2]": side(1.0)}
+    model = {"model": "M", "run": "MCM_ci", "tlc_workers": 2, "states": 7, "sides": sides}
+    result = {"machine": "a machine", "rounds": 1, "tlc_start_seconds": 1.0, "models": [model]}
+    assert table(result).endswith("The explorer is slower than TLC: MCM_ci")
+    assert "0.50" in table(result)
+
+
+def test_a_command_that_does_not_hold_is_told(tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match="exit code 2: mqproof: no reference model 'Flood'"):
+        bench._command(("explore", "Flood"), tmp_path)

@@ -1,0 +1,90 @@
+"""Fingerprints: equal for equal states, whatever process asks."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pytest
+
+from mqproof.reference import flush
+from mqproof.reference.equiv import constants
+from mqproof.reference.explorer.fingerprint import fingerprint, values_of
+from mqproof.reference.explorer.search import explore
+from mqproof.reference.explorer.survey import bounded_models
+from mqproof.reference.models import MODELS
+from mqproof.spec.model_file import load
+
+
+class Message(NamedTuple):
+    kind: str
+    payload: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    messages: frozenset[Any]
+
+
+def test_states_that_differ_have_different_fingerprints() -> None:
+    states = explore(flush.MODEL, flush.Config(messages=("m1",))).parents
+    assert len({fingerprint(state) for state in states}) == len(states) == 986
+
+
+def test_a_set_has_one_fingerprint_whatever_its_order_and_types() -> None:
+    messages = [Message("vote", None), Message("vote", 1), Message("vote", frozenset({"n1", "n2"}))]
+    there = fingerprint(Network(frozenset(messages)))
+    assert there == fingerprint(Network(frozenset(reversed(messages))))
+    assert there != fingerprint(Network(frozenset(messages[:2])))
+
+
+def test_values_that_python_calls_equal_have_one_fingerprint() -> None:
+    assert fingerprint(Network(frozenset({True}))) == fingerprint(Network(frozenset({1})))
+    assert fingerprint(Network(frozenset({Message("a", 1)}))) == fingerprint(Network(frozenset({("a", 1)})))
+
+
+def test_another_process_with_another_salt_agrees() -> None:
+    program = (
+        "from mqproof.reference import flush; from mqproof.reference.explorer.fingerprint import fingerprint;"
+        "print([fingerprint(s) for s in flush.initial(flush.Config())])"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={"PYTHONHASHSEED": salt},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for salt in ("1", "2")
+    }
+    assert said == {f"{[fingerprint(state) for state in flush.initial(flush.Config())]}\n"}
+
+
+def test_a_value_of_another_type_is_refused() -> None:
+    with pytest.raises(TypeError, match="a state may not hold a float"):
+        fingerprint(Network(frozenset({0.5})))
+
+
+def test_a_state_may_be_a_named_tuple() -> None:
+    states = [Message("vote", 1), Message("vote", 2), Message("append", 1), Message("append", 2)]
+    assert len({fingerprint(state) for state in states}) == len(states)
+    values = values_of(Message)(states[0])
+    assert (type(values), Message(*values)) == (tuple, states[0])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_models_states_can_be_told_apart_and_sent(name: str) -> None:
+    model = MODELS[name]
+    questions = bounded_models(load(), name, "smoke")
+    assert questions, f"{name} has no smoke run"
+    config = model.from_constants(constants(questions[0].config.text()))
+    steps = model.under(config)
+    known = dict.fromkeys(model.initial(config))
+    frontier = list(known)
+    while frontier and len(known) < 300:
+        frontier = [after for state in frontier for _, _, after in steps(state) if after not in known]
+        known |= dict.fromkeys(frontier)
+    assert len({fingerprint(state) for state in known}) == len(known)
+    kind: Any = type(next(iter(known)))
+    assert all(kind(*values_of(kind)(state)) == state for state in known)

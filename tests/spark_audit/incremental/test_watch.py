@@ -1,0 +1,250 @@
+"""Watching logs as they grow: what is told, and when; a batch that is taken twice counts once."""
+
+import json
+import os
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from mqproof.report.model import Exit
+from mqproof.spark_audit.audit import audit, violations
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.incremental.checkpoint import Night, newest, next_state, open_night
+from mqproof.spark_audit.incremental.watch import Source, Watch, _files, watch
+from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.sources.read import read
+from tests.spark_audit.conftest import STEP_US, write_ndjson
+from tests.spark_audit.incremental.test_checkpoint import (
+    LATE_US,
+    OF_TRAFFIC,
+    SHOWN,
+    audited,
+    cut,
+    keys,
+    long_log,
+    story,
+)
+
+NO_EVENTS = b"no event\n" + write_ndjson(
+    [{"ts": 1, "seq": 0, "node": "nobody", "kind": "deliver", "queue_offset": "many"}]
+)
+
+
+def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    # Each batch a night of the story whose sum is held against one run over all in test_nights.py.
+    # Names that are patterns to Spark are names.
+    incoming, state = tmp_path / "incoming[1]", tmp_path / "state[1]"
+    incoming.mkdir()
+    told: list[Any] = []
+    said: list[str] = []
+    earlier = 0
+    wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    for number, rows in enumerate(story((0, 350 * STEP_US, 700 * STEP_US))):
+        if number == 2:
+            shutil.copytree(state / ".checkpoint", tmp_path / "checkpoint")
+            earlier = len(told)
+        (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows) + NO_EVENTS * (number == 0))
+        watch(spark, wish, tmp_path, told.append, said.append)
+    last = newest(state)
+    assert last is not None
+    found = pq.read_table(last / "findings").filter(pc.field("cause").is_null()).to_pylist()
+    assert {(row["night"], row["rule"], row["group"]) for row in found} == SHOWN
+    # The other three are too young: what comes may yet take them back.
+    assert {(row["rule"], row["group"]) for row in told} == {
+        ("offset-regression", "g"), ("lost-write", "h"), ("lost-write", "g"),
+    }  # fmt: skip
+    assert len(told) == 3
+    assert "2 rows that are none" in said[0]
+    (lines,) = [file.read_text().splitlines() for file in state.glob("unreadable/batch-*/part-*.json")]
+    kept = [json.loads(line) for line in lines]
+    assert {row["line"] for row in kept} == set(NO_EVENTS.decode().splitlines())
+    assert {Path(row["file"]).name for row in kept} == {"0.ndjson"}
+    # Killed before Spark wrote that the batch is done: it comes again, under the same number.
+    shutil.rmtree(state / ".checkpoint")
+    shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
+    watch(spark, wish, tmp_path, told.append, said.append)
+    assert (newest(state), len(told), len(said)) == (last, 3, 3)
+    # Killed while it was telling.
+    (last / "told").unlink()
+    shutil.rmtree(state / ".checkpoint")
+    shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
+    watch(spark, wish, tmp_path, told.append, said.append)
+    assert told[3:] == told[earlier:3]
+    assert f"{3 - earlier} violations, perhaps told before" in said[3]
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(20))
+def test_of_any_log_the_batches_show_what_one_run_does(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    chance, log = random.Random(seed), long_log(12)
+    last = max(row["ts"] for row in log)
+    incoming, state = tmp_path / "incoming", tmp_path / "state"
+    incoming.mkdir()
+    (tmp_path / "all").mkdir()
+    wish = Watch(Source((incoming,)), state, LATE_US, once=True, checks=OF_TRAFFIC)
+    for number, rows in enumerate(cut(log, sorted(chance.randrange(last) for _ in range(2)))):
+        (incoming / f"{number}.ndjson").write_bytes(write_ndjson(rows))
+        watch(spark, wish, tmp_path, lambda _: None, lambda _: None)
+    left = newest(state)
+    assert left is not None
+    found = pq.read_table(left / "findings").filter(pc.field("cause").is_null()).to_pylist()
+    assert keys(found) == keys(violations(audited(spark, log, tmp_path / "all")))
+
+
+def events(node: str, seqs: range = range(3)) -> list[dict[str, Any]]:
+    return [{"ts": 1000 + seq, "seq": seq, "node": node, "kind": "crash"} for seq in seqs]
+
+
+def watched(spark: SparkSession, folder: Path, tmp_path: Path, **wish: Any) -> list[str]:
+    """The lines that `watch` says of what is in the folder."""
+    said: list[str] = []
+    asked = Watch(Source((folder,)), tmp_path / "state", LATE_US, once=True, checks=OF_TRAFFIC, **wish)
+    watch(spark, asked, tmp_path, lambda _: None, said.append)
+    return said
+
+
+def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    told = incoming / "node=folder 1+"
+    told.mkdir(parents=True)
+    named = [{**row, "node": None} for row in events("")]
+    (told / "a[1].ndjson").write_bytes(write_ndjson(named))
+    columns = pa.Table.from_pylist(events("")).drop_columns(["node"])
+    unsigned = columns.set_column(columns.column_names.index("seq"), "seq", pa.array([3, 4, 5], pa.uint64()))
+    pq.write_table(unsigned, told / "b.parquet")
+    # The last write of a killed node.
+    (incoming / "torn.ndjson").write_bytes(write_ndjson(events("torn")) + b'{"ts":1,"seq":3,"no')
+    # Copies are counted once, and what is no log yet is not looked at.
+    shutil.copy(incoming / "torn.ndjson", incoming / "torn-copy.ndjson")
+    for name in ("c.ndjson.part", "c.parquet.tmp", ".c.ndjson", "_c.ndjson"):
+        (incoming / name).write_bytes(b"{")
+    said = watched(spark, incoming, tmp_path)
+    assert said[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
+    assert said[1:] == [
+        "batch 0: 9 events, 0 rows that are none, 0 violations, 0 taken back, 1 torn last line passed over"
+    ]
+    last = newest(tmp_path / "state")
+    assert last is not None
+    profiled = pq.read_table(last / "profile").to_pylist()
+    assert {(row["node"], row["seq_max"]) for row in profiled} >= {("folder 1+", 5), ("torn", 2)}
+    assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
+
+
+def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    bad = incoming / "bad.parquet"
+    pq.write_table(pa.table({"ts": ["noon"], "seq": [1], "node": ["n"], "kind": ["crash"]}), bad)
+    (incoming / "good.ndjson").write_bytes(write_ndjson(events("good")))
+    for _ in range(2):
+        with pytest.raises(InputError, match=r"bad\.parquet: column ts is string, expected bigint"):
+            watched(spark, incoming, tmp_path)
+    bad.unlink()
+    assert watched(spark, incoming, tmp_path)[0].startswith("batch 0: 3 events")
+
+
+@pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
+def test_files_of_all_folders_are_taken_in_one_order_within_a_bound_and_old_ones_too(
+    spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    folders = tuple(tmp_path / "incoming[1]" / name for name in names)
+    # Who watches c{1} reads nothing of c(1).
+    for folder in (*folders, tmp_path / "incoming[1]" / "c(1)" / "d"):
+        (folder / "x").mkdir(parents=True, exist_ok=True)
+        (folder / "x" / "log.ndjson.part").touch()
+    files = [folders[number % len(folders)] / "x" / f"{number}.ndjson" for number in range(4)]
+    for number, file in enumerate(files):
+        file.write_bytes(b"7 bytes")
+        os.utime(file, (1_700_000_000 - number,) * 2)
+    (tmp_path / "incoming[1]" / "c(1)" / "d" / "log.ndjson").touch()
+    taken: list[list[Path]] = []
+
+    def stream() -> None:
+        listed = _files(spark, folders, 14).writeStream.option("checkpointLocation", str(tmp_path / "state"))
+        note = listed.foreachBatch(
+            lambda rows, _: taken.append([_named(row["file"]) for row in rows.collect()])
+        )
+        note.trigger(availableNow=True).start().awaitTermination()
+
+    stream()
+    assert [sorted(batch) for batch in taken if batch] == [sorted(files[2:]), sorted(files[:2])]
+    old = folders[0] / "old.ndjson"
+    old.write_bytes(b"7 bytes")
+    os.utime(old, (1_600_000_000,) * 2)
+    taken.clear()
+    stream()
+    assert [batch for batch in taken if batch] == [[old]]
+
+
+def _named(file: str) -> Path:
+    return Path(file.removeprefix("file:"))
+
+
+def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    incoming, state = tmp_path / "incoming", tmp_path / "state"
+    incoming.mkdir()
+    (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
+    watched(spark, incoming, tmp_path)
+    with next_state(night := open_night(spark, state, LATE_US)) as following:
+        audited_night(spark, tmp_path, events("n", range(3, 5)), night, following)
+    # Killed before Spark wrote that the batch is done.
+    shutil.rmtree(state / ".checkpoint" / "commits")
+    assert watched(spark, incoming, tmp_path) == []
+
+
+def audited_night(
+    spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]], night: Night, following: Path | None
+) -> None:
+    (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
+    told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").told
+    audit(told, tmp_path / "night", checks=OF_TRAFFIC, pictures=False, night=night, next_state=following)
+
+
+def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> None:
+    incoming = tmp_path / "incoming"
+    incoming.mkdir()
+    (incoming / "empty.ndjson").touch()
+    asked = ["audit", "watch", "--once", "--state", str(tmp_path / "state"), "--events", str(incoming)]
+    done = CliRunner().invoke(app, asked)
+    assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
+    assert done.stderr.endswith("mqproof audit: no event was seen\n")
+    (incoming / "no.ndjson").write_bytes(b"no event\n")
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == Exit.INCONCLUSIVE
+    assert f"no event was seen; 1 unreadable row is in {tmp_path / 'state' / 'unreadable'}" in done.stderr
+
+
+def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    wish = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
+    with pytest.raises(InputError, match="no folder"):
+        watch(spark, wish, tmp_path, print, print)
+
+
+def test_a_state_of_another_watch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    folders = tuple(tmp_path / name for name in "ab")
+    for folder in folders:
+        folder.mkdir()
+    (folders[0] / "log.ndjson").write_bytes(write_ndjson(next(iter(story((0,))))))
+    said: list[str] = []
+    for source in (Source(folders), Source((*reversed(folders), folders[0]))):
+        watch(spark, Watch(source, tmp_path / "state", LATE_US, once=True), tmp_path, print, said.append)
+    assert len(said) == 1, "the same folders, in whatever order: nothing is new"
+    for other in (Source(folders[:1]), Source(folders, {"topics": "t"})):
+        with pytest.raises(InputError, match=r"state: it is of a watch of .*/a, .*/b, expected the same"):
+            watch(spark, Watch(other, tmp_path / "state", LATE_US, once=True), tmp_path, print, print)

@@ -1,0 +1,37 @@
+"""An append meets the one fate of its own node whose numbers lie around its own."""
+
+import pyarrow as pa
+
+from mqproof.spark_audit.passes.append_outcomes import Fates, fate_of, fates
+from mqproof.spark_audit.passes.loops import NONE, compiled
+
+TABLE = pa.table(
+    {
+        "cut_node": ["b", "a", "a", "c"],
+        "after_seq": [-1, 10, -1, 5],
+        "until_seq": [50, 20, 10, 90],
+        "kept_end": [0, 0, 0, 0],
+        "is_at_risk": [True, False, True, False],
+    }
+)
+NODES = pa.array(["d", "c", "b", "a"]).dictionary_encode()
+
+
+@compiled
+def met(of: Fates, node: int, seq: int) -> int:
+    after_seq, until_seq, _, _, first, end = of
+    return fate_of(after_seq, until_seq, first[node], end[node], seq)
+
+
+def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
+    of = fates(TABLE, NODES)
+    rows = TABLE.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")]).to_pylist()
+    for at, node in enumerate(NODES.dictionary.to_pylist()):
+        for seq in range(-2, 100):
+            expected = [
+                number
+                for number, row in enumerate(rows)
+                if row["cut_node"] == node and row["after_seq"] < seq < row["until_seq"]
+            ]
+            assert met(of, at, seq) == (expected or [NONE])[0]
+    assert of.is_at_risk.tolist() == [True, False, True, False]

@@ -1,0 +1,35 @@
+"""Row groups are read again where a span of a node meets what they have of it, and nowhere else."""
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqproof.spark_audit.passes.extraction import _meeting, _unkept
+
+pairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
+
+
+def columns(rows: list[tuple[int, int]], *names: str) -> pa.Table:
+    return pa.table({name: pa.array([row[at] for row in rows], pa.int64()) for at, name in enumerate(names)})
+
+
+@given(pairs, pairs)
+def test_groups_that_meet_a_span_are_those(spans: list[tuple[int, int]], own: list[tuple[int, int]]) -> None:
+    wanted = [(begin, begin + length) for begin, length in spans]
+    extents = [(low, low + length) for low, length in own]
+    numbers = pa.array(range(len(extents)), pa.int64())
+    found = _meeting(
+        columns(wanted, "begin_seq", "end_seq"),
+        columns(extents, "low", "high").append_column("row_group", numbers),
+    )
+    expected = [
+        number
+        for number, (low, high) in enumerate(extents)
+        if any(begin <= high and end >= low for begin, end in wanted)
+    ]
+    assert sorted(found) == expected
+
+
+def test_a_cell_is_looked_for_in_all_row_groups_from_its_first_to_its_last() -> None:
+    read = pa.table({"unkept_min": pa.array([3, None, 9]), "unkept_max": pa.array([5, None, 9])})
+    assert _unkept(read) == {3, 4, 5, 9}

@@ -1,0 +1,203 @@
+"""Fingerprints let only those messages pass that no check has anything to say about.
+
+Method: what is doubted, story by story; and logs into which random trouble is put row by row, on which every
+check must find the same with fingerprints and without.
+"""
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof.spark_audit.audit import gathered
+from mqproof.spark_audit.checks import EVENT_CHECKS
+from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.passes import extraction
+from mqproof.spark_audit.passes.fingerprint import shared_prefix
+from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
+
+GROUPS = ("g", "h")
+
+
+def doubted(spark: SparkSession, story: Story) -> set[str]:
+    return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
+
+
+def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> None:
+    story = Story().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
+    story.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
+    story.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
+    for msg_id, offset, groups in (
+        ("m_clean", 0, "gh"),
+        ("m_lost_for_h", 1, "g"),
+        ("m_twice_for_g", 2, "gg"),
+        ("m_phantom", 3, "gh"),
+        ("m_recovered", 4, "gh"),
+    ):
+        for group in groups:
+            story.deliver(msg_id, offset, group, node=f"consumer-{group}")
+    assert doubted(spark, story) == {"m_lost_for_h", "m_twice_for_g", "m_phantom", "m_recovered"}
+
+
+def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: SparkSession) -> None:
+    story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
+    assert doubted(spark, story.crash(kept_end=100)) == {"m_gone"}
+
+
+def read_cells(spark: SparkSession, story: Story) -> int:
+    """How many cells are read again."""
+    cells = evidence_in(spark, story.rows, ("broker",)).cells
+    assert cells
+    return len(cells.read)
+
+
+def clean_story() -> Story:
+    story = Story()
+    for offset in range(12):
+        story.stored(f"m_{offset}", offset)
+    for group in GROUPS:
+        for offset in range(12):
+            story.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
+    for offset in range(6):
+        story.commit(2 * offset)
+    return story
+
+
+def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
+    assert read_cells(spark, clean_story()) == 0
+    judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
+    assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"),
+    [
+        ("deliver", {"queue_offset": 99}),
+        ("deliver", {"group": None}),
+        ("deliver", {"topic": "%RETRY%g"}),
+        ("send", {"attempt": 2}),
+        ("send_ack", {"status": "FLUSH_DISK_TIMEOUT"}),
+        ("send_ack", {"status": None}),
+        ("append", {"queue_id": 7}),
+        ("send", {"kind": "send_fail", "status": "unknown"}),
+        ("append", {"topic": None}),
+    ],
+)
+def test_one_row_that_disagrees_has_its_cell_read_again(
+    spark: SparkSession, kind: str, change: dict[str, Any]
+) -> None:
+    story = clean_story()
+    at = next(i for i, row in enumerate(story.rows) if row["kind"] == kind)
+    story.rows[at] = story.rows[at] | change
+    assert read_cells(spark, story) == 1
+
+
+OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
+"""What the changes of `troubled` can break."""
+
+
+def troubled(seed: int) -> list[dict[str, Any]]:
+    """A clean log with a few rows dropped, doubled or changed."""
+    chance = random.Random(seed)
+    rows = [dict(row) for row in clean_story().rows]
+    for change in range(chance.randrange(4)):
+        at = chance.randrange(1, len(rows))
+        row = rows[at]
+        match chance.randrange(6):
+            case 0:
+                del rows[at]
+            case 1:
+                rows.insert(at, row | {"ts": row["ts"] + 5 * STEP_US, "seq": 1000 + change})
+            case 2:
+                rows[at] = row | {"msg_id": chance.choice(("m_3", "m_never_sent"))}
+            case 3:
+                rows[at] = row | {"queue_offset": chance.randrange(12)}
+            case 4:
+                rows[at] = row | {"attempt": 2} if row["kind"] == "send" else row | {"status": "unknown"}
+            case 5:
+                same_node = [i for i, other in enumerate(rows) if other["node"] == row["node"]]
+                ahead = chance.choice(same_node)
+                rows[at], rows[ahead] = (
+                    row | {"seq": rows[ahead]["seq"]},
+                    rows[ahead] | {"seq": row["seq"]},
+                )
+    if chance.random() < 0.3:
+        broker = {"node": "broker", "attrs": rows[0]["attrs"], "ts": 80 * STEP_US}
+        rows.append(broker | {"kind": "crash", "seq": 5000})
+        rows.append(broker | {"kind": "recover", "seq": 5001, "commit_offset": chance.randrange(1400)})
+    return rows
+
+
+def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession) -> None:
+    # Many small logs as one: each has nodes, topics, groups and ids of its own.
+    rows = [
+        row
+        | {name: f"{row[name]}{part}" for name in ("node", "topic", "msg_id", "group") if row.get(name)}
+        | {"attrs": {"broker": f"broker{part}", **row.get("attrs", {})}}
+        for part in range(120)
+        for row in troubled(part)
+    ]
+    log = frame(spark, rows)
+    found = []
+    for options in (Options(exact=False), Options(exact=True)):
+        with gathered(log, options) as (evidence, _, _):
+            found.append(
+                {
+                    invariant: Counter(map(str, EVENT_CHECKS[invariant].findings(evidence).collect()))
+                    for invariant in OF_MESSAGES
+                }
+            )
+            if options.exact:
+                assert not evidence.cells
+            else:
+                assert evidence.cells
+                assert 0 < len(evidence.cells.read) < evidence.cells.count
+    assert found[0] == found[1]
+    assert sum(found[0]["DELIV-1"].values()) > 20
+    assert all(found[0].values())
+
+
+@pytest.mark.parametrize("named_max", [0, 100])
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
+) -> None:
+    monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
+    story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
+    for group in GROUPS:
+        story.deliver("m_13", 13, group, node=f"consumer-{group}")
+    story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
+    story.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
+    whole, once = (
+        evidence_in(spark, story.rows, ("broker",), Options(exact=exact), folder)
+        for folder in (None, tmp_path)
+    )
+    for name in ("messages", "doubted", "steps", "troubled"):
+        expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
+        assert sorted(found) == sorted(expected), name
+        assert found, name
+    kept = spark.read.parquet(str(tmp_path)).dropDuplicates(["node", "seq"])
+    assert 0 < kept.count() < len(story.rows) / 2
+
+
+def test_cells_are_neighbours_where_ids_count_up() -> None:
+    two_producers = [f"{n % 2:08X}{n // 2:08X}" for n in range(20_000)]
+    assert shared_prefix(two_producers) == 14  # 256 of one producer's messages; the last digit is one of 16
+    assert shared_prefix([f"{hash((n, 1)) & 0xFFFFFFFF:08X}" for n in range(20_000)]) == 0
+    assert shared_prefix([]) == shared_prefix(["m"]) == 0
+
+
+def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
+    story = clean_story()
+    del story.rows[-7]
+    found = []
+    for prefix in (0, 3):
+        evidence = evidence_in(spark, story.rows, ("broker",), Options(id_prefix=prefix))
+        found.append({row.msg_id for row in evidence.messages.collect()})
+        assert evidence.cells
+        assert 0 < len(evidence.cells.read) < evidence.cells.count
+    assert found[0] == found[1]
+    assert found[0]

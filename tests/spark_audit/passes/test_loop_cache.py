@@ -1,0 +1,64 @@
+"""Machine code of loops is kept, until something changes of what it was made of."""
+
+import ast
+import importlib
+import inspect
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numba
+import pytest
+
+from mqproof.spark_audit.passes import loop_cache
+
+PASSES = "mqproof.spark_audit.passes."
+LOOPS = ("append_outcomes", "bucket_sums", "loops", "message_sums", "row_selection", "traffic")
+
+
+def _imported(module: ModuleType) -> list[tuple[str, str]]:
+    """Names from other files of the audit, and from which."""
+    found = []
+    for node in ast.walk(ast.parse(inspect.getsource(module))):
+        module_name = str(getattr(node, "module", ""))
+        if isinstance(node, ast.ImportFrom) and module_name.startswith(PASSES):
+            found += [(module_name.removeprefix(PASSES) + ".py", name.name) for name in node.names]
+    return found
+
+
+def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
+    modules = [importlib.import_module(PASSES + name) for name in LOOPS]
+    compiled_in = {
+        file
+        for module in modules
+        for file, name in _imported(module)
+        if name.isupper() or getattr(getattr(module, name), "targetoptions", {}).get("inline") == "always"
+    }
+    assert compiled_in - {"loop_cache.py"} == set(loop_cache.SOURCES)
+
+
+def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        "from mqproof.spark_audit.passes.loops import compiled",
+        "@compiled",
+        "def twice(n): return 2 * n",
+    )
+    (tmp_path / "doubling.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+
+    def hits() -> int:
+        """In a process of its own, as far as the loop is concerned."""
+        sys.modules.pop("doubling", None)
+        twice: Any = importlib.import_module("doubling").twice
+        assert twice(21) == 42
+        return sum(twice.stats.cache_hits.values())
+
+    assert [hits(), hits()] == [0, 1]
+    monkeypatch.setattr(loop_cache, "_digest", lambda: "of other sources")
+    assert [hits(), hits()] == [0, 1]
+    settings: Any = numba.config
+    assert not settings.CACHE_LOCATOR_CLASSES, "loops of others are kept as ever"

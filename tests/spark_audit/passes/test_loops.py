@@ -1,0 +1,48 @@
+"""Hashes tell texts apart, and are the same wherever a text stands."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import pyarrow as pa
+import pytest
+
+from mqproof.spark_audit.passes import loops
+from mqproof.spark_audit.passes.loops import compiled, number
+
+
+def told(texts: pa.Array) -> list[int]:
+    return [int(loops.hash_at(*loops.texts(texts), row)) for row in range(len(texts))]
+
+
+def test_texts_that_differ_in_one_character_or_in_length_have_other_hashes() -> None:
+    texts = [*("x" * length for length in range(40))]
+    texts += [text[:at] + "y" + text[at + 1 :] for text in texts for at in range(len(text))]
+    assert len(set(map(number, texts))) == len(texts)
+    # Half of all numbers are even, by chance.
+    assert 0.4 < sum(number(text) % 2 for text in texts) / len(texts) < 0.6
+
+
+def test_a_text_has_one_hash_wherever_it_stands() -> None:
+    texts = pa.array(["a message", None, "m", "", "another message", "m"])
+    hashed = told(texts)
+    assert hashed[2] == hashed[5] == told(texts[2:])[0] == told(pa.array(["m"]))[0]
+    assert told(texts.slice(4, 1)) == [hashed[4]]
+
+
+def test_loops_are_compiled_where_nothing_can_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    njit = numba.njit
+
+    def without_a_folder(*, cache: bool = False, **options: Any) -> Callable[..., Any]:
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        compiler: Callable[..., Any] = njit(**options)
+        return compiler
+
+    monkeypatch.setattr(numba, "njit", without_a_folder)
+
+    @compiled
+    def twice(value: int) -> int:
+        return 2 * value
+
+    assert twice(21) == 42

@@ -1,0 +1,175 @@
+"""A piece has the rows that are events and no others, and their attrs where they belong.
+
+Method: random rows with trouble of every kind (fields that are missing, kinds nobody knows, maps that are
+null, empty or lack the key), in files as various writers make them, and as slices that Spark hands over;
+against the same rows taken one by one.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqproof.spark_audit.passes import partition, split
+from mqproof.spark_audit.passes.partition import Piece, of_files, of_rows, stored, stored_rows
+from mqproof.spark_audit.passes.split import LogFile, Share, ShareError, Tasks, by_task, shares
+from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
+from tests.spark_audit.conftest import table
+
+SHOWN = pa.schema([("text", pa.string())])
+NUMBERS = pa.RecordBatch.from_pydict({"id": [0]})
+
+attrs = st.none() | st.dictionaries(
+    st.sampled_from(["broker", "reset", "schema", "x"]), st.sampled_from(["a", "true", "1", "2", "new"])
+)
+rows_of_a_log = st.lists(
+    st.fixed_dictionaries(
+        {
+            "ts": st.integers(0, 9) | st.sampled_from([NUMBER_MAX, NUMBER_MAX + 1]),
+            "seq": st.none() | st.integers(0, 9),
+            "node": st.sampled_from(["n", "m", None]),
+            "kind": st.sampled_from([*Kind, "unheard of", None]),
+            "topic": st.sampled_from(["t", None]),
+            "queue_offset": st.sampled_from([None, 0, 0, 0, -NUMBER_MAX, -NUMBER_MAX - 1, -(1 << 63)]),
+            "queue_id": st.sampled_from([0, 1, None]),
+            "msg_id": st.sampled_from(["m_1", None]),
+            "attrs": attrs,
+        }
+    ),
+    max_size=20,
+)
+whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
+
+
+def shown(of: Piece) -> Iterator[pa.RecordBatch]:
+    """A row of what was told at first, beside the row as a whole."""
+    whole = of.rows(np.arange(len(of.told))).to_pylist()
+    said = of.told.select(["kind", "stated", "reset"]).to_pylist()
+    texts = [str((told, row)) for told, row in zip(said, whole, strict=True)]
+    yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
+
+
+def is_event(row: dict[str, Any]) -> bool:
+    in_range = all(abs(row[name] or 0) <= NUMBER_MAX for name in ("ts", "queue_offset"))
+    return row["kind"] in list(Kind) and in_range and all(row[name] is not None for name in REQUIRED)
+
+
+def expected(rows: list[dict[str, Any]]) -> list[str]:
+    texts = []
+    for row in table(rows).to_pylist():
+        if not is_event(row):
+            continue
+        own = dict(row["attrs"] or {})
+        schema = own.get("schema", "1")
+        is_newer = not schema.isdigit() or int(schema) > SCHEMA_VERSION
+        kind = None if is_newer else row["kind"]
+        told = {"kind": kind, "stated": own.get("broker"), "reset": own.get("reset") == "true"}
+        texts.append(str((told, row | {"kind": kind})))
+    return texts
+
+
+def texts(batches: Iterator[pa.RecordBatch]) -> list[str]:
+    return [text for batch in batches for text in batch["text"].to_pylist()]
+
+
+def of_file(path: Path) -> list[str]:
+    tasks, numbers = all_of(path)
+    return texts(of_files([shown], SHOWN, tasks)(iter([numbers])))
+
+
+def all_of(path: Path) -> tuple[Tasks, pa.RecordBatch]:
+    """The tasks of a file, and the numbers of them all."""
+    tasks = by_task(shares([LogFile(path)]), cores=3)
+    return tasks, pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
+
+
+def second(of: Piece) -> partition.Numbers:
+    """Every other row of what its node told."""
+    return np.flatnonzero(of.told["seq"].to_numpy(zero_copy_only=False) % 2)
+
+
+def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
+    files = [path for batch in names for path in batch["file"].to_pylist()]
+    return sorted(str(row) for path in files for row in pq.read_table(path).to_pylist())
+
+
+@given(whatever)
+def test_what_spark_hands_over_is_told_row_by_row(made: tuple[list[dict[str, Any]], int]) -> None:
+    rows, width = made
+    whole = table(rows)
+    slices = [whole.slice(at, width).to_batches() for at in range(0, len(rows), width)]
+    handed = iter([batch for batches in slices for batch in batches])
+    assert texts(of_rows([shown], SHOWN)(handed)) == expected(rows)
+
+
+@given(whatever)
+def test_a_file_is_told_row_by_row(
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+) -> None:
+    rows, width = made
+    path = tmp_path_factory.mktemp("told") / "a.parquet"
+    # As few rows in a piece, so that a group has several.
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(partition, "_ROWS", 3)
+        patched.setattr(split, "_SHARE_BYTES", 1)
+        pq.write_table(table(rows), path, row_group_size=2 * width)
+        assert of_file(path) == expected(rows)
+
+
+@given(whatever)
+def test_what_is_chosen_is_kept_with_all_its_columns(
+    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+) -> None:
+    rows, width = made
+    folder = tmp_path_factory.mktemp("chosen")
+    path = folder / "[a].parquet"
+    due = sorted(map(str, table([row for row in rows if is_event(row) and row["seq"] % 2]).to_pylist()))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(partition, "_ROWS", 3)
+        patched.setattr(split, "_SHARE_BYTES", 1)
+        pq.write_table(table(rows), path, row_group_size=2 * width)
+        tasks, numbers = all_of(path)
+        assert kept(stored(second, folder, tasks)(iter([numbers]))) == due
+    handed = iter(table(rows).to_batches(max_chunksize=width))
+    assert kept(stored_rows(second, folder)(handed)) == due
+
+
+@given(st.lists(st.integers(1, 9)), st.integers(1, 4))
+def test_shares_are_parted_among_tasks_in_order(sizes: list[int], cores: int) -> None:
+    cut = [Share(LogFile(Path("a")), range(at, at + 1), at, at + 1, size) for at, size in enumerate(sizes)]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(split, "_SHARE_BYTES", 10)
+        tasks = by_task(cut, cores)
+    assert [each for task in tasks for each in task] == cut
+    own = [sum(each.bytes for each in task) for task in tasks]
+    assert all(size <= max(10, *sizes) for size in own)
+    # Two neighbours that fit into one task are in one.
+    most = min(10, -(-sum(sizes) // cores))
+    assert all(one + task[0].bytes > most for one, task in zip(own, tasks[1:], strict=False))
+
+
+@pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+def test_texts_may_be_stored_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
+    rows = [
+        {"ts": 1, "seq": n, "node": "n", "kind": "flush", "topic": None, "attrs": {"broker": f"b{n % 2}"}}
+        for n in range(5)
+    ]
+    told = table(rows)
+    for name in ("node", "kind", "topic"):
+        at = told.schema.get_field_index(name)
+        told = told.set_column(at, name, told[name].cast(text))
+    pq.write_table(told, tmp_path / "a.parquet", row_group_size=2)
+    assert of_file(tmp_path / "a.parquet") == expected(rows)
+
+
+def test_a_number_that_does_not_fit_is_named_with_its_file(tmp_path: Path) -> None:
+    rows = pa.table({"seq": pa.array([1 << 63], pa.uint64()), "ts": [1], "node": ["a"], "kind": ["flush"]})
+    pq.write_table(rows, tmp_path / "a.parquet")
+    with pytest.raises(ShareError, match=r"a\.parquet: a value does not fit its column: .*922337"):
+        of_file(tmp_path / "a.parquet")

@@ -1,0 +1,118 @@
+"""The steps that are found by the runs of shares are those that a look at every row finds."""
+
+import random
+
+import duckdb
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.passes import sequences
+from mqproof.spark_audit.passes.sequences import SEQUENCE, numbered, odd_steps, of_piece, stretches
+from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.sources.event_log import EventLog
+
+COLUMNS = (
+    "kind string, node string, group string, broker string, topic string, queue_id int,"
+    " queue_offset bigint, seq bigint, ts bigint"
+)
+SHOWN = (*SEQUENCE, "seq", "previous", "queue_offset", "from_ts")
+
+
+def one_by_one(events: DataFrame) -> DataFrame:
+    in_order = Window.partitionBy(*SEQUENCE).orderBy("seq")
+    steps = events.withColumn("previous", f.lag("queue_offset").over(in_order)).withColumn(
+        "from_ts", f.lag("ts").over(in_order)
+    )
+    return steps.where("queue_offset < previous OR (kind = 'deliver' AND queue_offset > previous + 1)")
+
+
+def troubled(chance: random.Random, node: str) -> list[int]:
+    """Offsets as a consumer may be handed them: in order but for repeats, swaps, jumps and steps back."""
+    offsets: list[int] = []
+    at = chance.randrange(100)
+    while len(offsets) < 60:
+        match chance.randrange(24):
+            case 0:
+                offsets[-1:] = [at, *offsets[-1:]]
+            case 1:
+                at += chance.choice((1, 7, 200))
+            case 2:
+                at = max(0, at - chance.choice((1, 3, 8, 40)))
+            case 3:
+                offsets += offsets[-2:]
+        offsets.append(at)
+        at += 1
+    return offsets if node != "calm" else list(range(60))
+
+
+def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int, int]]:
+    chance = random.Random(seed)
+    made = []
+    for node in ("calm", "n1", "n2"):
+        queues = [
+            (kind, None if queue == 2 else "g", queue, troubled(chance, node))
+            for kind in ("deliver", "offset_commit")
+            for queue in range(3)
+        ]
+        seq = 0
+        while any(offsets for *_, offsets in queues):
+            kind, group, queue, offsets = chance.choice([one for one in queues if one[-1]])
+            for _ in range(min(chance.randrange(1, 9), len(offsets))):
+                made.append((kind, node, group, "b", "t", queue, offsets.pop(0), seq, 10 * seq))
+                seq += 1
+    chance.shuffle(made)
+    return made
+
+
+def runs(shared: DataFrame) -> DataFrame:
+    """Of a log whose partitions are the shares."""
+    rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
+    return EventLog.of(rows).fold([of_piece], PASS).withColumn("broker", f.col("stated"))
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_every_odd_step_is_found_and_no_other(
+    spark: SparkSession, in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = [
+        spark.createDataFrame(rows(seed), COLUMNS).withColumn("node", f.concat("node", f.lit(f"-{seed}")))
+        for seed in range(12)
+    ]
+    events = parts[0]
+    for part in parts[1:]:
+        events = events.unionByName(part)
+    events = events.cache()
+    shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
+    found = sorted(events_of(odd_steps(events, stretches(runs(shared)))), key=str)
+    expected = sorted(events_of(one_by_one(events)), key=str)
+    assert len(expected) > 500
+    assert found == expected
+    assert not any(str(step[1]).startswith("calm") for step in found)
+    few = assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    monkeypatch.setattr(sequences, "_NUMBERS_MAX", 100)
+    assert few <= assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    if in_order:
+        # Where a node's rows stand in order, all that is read again is about the steps themselves.
+        assert few < events.count() / 2
+    events.unpersist()
+
+
+def assert_numbered_rows_suffice(
+    events: DataFrame, stretched: DataFrame, expected: list[tuple[object, ...]]
+) -> int:
+    """How many these are."""
+    told = numbered(stretched)
+    in_stretch = f"(node, seq >> {told.bits}) IN (SELECT (node, number) FROM numbers)"
+    with duckdb.connect() as connection:
+        connection.register("numbers", told.numbers)
+        connection.register("log", events.toArrow())
+        taken: pa.Table = connection.sql(f"SELECT * FROM log WHERE {in_stretch}").to_arrow_table()
+    found = odd_steps(events.sparkSession.createDataFrame(taken), stretched)
+    assert sorted(events_of(found), key=str) == expected
+    return len(taken)
+
+
+def events_of(steps: DataFrame) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in steps.select(*SHOWN).collect()]

@@ -1,0 +1,103 @@
+"""DuckDB's side of the benchmark finds what was planted: only then is it a yardstick for the audit.
+
+Two implementations that share no code so agree on every violation: the audit with the truth in test_audit.py,
+and DuckDB here.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from mqproof.spark_audit.generator.generate import Wish
+from mqproof.spark_audit.generator.truth import compare
+from mqproof.spark_audit.quality.bench import (
+    CLEAN,
+    DIRTY,
+    DUCKDB,
+    DUCKDB_DIRTY,
+    PLANTED,
+    SCAN,
+    Cost,
+    Measured,
+    SideError,
+    _Clock,
+    _duckdb,
+    bench,
+)
+from mqproof.spark_audit.schema import KEY
+from mqproof.spark_audit.sources.inputs import InputError
+from tests.spark_audit.conftest import write_log
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> None:
+    truth = write_log(Wish(150_000, dict.fromkeys(PLANTED, 7), seed), tmp_path / "log")
+    difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
+    assert difference.expected > 7 * len(PLANTED)
+    assert difference.exact, (difference.missed, difference.false_alarms)
+
+
+@pytest.mark.parametrize("seed", range(10, 20))
+def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Path) -> None:
+    write_log(Wish(6_000, seed=seed), tmp_path / "log")
+    assert _duckdb(tmp_path / "log", tmp_path) == []
+
+
+def test_a_side_that_is_not_there_is_refused_before_anything_is_made() -> None:
+    said: list[str] = []
+    with pytest.raises(SideError, match="dirtiest: no such side, expected some of bare scan; by message"):
+        bench(1_000_000, ["clean", "dirtiest"], said.append)
+    assert said == []
+
+
+def test_a_log_that_is_there_must_be_parquet_with_all_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text("{}")
+    with pytest.raises(InputError, match=r"a\.ndjson: expected a Parquet file"):
+        bench(sides=[CLEAN], say=lambda _: None, log=tmp_path)
+    with pytest.raises(SideError, match="dirty: no such side"):
+        bench(sides=[DIRTY], say=lambda _: None, log=tmp_path)
+    (tmp_path / "a.ndjson").unlink()
+    pq.write_table(pa.table({"ts": [1], "seq": [0], "node": ["n"], "kind": ["send"]}), tmp_path / "a.parquet")
+    with pytest.raises(InputError, match="DuckDB needs every column"):
+        _duckdb(tmp_path, tmp_path)
+
+
+def test_what_was_measured_before_an_interruption_has_been_told() -> None:
+    told: list[tuple[str, int, Cost | None]] = []
+    clock = _Clock(1, lambda name, events, _, scan: told.append((name, events, scan)), events=7)
+    assert clock.cost(SCAN, lambda: "rows") == "rows"
+    clock.cost(CLEAN, lambda: None)
+    with pytest.raises(KeyboardInterrupt):
+        clock.cost(DIRTY, _interrupted)
+    scan = clock.costs[SCAN]
+    assert told == [(SCAN, 7, scan), (CLEAN, 7, scan)]
+
+
+def test_what_a_process_had_that_has_ended_is_counted() -> None:
+    busy = "import time\nwhile time.process_time() < 1: pass"
+    clock = _Clock(os.getpid(), lambda *_: None)
+    clock.cost(SCAN, lambda: subprocess.run([sys.executable, "-c", busy], check=True))
+    assert clock.costs[SCAN].cpu_seconds > 0.5
+
+
+def _interrupted() -> None:
+    raise KeyboardInterrupt
+
+
+def test_duckdb_is_compared_on_the_logs_that_both_have_judged() -> None:
+    one, other = ({"invariant": "DELIV-1", "rule": rule} | dict.fromkeys(KEY[2:]) for rule in "ab")
+    found = {CLEAN: [], DUCKDB: [], DIRTY: [one], DUCKDB_DIRTY: [one]}
+
+    def measured(found: dict[str, list[dict[str, str | None]]]) -> Measured:
+        return Measured(7, 91, {}, found, None, 0)
+
+    assert measured(found).duckdb == compare([one], [one])
+    difference = measured(found | {DUCKDB_DIRTY: [other]}).duckdb
+    assert difference
+    assert not difference.exact
+    assert measured({CLEAN: [], DUCKDB_DIRTY: [one]}).duckdb is None

@@ -1,0 +1,94 @@
+"""The life of one message, across event log and store."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from mqproof.report.model import Exit
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.generator import store_directory
+from tests.spark_audit.conftest import Story, write_ndjson
+
+
+def explain(*arguments: str | Path) -> tuple[int, str]:
+    done = CliRunner().invoke(app, ["audit", "explain", *map(str, arguments)])
+    return done.exit_code, done.stdout if done.exit_code == Exit.HELD else done.stderr
+
+
+def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    story = Story()
+    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
+    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
+    story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
+    # The store has a message of this name, too; its place is another.
+    own = [
+        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
+    ]
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(own))
+    store_directory.plant(tmp_path / "store", ())
+    inputs = (
+        "--events",
+        tmp_path / "log.ndjson",
+        "--store",
+        f"{store_directory.BROKER}={tmp_path / 'store'}",
+    )
+    code, output = explain("m_60", *inputs, "--index-slots", str(store_directory.SLOTS))
+    assert code == Exit.HELD, output
+    told = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
+    assert told == [
+        ["producer", "send"],
+        ["broker", "append"],
+        ["broker", "flush"],
+        ["producer", "send_ack"],
+        ["consumer", "deliver"],
+        ["broker", "offset_commit"],
+        ["broker", "crash"],
+        ["broker", "recover"],
+        ["store", store_directory.BROKER],
+    ]
+    assert "m_other" not in output
+    assert "file log" in output
+    at = f"stored/0/{store_directory.EXPIRED + 60 // store_directory.QUEUES}"
+    assert any("record" in line and at in line for line in output.splitlines())
+    assert any("queue entry" in line and at in line for line in output.splitlines())
+    assert "1 point at commit offset" in output
+    assert "group readers is past it" in output
+
+
+def test_a_message_of_a_store_is_known_by_the_id_that_its_broker_gave_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    store_directory.plant(tmp_path / "store", ())
+    inputs = ("--store", tmp_path / "store", "--index-slots", str(store_directory.SLOTS))
+    _, output = explain("m_60", *inputs)
+    offset = int(output.partition("record")[2].partition("commit offset ")[2].partition(",")[0])
+    assert explain(f"7F00000100002A9F{offset:016X}", *inputs) == (Exit.HELD, output)
+    code, told = explain(f"7F00000100002A9F{offset + 1:016X}", *inputs)
+    assert (code, "no input knows this message" in told) == (Exit.INCONCLUSIVE, True)
+
+
+def test_traces_tell_their_part_of_a_life(spark: SparkSession, tmp_path: Path) -> None:
+    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
+    (tmp_path / "traces.txt").write_text(f"{told}\x02{told.replace('m_0', 'm_1')}\x02")
+    code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
+    assert code == Exit.HELD, output
+    assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
+
+
+def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
+    code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
+    assert code == Exit.INCONCLUSIVE
+    assert output.splitlines() == [
+        "audit: reading 1 file",
+        "mqproof audit: m_never: no input knows this message",
+    ]
+
+
+def test_without_input_there_is_nothing_to_explain() -> None:
+    code, output = explain("m_0")
+    assert code == Exit.USAGE
+    assert "--events: name at least one event log" in output

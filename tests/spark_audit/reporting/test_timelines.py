@@ -1,0 +1,48 @@
+"""Example messages of a report, told whole."""
+
+from pyspark.sql import SparkSession
+
+from mqproof.report.model import Result, Verdict, Witness
+from mqproof.spark_audit.reporting import timelines
+from tests.spark_audit.conftest import Story, frame
+
+
+def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
+    story = Story()
+    for number in range(6):
+        story.stored(f"m_{number}", number)
+    witnesses = tuple(
+        Witness(f"{rule} {number}", {"rule": rule, "msg_id": f"m_{number}"})
+        for rule in ("lost", "late")
+        for number in range(5)
+    )
+    nameless = Witness("an offset", {"rule": "late", "first_ts": "1790000041430227"})
+    results = (
+        Result("DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 6}, (*witnesses, nameless)),
+        Result("DELIV-2", "NoPhantom", "audit", Verdict.HELD, {"messages": 6}),
+    )
+    told = timelines.with_timelines(spark, results, frame(spark, story.rows), ("broker",), None)
+    first, second = told
+    assert second == results[1]
+    assert first.witnesses[-1].values == {"at": "2026-09-21 14:14:01.430227"} | nameless.values
+    lengths = {witness.text: len(witness.timeline) for witness in first.witnesses}
+    assert [text for text, moments in lengths.items() if moments] == [
+        "lost 0", "lost 1", "lost 2", "late 0", "late 1", "late 2"
+    ]  # fmt: skip
+    [send, *_] = first.witnesses[0].timeline
+    assert (send.who, send.what.split()[0]) == ("producer", "send")
+    assert send.at.startswith("20") or send.at.startswith("19")
+
+
+def test_a_life_without_end_is_cut_and_said_so(spark: SparkSession) -> None:
+    story = Story()
+    for _ in range(timelines._MOMENTS_MAX + 5):
+        story.send("m_0")
+    result = Result(
+        "DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 1},
+        (Witness("lost", {"rule": "lost", "msg_id": "m_0"}),),
+    )  # fmt: skip
+    [told] = timelines.with_timelines(spark, (result,), frame(spark, story.rows), (), None)
+    *_, last = told.witnesses[0].timeline
+    assert len(told.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
+    assert last.what.startswith("and 5 more")

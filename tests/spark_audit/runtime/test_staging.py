@@ -1,0 +1,76 @@
+"""A folder appears whole or not at all."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from mqproof.spark_audit.runtime.staging import staged
+
+
+def test_what_is_staged_moves_into_the_folder_and_leaves_the_rest_alone(tmp_path: Path) -> None:
+    out = tmp_path / "deep" / "out"
+    with staged(out) as folder:
+        (folder / "report.html").write_text("one")
+        (folder / "unreadable").mkdir()
+        (folder / "unreadable" / "a").touch()
+        assert not out.exists()
+    (out / "mine.txt").touch()
+    with staged(out) as folder:
+        (folder / "report.html").write_text("two")
+        (folder / "unreadable").mkdir()
+        (folder / "unreadable" / "b").touch()
+    assert (out / "report.html").read_text() == "two"
+    assert [path.name for path in (out / "unreadable").iterdir()] == ["b"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", "unreadable"]
+    assert [path.name for path in out.parent.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt()])
+def test_what_ends_before_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(type(error)), staged(out) as folder:  # noqa: PT012  # the block is what is tested
+        (folder / "half").touch()
+        raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_an_earlier_one_alone_had_is_gone_where_it_is_replaced(tmp_path: Path) -> None:
+    for name in ("unreadable", "report.html"):
+        with staged(tmp_path / "out", replaces=("unreadable",)) as folder:
+            (folder / name).mkdir()
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.html"]
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_killed_in_the_middle_of_the_move_it_is_whole_when_the_next_begins(
+    tmp_path: Path, is_moved: bool
+) -> None:
+    out, aside = tmp_path / "out", tmp_path / ".out.replaced"
+    aside.mkdir()
+    (aside / "report.html").write_text("old")
+    (aside / "mine.txt").touch()
+    (aside / "unreadable").mkdir()
+    if is_moved:
+        out.mkdir()
+        (out / "report.html").write_text("new")
+    with pytest.raises(KeyboardInterrupt), staged(out, replaces=("unreadable",)):
+        raise KeyboardInterrupt
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    of_old = [] if is_moved else ["unreadable"]
+    assert sorted(path.name for path in out.iterdir()) == ["mine.txt", "report.html", *of_old]
+    assert (out / "report.html").read_text() == ("new" if is_moved else "old")
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    with staged(out) as folder:
+        (folder / "log").touch()
+    assert [path.name for path in out.iterdir()] == ["log"]
+
+
+def test_an_error_names_the_folder_that_was_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as told, staged(tmp_path / "out") as folder:
+        (folder / "missing" / "file").touch()
+    assert told.value.filename == str(tmp_path / "out")

@@ -1,0 +1,45 @@
+"""Message traces: every known shape of a record is read, and what is absent from a trace proves nothing."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof.report.model import Verdict
+from mqproof.spark_audit.generator import message_traces
+from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS, differences, judge
+from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.sources.traces import TRACE_TOPIC, find_traces, judge_traces, read_traces
+
+
+def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violation(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert message_traces.TOPIC == TRACE_TOPIC
+    store, text = message_traces.plant(tmp_path)
+    stores, texts = find_traces([str(store), str(text), str(text)])
+    assert (stores, texts) == ([store], [text])
+    traces = read_traces(spark, stores, texts)
+    unreadable = sorted(traces.unreadable.collect(), key=lambda row: row["line"] or "")
+    assert [row["line"] for row in unreadable] == [None, None, *message_traces.UNREADABLE]
+    assert {Path(row["file"]).name for row in unreadable} == {"store", "traces.txt"}
+    shown = judge_traces(traces, 100_000, judged=("DELIV-2",))
+    results = {result.id: result for result in shown}
+    assert [name for name, _ in differences(shown)] == ["DELIV-2"], "all else is the truth"
+    assert results["DELIV-2"].verdict is Verdict.NOT_TESTED, "by traces: there was better evidence"
+    assert results["DELIV-2"].counts == message_traces.SHOWN["DELIV-2"]
+    assert "between 0 and 1 of 9 are lost" in results["DELIV-1"].detail
+    assert [told.values["msg_id"] for told in results["DELIV-9"].witnesses] == [message_traces.ABORTED]
+
+
+@pytest.mark.parametrize("name", TRACE_MUTANTS)
+def test_every_mutant_of_traces_is_caught(spark: SparkSession, name: str) -> None:
+    result = judge(spark, TRACE_MUTANTS[name])
+    assert result.verdict is Verdict.HELD, (result.detail, result.witnesses)
+
+
+def test_a_path_without_traces_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such file or folder"):
+        find_traces([str(tmp_path / "nowhere")])
+    with pytest.raises(InputError, match="no file in this folder"):
+        find_traces([str(tmp_path)])
