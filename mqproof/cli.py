@@ -13,7 +13,7 @@ from mqproof import extras
 
 COMMANDS: Final = {
     "demo": (
-        "mqproof.demo",
+        "mqproof.demo.cli",
         "the main job, small: models, equivalence, a real run with kills, its audit",
     ),
     "check": ("mqproof.spec.cli", "model-check with TLC"),
@@ -91,7 +91,7 @@ def main() -> None:
     try:
         module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
         app = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
-        app(prog_name="mqproof.cli")
+        app(prog_name="mqproof")
     except Exception as error:
         if line := extras.missing_module(sys.argv[1:], error):
             _lack(line)
