@@ -7,7 +7,9 @@ import importlib
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
+
+from mqproof import extras
 
 COMMANDS: Final = {
     "demo": (
@@ -84,14 +86,24 @@ def main() -> None:
     if name not in COMMANDS:
         print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
         raise SystemExit(2)
+    if line := extras.missing(sys.argv[1:]):
+        _lack(line)
     try:
         module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
         app = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
         app(prog_name="mqproof")
-    except Exception:
+    except Exception as error:
+        if line := extras.missing_module(sys.argv[1:], error):
+            _lack(line)
         # Left to Python it would exit with 1, which says that something is violated.
         traceback.print_exc()
         raise SystemExit(_TOOL_FAILED) from None
+
+
+def _lack(line: str) -> NoReturn:
+    """End: an extra is missing, and the line says which."""
+    print(line, file=sys.stderr)
+    raise SystemExit(_TOOL_FAILED)
 
 
 def _matrix_module() -> str:

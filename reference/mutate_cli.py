@@ -53,6 +53,7 @@ def mutate(
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+    from mqproof.spec.checkout import expect_checkout
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.mutation import score
     from mqproof.spec.mutation.judge import Noticed
@@ -69,6 +70,8 @@ def mutate(
     whole = kind is None and only is None
     if record and not whole:
         stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
     try:
         models = load()
         with terminable():
