@@ -57,7 +57,7 @@ def demo(
     examples: Annotated[int, typer.Option(min=1, help="Examples of the conformance suite.")] = 300,
     fuzz_seconds: Annotated[int, typer.Option(min=1, help="For each fuzz target.")] = 8,
 ) -> None:
-    """Models, equivalence, a real run with kills, conformance, traces, fuzzing, audit; the verdict table.
+    """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
 
     Example: mqproof demo --out build/demo
     """
