@@ -16,7 +16,10 @@ from mqproof.command_group import HELP, LazyGroup, run
 from mqproof.standard_streams import guarded
 
 COMMANDS: Final = {
-    "demo": ("mqproof.demo", "Run the main job, small: models, equivalence, a run with kills, its audit."),
+    "demo": (
+        "mqproof.demo.cli",
+        "Run the main job: models, equivalence, a run with kills, its audit.",
+    ),
     "check": ("mqproof.spec.cli", "Model-check with TLC."),
     "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),
     "explore": ("mqproof.reference.cli", "Explore the reference's states, in processes or on Spark."),
