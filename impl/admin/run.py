@@ -15,7 +15,7 @@ from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.runtime.serving import run, unread
+from mqproof.impl.runtime.serving import run
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2
@@ -47,8 +47,6 @@ def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> N
         fail(str(error), NO_ANSWER)
     except ClientError as error:
         fail(str(error), REFUSED)
-    except BrokenPipeError:
-        unread()
 
 
 def require_one(broker: Address | None, cluster: str | None) -> None:

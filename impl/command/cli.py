@@ -1,6 +1,5 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
-import logging
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -30,7 +29,6 @@ Topic = Annotated[str, typer.Option(help="Topic.")]
 @app.callback()
 def main() -> None:
     """RocketMQ-compatible servers and client tools."""
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
 
 
 @app.command()
@@ -198,13 +196,13 @@ def send(
             "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
         ),
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the summary.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")] = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
     json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
 ) -> None:
-    """Send messages and say what became of each.
+    """Send messages and print the result of each.
 
     Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
 
@@ -262,7 +260,7 @@ def consume(
     namesrv: NameServers,
     topic: Topic,
     group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
-    max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
+    count: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,
     from_min: Annotated[
         bool, typer.Option("--from-min", help="Begin at each queue's first message.")
     ] = False,
@@ -299,7 +297,7 @@ def consume(
     tls: TlsFile = None,
     account: AccountFile = None,
 ) -> None:
-    """Consume a topic's messages and commit how far it got; stops when nothing is left.
+    """Consume a topic's messages and commit the offsets; stop when nothing is left.
 
     Each line: queue, queue offset, message id, body. Each queue comes in its order.
 
@@ -327,7 +325,7 @@ def consume(
         name_servers=_addresses("consume", namesrv),
         topic=topic,
         group=group,
-        count_max=max,
+        count_max=count,
         begin=begins[0] if begins else Begin.COMMITTED,
         begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,
@@ -356,15 +354,12 @@ def _run(command: str, main: Any) -> Any:
     """Run to the end; what the user can mend becomes one line, and nothing else does."""
     from mqproof.impl.client.model import ClientError, MessageError
     from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.runtime.serving import run, unread
+    from mqproof.impl.runtime.serving import run
     from mqproof.impl.store.errors import StoreError
     from mqproof.spec.events import EventError
 
     try:
         return run(main)
-    except BrokenPipeError:
-        unread()
-        raise typer.Exit(1) from None
     except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
         fail(command, one_line(error))
 

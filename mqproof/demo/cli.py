@@ -52,7 +52,7 @@ def demo(
     examples: Annotated[int, typer.Option(min=1, help="Examples of the suite flush.")] = 60,
     fuzz_seconds: Annotated[int, typer.Option(min=1, help="For each fuzz target.")] = 5,
 ) -> None:
-    """Models, equivalence, a real run with kills, conformance, traces, fuzzing, audit; the verdict table.
+    """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
 
     Example: mqproof demo --out build/demo
     """
