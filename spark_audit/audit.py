@@ -35,9 +35,9 @@ from mqproof.spark_audit.evidence.gather import (
     Passed,
     by_member,
     gather,
-    look_at,
     name_broker,
     orderly_groups,
+    plan_buckets,
     skew_seen,
     sum_up,
 )
@@ -50,9 +50,10 @@ from mqproof.spark_audit.incremental.checkpoint import (
     settle,
     withdrawn,
 )
-from mqproof.spark_audit.passes.fingerprint import Look, guess
+from mqproof.spark_audit.passes.bucket_plan import BucketPlan, guess
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
-from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC, TALLIED
+from mqproof.spark_audit.passes.sums import TALLIED
 from mqproof.spark_audit.reporting.plot_data import pictures as draw
 from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.event_log import EventLog
@@ -258,25 +259,25 @@ def _gathered(
         if options.broadcast:
             log = EventLog.of(by_member(log.rows, options.broadcast))
         folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
-        options, look = _planned(options, given_log, store, folder, pictures=pictures)
-        passed, profiled, seen = _passed(log, look, keep)
+        options, plan = _planned(options, given_log, store, folder, pictures=pictures)
+        passed, profiled, seen = _passed(log, plan, keep)
         if seen.newer_rows and log.files:
             # What Spark reads of the files is without these rows.
             log = EventLog.of(log.rows)
-            passed, profiled, seen = _passed(log, look, keep)
+            passed, profiled, seen = _passed(log, plan, keep)
         given = seen.rows
         if seen.repeated_rows:
             log = EventLog.of(_without_repeats(log.rows))
-            passed, profiled, seen = _passed(log, look, keep)
+            passed, profiled, seen = _passed(log, plan, keep)
             _refuse_namesakes(seen)
         tonight, rows, own = profiled, seen.rows, log
         if carried:
             profiled, seen = carried.count(tonight, seen)
             given_before = EventLog.of(carried.beside(own.rows, tonight, seen.brokers))
-            passed = passed.plus(sum_up(given_before, look, keep))
+            passed = passed.plus(sum_up(given_before, plan, keep))
             log = log.plus(given_before)
         # In a small log it costs less to read all of it again.
-        apart = folder if look or seen.rows > _SMALL else None
+        apart = folder if plan or seen.rows > _SMALL else None
         for frame in (store.doubtful, store.bounds) if store else ():
             keep(frame)
         evidence = gather(log, seen.brokers, options, store, passed, profiled, apart, keep)
@@ -293,17 +294,17 @@ def _gathered(
         yield evidence, seen, given - rows, Looked(own, tonight, name_broker(log.rows, seen.brokers))
 
 
-def _passed(log: EventLog, look: Look | None, keep: Keep) -> tuple[Passed, DataFrame, Overview]:
+def _passed(log: EventLog, plan: BucketPlan | None, keep: Keep) -> tuple[Passed, DataFrame, Overview]:
     """The pass over the log, its profile, and what that tells."""
-    passed = sum_up(log, look, keep)
+    passed = sum_up(log, plan, keep)
     profiled = keep(summed_up(passed.told))
     return passed, profiled, overview(profiled)
 
 
 def _planned(
     options: Options, log: EventLog, store: Stored | None, folder: Path, *, pictures: bool
-) -> tuple[Options, Look | None]:
-    """The options, with what follows from the log's size and ids; and how its cells are summed up, if they
+) -> tuple[Options, BucketPlan | None]:
+    """The options, with what follows from the log's size and ids; and how its buckets are summed up, if they
     are."""
     rows = log.count()
     if pictures:
@@ -314,7 +315,7 @@ def _planned(
         return options, None
     expected, prefix = guess(log)
     options = replace(options, id_prefix=prefix)
-    return options, look_at(log, options, store, expected, folder)
+    return options, plan_buckets(log, options, store, expected, folder)
 
 
 def _cut_off(evidence: Evidence) -> dict[str, Any]:
@@ -453,8 +454,8 @@ def _tallies(evidence: Evidence, seen: Overview) -> dict[str, int]:
         (acks.join(f.broadcast(followed), "node", "left_semi"), {"acks_under_sync_master": f.sum("rows")}),
         (shared_queues(evidence), {"shared_queues": f.count(f.lit(1))}),
     )
-    clean = dict(evidence.cells.clean) if evidence.cells else {}
-    # A clean cell has messages that were sent, and nothing else.
+    clean = dict(evidence.buckets.clean) if evidence.buckets else {}
+    # A clean bucket has messages that were sent, and nothing else.
     clean["messages_sent"] = clean.get("messages", 0)
     return {
         **told,

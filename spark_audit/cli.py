@@ -832,7 +832,7 @@ def _blame(error: Exception, scratch: Path) -> tuple[str, int]:
             return f"/{damaged[1].lstrip('/')}: damaged, cannot be read to its end", Exit.USAGE
         if _DISK_FULL in line:
             return _full(str(error), scratch), Exit.TOOL
-        if unreadable := re.search(r"ShareError: (\S.*)", line):
+        if unreadable := re.search(r"SplitError: (\S.*)", line):
             return unreadable[1], Exit.USAGE
     # The innermost cause says most; above it there is only where Spark was at the time.
     causes = (

@@ -17,20 +17,23 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import fingerprint, profile, sequences, sums
+from mqproof.spark_audit.passes.bucket_plan import BucketPlan, Guess, parts_of, readers_of
 from mqproof.spark_audit.passes.extraction import Extraction
-from mqproof.spark_audit.passes.fingerprint import RETRY_TOPIC_PREFIX, Cells, Guess, Look, parts_of
-from mqproof.spark_audit.passes.partition import Fold
-from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, rare_rows
-from mqproof.spark_audit.passes.sequences import numbered, odd_steps, stretches
-from mqproof.spark_audit.passes.split import quoted
-from mqproof.spark_audit.passes.sums import (
+from mqproof.spark_audit.passes.fingerprint import Buckets
+from mqproof.spark_audit.passes.message_columns import (
+    RETRY_TOPIC_PREFIX,
     SCHEDULE_TOPIC,
     STORED_STATUSES,
-    Known,
     count,
     is_of_message,
     message_key,
 )
+from mqproof.spark_audit.passes.over_log import fold
+from mqproof.spark_audit.passes.partition import Fold
+from mqproof.spark_audit.passes.profile import RARE_KINDS, is_reset, rare_rows
+from mqproof.spark_audit.passes.sequences import numbered, odd_steps, stretches
+from mqproof.spark_audit.passes.sql import quoted
+from mqproof.spark_audit.passes.sums import Known
 from mqproof.spark_audit.schema import PASS, require
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.store_tables import Stored
@@ -77,9 +80,9 @@ class Options:
     delays_ms: tuple[int, ...] = LADDER_MS
     """What the levels of delayed messages mean, from level 1 on."""
     id_prefix: int = 0
-    """So many characters of an id tell the cell of its message; 0: its hash does (fingerprint.py)."""
+    """So many characters of an id tell the bucket of its message; 0: its hash does (fingerprint.py)."""
     sample: int = 0
-    """Of so many clean cells look into one, for the distribution of latencies; 0 for none."""
+    """Of so many clean buckets look into one, for the distribution of latencies; 0 for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,12 @@ class Evidence:
     rare: DataFrame
     """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
     consumption."""
-    cells: Cells | None
-    """Which cells of messages are not clean as a whole (fingerprint.py); None: every message is looked at."""
+    buckets: Buckets | None
+    """Which buckets of messages are not clean as a whole (fingerprint.py); None: every message is looked
+    at."""
     judged: DataFrame
-    """Of the messages of the cells that are read, numbers only (sums.py): those that somebody may look at, a
-    row each, `clean` where no check has anything to find; and how many there are of each kind."""
+    """Of the messages of the buckets that are read, numbers only (sums.py): those that somebody may look at,
+    a row each, `clean` where no check has anything to find; and how many there are of each kind."""
     doubtful: DataFrame
     """The keys of the messages that are not clean."""
     doubted: DataFrame
@@ -134,50 +138,50 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What one pass over the whole log told, piece by piece."""
+    """What one pass over the whole log told, partition by partition."""
 
     rows: DataFrame
     """All of it: schema.PASS."""
     told: DataFrame
     """Its profile and runs; what is of a node together."""
-    look: Look | None
-    """How cells were summed up; None where they were not."""
+    plan: BucketPlan | None
+    """How buckets were summed up; None where they were not."""
 
     def plus(self, other: "Passed") -> "Passed":
         """What was told of another log, too."""
-        return Passed(self.rows.unionByName(other.rows), self.told.unionByName(other.told), self.look)
+        return Passed(self.rows.unionByName(other.rows), self.told.unionByName(other.told), self.plan)
 
 
 Keep = Callable[[DataFrame], DataFrame]
 
 
-def sum_up(log: EventLog, look: Look | None = None, keep: Keep = lambda frame: frame) -> Passed:
+def sum_up(log: EventLog, plan: BucketPlan | None = None, keep: Keep = lambda frame: frame) -> Passed:
     """Pass over the log; a plan."""
-    rows = log.fold(folds(look), PASS)
-    if look:
+    rows = fold(log, folds(plan), PASS)
+    if plan:
         rows = keep(rows)
     cores = log.rows.sparkSession.sparkContext.defaultParallelism
-    # It is small, and read by several jobs, each of which would have a task a share.
+    # It is small, and read by several jobs, each of which would have a task a split.
     told = rows.where("part IN ('profile', 'run')").repartition(cores, "node")
-    return Passed(rows, keep(told), look)
+    return Passed(rows, keep(told), plan)
 
 
-def look_at(
+def plan_buckets(
     log: EventLog,
     options: Options,
     store: Stored | None = None,
     guess: Guess | None = None,
     folder: Path | None = None,
-) -> Look | None:
-    """How the cells of a log are summed up; not at all where every message is looked at."""
+) -> BucketPlan | None:
+    """How the buckets of a log are summed up; not at all where every message is looked at."""
     if reads_all(options, store):
         return None
-    return Look(guess or Guess(), options.id_prefix, options.sample, parts_of(log), folder)
+    return BucketPlan(guess or Guess(), options.id_prefix, options.sample, parts_of(log), folder)
 
 
-def folds(look: Look | None) -> tuple[Fold, ...]:
-    """What the pass asks of each piece."""
-    return (profile.of_piece, sequences.of_piece, *((look.fold,) if look else ()))
+def folds(plan: BucketPlan | None) -> tuple[Fold, ...]:
+    """What the pass asks of each partition."""
+    return (profile.of_partition, sequences.of_partition, *((fingerprint.fold(plan),) if plan else ()))
 
 
 def gather(
@@ -201,33 +205,33 @@ def gather(
     """
     require(log.rows, COLUMNS, "the audit")
     options = options or Options()
-    passed = passed or sum_up(log, look_at(log, options, store), keep)
+    passed = passed or sum_up(log, plan_buckets(log, options, store), keep)
     profiled = profile.summed_up(passed.told) if profiled is None else profiled
     rare = keep(name_broker(rare_rows(profiled), brokers))
     spans = keep(spans_of(profiled, brokers))
     runs = passed.told.where("part = 'run'").withColumn("broker", _broker(f.col("stated"), brokers))
     with ThreadPoolExecutor(1) as beside:
         sorts = beside.submit(_traffic, profiled, brokers)
-        cut = fates(rare, options).toArrow()
+        cut = append_outcomes(rare, options).toArrow()
         traffic = sorts.result()
         known = Known(traffic.owing, cut, traffic.roles)
-        # Tasks judge cells, while what does not depend on that is planned.
+        # Tasks judge buckets, while what does not depend on that is planned.
         told = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
         causes = keep(_causes(rare))
         stretched = keep(stretches(runs))
         extraction = Extraction(folder, numbered(stretched), options.id_prefix) if folder else None
-        cells, passed = told.result()
+        buckets, passed = told.result()
     among = log
-    if cells and extraction:
-        among = extraction.of_cells(log, passed.rows, cells.read)
-    summed = sums.ask(among, known, options.id_prefix, cells.read if cells else None)
+    if buckets and extraction:
+        among = extraction.of_buckets(log, passed.rows, buckets.read)
+    summed = sums.ask(among, known, options.id_prefix, buckets.read if buckets else None)
     # What was acknowledged is looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
     judged = keep(judged.withColumn("key", message_key()))
     doubtful = keep(_doubtful(judged, store))
     if extraction:
         ids = _ids(judged, doubtful, rare)
-        among = extraction.of_messages(log, among if cells else None, ids)
+        among = extraction.of_messages(log, among if buckets else None, ids)
     events = _events(name_broker(among.rows, brokers))
     of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*_OF_HALVES)}))"
     doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
@@ -235,7 +239,7 @@ def gather(
     return Evidence(
         events=_events(named),
         rare=rare,
-        cells=cells,
+        buckets=buckets,
         judged=judged,
         doubtful=doubtful,
         doubted=doubted,
@@ -259,18 +263,18 @@ def _fingerprints(
     traffic: "_Traffic",
     brokers: tuple[str, ...],
     keep: Keep,
-) -> tuple[Cells | None, Passed]:
-    """The cells; and the pass over the log that summed them up, a second one where the first was misled."""
-    if not passed.look:
+) -> tuple[Buckets | None, Passed]:
+    """The buckets; and the pass over the log that summed them up, a second one where the first was misled."""
+    if not passed.plan:
         return None, passed
-    look, rows = passed.look, passed.rows
-    owed = fingerprint.owed(look.guess, traffic.readers, traffic.topics)
+    plan, rows = passed.plan, passed.rows
+    owed = fingerprint.owed(plan.guess, traffic.readers, traffic.topics)
     if owed is None:
-        look = replace(look, guess=replace(look.guess, readers=traffic.readers))
-        rows = keep(log.fold(folds(look), PASS))
-        owed = fingerprint.owed(look.guess, traffic.readers, traffic.topics)
+        plan = replace(plan, guess=replace(plan.guess, readers=traffic.readers))
+        rows = keep(fold(log, folds(plan), PASS))
+        owed = fingerprint.owed(plan.guess, traffic.readers, traffic.topics)
     assert owed is not None, "classes were made of who reads their topics"
-    return fingerprint.cells(rows, look, known, owed, brokers), replace(passed, rows=rows)
+    return fingerprint.buckets(rows, plan, known, owed, brokers), replace(passed, rows=rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +306,7 @@ def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
         if row["kind"] in (Kind.SEND, Kind.SEND_ACK, Kind.APPEND)
     }
     topics = frozenset(row["topic"] for row in sorts)
-    return _Traffic(fingerprint.readers_of(handed), topics, len(told))
+    return _Traffic(readers_of(handed), topics, len(told))
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:
@@ -445,7 +449,7 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
 
 
-def fates(rare: DataFrame, options: Options) -> DataFrame:
+def append_outcomes(rare: DataFrame, options: Options) -> DataFrame:
     """The cuts, and is_at_risk: its node flushes synchronously, and crashed after these appends."""
     modes = flush_modes(rare, options.flush).where("flush_mode = 'SYNC_FLUSH'").select("mode_node")
     crashed = rare.where(_is_crash()).groupBy(f.col("broker").alias("mode_node")).agg(

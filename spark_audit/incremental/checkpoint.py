@@ -48,9 +48,9 @@ from mqproof.spark_audit.checks import (
 from mqproof.spark_audit.checks.one_owner import shared_queues, turns
 from mqproof.spark_audit.evidence.gather import Evidence, name_broker, placed_rows, spans_of, subscribed
 from mqproof.spark_audit.incremental.carried_state import standing
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC, message_key
 from mqproof.spark_audit.passes.profile import Overview, merged, overview
 from mqproof.spark_audit.passes.sequences import SEQUENCE
-from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC, message_key
 from mqproof.spark_audit.schema import EVENTS, FINDINGS, KEY
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import InputError, literal

@@ -16,7 +16,7 @@ from numba.core.caching import (
     ZipCacheLocator,
 )
 
-SOURCES: Final = ("append_outcomes.py", "fingerprint.py", "loops.py", "sums.py")
+SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
 """What loops have of other files, they have of these."""
 
 

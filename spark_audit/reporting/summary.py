@@ -14,8 +14,8 @@ from mqproof.spark_audit.audit import Audit
 from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
 from mqproof.spark_audit.incremental.checkpoint import Night, violations_so_far
+from mqproof.spark_audit.passes.message_columns import STORED_STATUSES
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.passes.sums import STORED_STATUSES
 from mqproof.spark_audit.reporting.plots import figures
 from mqproof.spark_audit.sources.read import Log
 from mqproof.spec.events import Kind

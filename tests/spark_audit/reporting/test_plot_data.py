@@ -346,9 +346,9 @@ def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) ->
 
 
 def test_in_a_narrow_window_plots_scroll_and_timelines_stand_in_blocks(page: Path) -> None:
-    plots, cells, beyond = seen_by_browser(
+    plots, buckets, beyond = seen_by_browser(
         page, 500, f"[{widths('figure svg')}, {widths('.timeline td')}, {BEYOND}]"
     )
     assert min(plots) > 700
-    assert min(cells) > 300
+    assert min(buckets) > 300
     assert beyond <= 0
