@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from mqproof.spark_audit.audit import Audit
     from mqproof.spark_audit.checks import Check
-    from mqproof.spark_audit.incremental.checkpoint import Night
+    from mqproof.spark_audit.incremental.state_folder import IncrementalRun
     from mqproof.spark_audit.runtime.session import SessionOptions
     from mqproof.spark_audit.sources.broker_config import BrokerConfig
     from mqproof.spark_audit.sources.inputs import Inputs
@@ -392,10 +392,10 @@ def _audit(
     spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
 ) -> int:
     from mqproof.report import terminal
-    from mqproof.spark_audit.incremental.checkpoint import next_state, open_night
+    from mqproof.spark_audit.incremental.state_folder import next_state, open_run
 
     spans_us = (request.late_us, request.forget_us)
-    night = open_night(spark, request.carry, *spans_us) if request.carry else None
+    night = open_run(spark, request.carry, *spans_us) if request.carry else None
     # The old state stays until everything is written: an interrupted night is run again.
     with next_state(night) if night else nullcontext() as following:
         with stages("audit") as told:
@@ -410,14 +410,17 @@ def _judge(
     spark: "SparkSession",
     scratch: Path,
     request: _Request,
-    night: "Night | None",
+    night: "IncrementalRun | None",
     following: Path | None,
     stage: Callable[[str], None],
 ) -> tuple["Audit", Report, "DataFrame"]:
     """The audit, its report, and the file and line of each row that is no event and no trace."""
     from mqproof.spark_audit.audit import audit
-    from mqproof.spark_audit.evidence.gather import Options
-    from mqproof.spark_audit.reporting.summary import summarise, with_history
+    from mqproof.spark_audit.evidence.history import ALONE
+    from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.continuation import Continuation
+    from mqproof.spark_audit.incremental.so_far import with_history
+    from mqproof.spark_audit.reporting.summary import summarise
     from mqproof.spark_audit.reporting.timelines import with_timelines
     from mqproof.spark_audit.sources.read import read_files
     from mqproof.spark_audit.sources.store_tables import read_stores
@@ -438,8 +441,7 @@ def _judge(
         given_rows=log.rows,
         replay=f"mqproof audit run {request.again}{before}",
         progress=stage,
-        night=night,
-        next_state=following,
+        history=Continuation(night, following) if night else ALONE,
     )
     stage("timelines of what was found")
     # Of a night's message, the first half may stand in what was carried.
@@ -663,14 +665,9 @@ def watch_logs(
     allowed = _allowed(skew_ms, flush, broadcast, orderly, delays, rebalance_s, _config(broker_config))
     settings = _settings(conf or [])
 
-    from mqproof.spark_audit.evidence.gather import Options
-    from mqproof.spark_audit.incremental.checkpoint import (
-        UNREADABLE,
-        events_so_far,
-        newest,
-        rows_missing,
-        violations_so_far,
-    )
+    from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
+    from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
     from mqproof.spark_audit.incremental.watch import Source, Watch, watch
     from mqproof.spark_audit.runtime.session import SessionOptions
     from mqproof.spark_audit.sources.inputs import InputError

@@ -11,7 +11,6 @@ from mqproof.spec.events import Kind
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
 """What happens to a message by its id."""
 
-
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
 """Where a delayed message waits, of whatever topic it is."""
 

@@ -28,7 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.audit import audit, violations
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator import scenario
 from mqproof.spark_audit.generator.generate import Wish, generate
 from mqproof.spark_audit.generator.truth import Comparison, compare, read_truth

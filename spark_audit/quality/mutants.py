@@ -20,9 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spark_audit.audit import gathered
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.gather import Evidence, Options
+from mqproof.spark_audit.evidence.collect import collected
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator import cluster_log, scenario
 from mqproof.spark_audit.generator import store_directory as planted_store
 from mqproof.spark_audit.generator.generate import Wish, generate
@@ -40,7 +41,6 @@ _PLANTED: Final = 2
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
-
 
 Found = dict[str, Any]
 """A row of schema.FINDINGS."""
@@ -361,9 +361,9 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
         events = read(spark, [str(log)], Path(folder)).told
         stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
         options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
-        with gathered(events, options, stored) as (evidence, _, _):
-            found = {name: _collected(check.findings(evidence)) for name, check in CHECKS.items()}
-            yield Laboratory(evidence, read_truth(log) + stories.truth + planted_truth, found)
+        with collected(events, options, stored) as seen:
+            found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
+            yield Laboratory(seen.evidence, read_truth(log) + stories.truth + planted_truth, found)
 
 
 def names() -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.over_log import ask
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.sources.event_log import EventLog

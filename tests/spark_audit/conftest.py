@@ -17,7 +17,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqproof.spark_audit.evidence.gather import Evidence, Options, Passed, folds, gather, plan_buckets
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator.chunk import Chunk, State
 from mqproof.spark_audit.generator.generate import Wish, prepare
 from mqproof.spark_audit.passes.partition import of_rows

@@ -21,7 +21,9 @@ from typer.testing import CliRunner, Result
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import _blame, _blamed, _ending_jobs, _so_far, _tell, app
-from mqproof.spark_audit.incremental import checkpoint
+from mqproof.spark_audit.incremental.carried_state import Manifest
+from mqproof.spark_audit.incremental.so_far import rows_missing
+from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION
 from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
@@ -308,6 +310,6 @@ def test_rows_that_cannot_be_read_are_counted_beside_a_state(tmp_path: Path) -> 
     state = tmp_path / "night-000001"
     state.mkdir()
     for holes, missing in ((0, 2), (7, 7)):
-        told = checkpoint.Manifest(checkpoint.SCHEMA_VERSION, 1, 0, holes)
+        told = Manifest(SCHEMA_VERSION, 1, 0, holes)
         (state / "manifest.json").write_bytes(msgspec.json.encode(told))
-        assert checkpoint.rows_missing(state) == missing
+        assert rows_missing(state) == missing

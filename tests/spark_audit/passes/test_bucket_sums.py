@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.evidence.gather import Evidence, Options, gather, plan_buckets, sum_up
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.log_pass import plan_buckets, sum_up
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes import extraction
 from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, Guess, guess
 from mqproof.spark_audit.sources.event_log import EventLog

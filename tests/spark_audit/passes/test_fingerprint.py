@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.audit import gathered
 from mqproof.spark_audit.checks import EVENT_CHECKS
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.collect import collected
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import extraction
 from mqproof.spark_audit.passes.bucket_ids import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
@@ -143,7 +143,8 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     log = frame(spark, rows)
     found = []
     for options in (Options(exact=False), Options(exact=True)):
-        with gathered(log, options) as (evidence, _, _):
+        with collected(log, options) as seen:
+            evidence = seen.evidence
             found.append(
                 {
                     invariant: Counter(map(str, EVENT_CHECKS[invariant].findings(evidence).collect()))

@@ -16,7 +16,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.cli import _blame
-from mqproof.spark_audit.evidence.gather import Options, gather
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.partition import of_files
 from mqproof.spark_audit.passes.profile import of_partition, overview, profile
 from mqproof.spark_audit.schema import PASS
