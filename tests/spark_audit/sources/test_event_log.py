@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit
-from mqproof.spark_audit.cli import _blame
+from mqproof.spark_audit.command.failures import blame
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.partition import of_files
@@ -122,6 +122,6 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     with pytest.raises(SplitError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
     thrown = RuntimeError(f"An error occurred.\n  spark_audit.split.SplitError: {told.value}\n")
-    line, code = _blame(thrown, tmp_path)
+    line, code = blame(thrown, tmp_path)
     assert line.startswith(f"{path}: damaged, cannot be read to its end: ")
     assert (code, "\n" in line) == (Exit.USAGE, False)
