@@ -67,6 +67,55 @@ def gather(
     profiled = profile.summed_up(passed.told) if profiled is None else profiled
     rare = keep(name_broker(rare_rows(profiled), brokers))
     spans = keep(spans_of(profiled, brokers))
+    compared = _compared(log, brokers, options, passed, profiled, rare, folder, keep)
+    doubts = _doubts(log, options, store, compared, rare, keep)
+    events = _events(name_broker(doubts.rows.rows, brokers))
+    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*OF_HALVES)}))"
+    doubted = events.where(of_messages).join(doubts.doubtful, message_key() == f.col("key"), "left_semi")
+    named = name_broker(log.rows, brokers)
+    return Evidence(
+        events=_events(named),
+        rare=rare,
+        buckets=compared.buckets,
+        judged=doubts.judged,
+        doubtful=doubts.doubtful,
+        doubted=doubted,
+        messages=messages_of(on_broker(doubted, rare, options)),
+        troubled=events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
+        runs=compared.runs,
+        steps=odd_steps(events, compared.stretched),
+        spans=spans,
+        causes=compared.causes,
+        log=named,
+        profile=profiled,
+        options=options,
+        store=store,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """What is known once the buckets and the runs of the whole log are compared."""
+
+    known: Known
+    buckets: Buckets | None
+    passed: Passed
+    runs: DataFrame
+    stretched: DataFrame
+    causes: DataFrame
+    extraction: Extraction | None
+
+
+def _compared(
+    log: EventLog,
+    brokers: tuple[str, ...],
+    options: Options,
+    passed: Passed,
+    profiled: DataFrame,
+    rare: DataFrame,
+    folder: Path | None,
+    keep: Keep,
+) -> _Compared:
     runs = passed.told.where("part = 'run'").withColumn("broker", broker_of(f.col("stated"), brokers))
     with ThreadPoolExecutor(1) as beside:
         sorts = beside.submit(_traffic, profiled, brokers)
@@ -74,14 +123,36 @@ def gather(
         traffic = sorts.result()
         known = Known(traffic.owing, cut, traffic.roles)
         # Tasks judge buckets, while what does not depend on that is planned.
-        told = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
+        judged = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
         causes = keep(causes_of(rare))
         stretched = keep(stretches(runs))
         extraction = Extraction(folder, numbered(stretched), options.id_prefix) if folder else None
-        buckets, passed = told.result()
+        buckets, passed = judged.result()
+    return _Compared(known, buckets, passed, runs, stretched, causes, extraction)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """Which messages are looked at one by one."""
+
+    judged: DataFrame
+    doubtful: DataFrame
+    rows: EventLog
+    """Their events, and maybe more."""
+
+
+def _doubts(
+    log: EventLog,
+    options: Options,
+    store: Stored | None,
+    compared: _Compared,
+    rare: DataFrame,
+    keep: Keep,
+) -> _Doubts:
+    buckets, extraction, known = compared.buckets, compared.extraction, compared.known
     among = log
     if buckets and extraction:
-        among = extraction.of_buckets(log, passed.rows, buckets.read)
+        among = extraction.of_buckets(log, compared.passed.rows, buckets.read)
     summed = sums.ask(among, known, options.id_prefix, buckets.read if buckets else None)
     # What was acknowledged is looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
@@ -90,28 +161,7 @@ def gather(
     if extraction:
         ids = _ids(judged, doubtful, rare)
         among = extraction.of_messages(log, among if buckets else None, ids)
-    events = _events(name_broker(among.rows, brokers))
-    of_messages = f"{is_of_message()} OR (msg_id IS NOT NULL AND kind IN ({quoted(*OF_HALVES)}))"
-    doubted = events.where(of_messages).join(doubtful, message_key() == f.col("key"), "left_semi")
-    named = name_broker(log.rows, brokers)
-    return Evidence(
-        events=_events(named),
-        rare=rare,
-        buckets=buckets,
-        judged=judged,
-        doubtful=doubtful,
-        doubted=doubted,
-        messages=messages_of(on_broker(doubted, rare, options)),
-        troubled=events.join(f.broadcast(_in_trouble(rare).distinct()), "msg_id", "left_semi"),
-        runs=runs,
-        steps=odd_steps(events, stretched),
-        spans=spans,
-        causes=causes,
-        log=named,
-        profile=profiled,
-        options=options,
-        store=store,
-    )
+    return _Doubts(judged, doubtful, among)
 
 
 def _fingerprints(

@@ -129,7 +129,7 @@ def _status(text: str | None) -> int:
 
 
 @compiled
-def _summed(rows: _Rows, of: _Meanings, append_outcomes: AppendOutcomes) -> Ints:
+def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
     """Columns _SUMS, of each message."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
     ids, is_asked, kind, node, topic, group, status, time, seq, end = rows
@@ -137,7 +137,7 @@ def _summed(rows: _Rows, of: _Meanings, append_outcomes: AppendOutcomes) -> Ints
     times, seqs = time.values, seq.values
     ends, has_end = end
     kind_of, topic_of, group_of, status_of = of
-    after_seq, until_seq, kept_end, is_at_risk, first_outcome, end_outcome = append_outcomes
+    after_seq, until_seq, kept_end, is_at_risk, first_of, end_of = outcomes
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -183,9 +183,7 @@ def _summed(rows: _Rows, of: _Meanings, append_outcomes: AppendOutcomes) -> Ints
         else:
             sums[at, _APPENDS] += 1
             sums[at, _STORED_TS] = min(sums[at, _STORED_TS], ts)
-            outcome = outcome_of(
-                after_seq, until_seq, first_outcome[node[row]], end_outcome[node[row]], seqs[row]
-            )
+            outcome = outcome_of(after_seq, until_seq, first_of[node[row]], end_of[node[row]], seqs[row])
             if outcome != NONE:
                 sums[at, _AT_RISK] += is_at_risk[outcome]
                 sums[at, _CUT] += value(ends, has_end, row) >= kept_end[outcome]

@@ -18,8 +18,8 @@ KNOWN = (
 
 def rows(columns: int) -> list[list[str]]:
     lines = [line for line in PAGE.splitlines() if line.startswith("| ")]
-    buckets = [[bucket.strip() for bucket in line.strip("|").split("|")] for line in lines]
-    return [row for row in buckets if len(row) == columns and re.fullmatch(r"[A-Z]+-?\d+", row[0])]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if len(row) == columns and re.fullmatch(r"[A-Z]+-?\d+", row[0])]
 
 
 def test_each_check_stands_there_with_its_rules() -> None:
