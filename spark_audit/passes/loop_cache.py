@@ -18,7 +18,7 @@ from numba.core.caching import (
 
 from mqproof.spec.checkout import checkout
 
-SOURCES: Final = ("append_outcomes.py", "fingerprint.py", "loops.py", "sums.py")
+SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
 """What loops have of other files, they have of these."""
 
 
