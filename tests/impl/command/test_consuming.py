@@ -1,4 +1,4 @@
-"""What `mqproof send` and `mqproof consume` do, in the simulated world."""
+"""`mqproof consume` in the simulated world: what it shows, where it begins, when it ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -8,10 +8,10 @@ import msgspec
 import pytest
 
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.command import send_consume
-from mqproof.impl.command.send_consume import Begin, ConsumeJob, SendJob
+from mqproof.impl.command import consuming
+from mqproof.impl.command.consuming import Begin, ConsumeJob
 from mqproof.impl.remoting.message import Message
-from tests.impl.client.members import make_topic, numbers, send
+from tests.impl.client.members import numbers, send
 from tests.impl.world import World, play
 
 Work = Callable[..., Awaitable[int]]
@@ -33,29 +33,7 @@ def consume_job(world: World, shown: list[str]) -> ConsumeJob:
     )
 
 
-def send_job(world: World, count: int, batch: int) -> SendJob:
-    return SendJob(
-        [world.namesrv_address], "T", b"x", {}, count, 3, 3000, until_stored=False, show=None, batch=batch
-    )
-
-
-def test_batches_are_filled_and_every_message_has_an_outcome() -> None:
-    async def scene(world: World) -> tuple[int, set[str]]:
-        await make_topic(world)
-        summary = await send_consume.send(send_job(world, 10, 4), world.runtime, None)
-        assert summary.outcomes == {"SEND_OK": 10}
-        ids, queues = set(), 0
-        for queue in await world.consumer.queues("T"):
-            messages = (await world.consumer.pull(queue, 0)).messages
-            ids |= {stored.message_id for stored in messages}
-            queues += bool(messages)
-        return queues, ids
-
-    queues, ids = play(scene)
-    assert (queues, len(ids)) == (3, 10)
-
-
-@pytest.mark.parametrize("work", [send_consume.consume, send_consume.share, send_consume.share_in_order])
+@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
 def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> None:
     async def scene(world: World) -> tuple[list[str], list[str]]:
         first: list[str] = []
@@ -70,7 +48,7 @@ def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> Non
     assert second == []
 
 
-@pytest.mark.parametrize("work", [send_consume.consume, send_consume.share, send_consume.share_in_order])
+@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
 def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
     async def scene(world: World) -> list[list[str]]:
         shown: list[list[str]] = [[], []]
@@ -93,12 +71,12 @@ def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> N
         shown: list[str] = []
         queue = MessageQueue("T", "broker-a", 0)
         await world.producer.send(Message("T", b"old"), queue)
-        await send_consume.consume(consume_job(world, []), world.runtime, None)
+        await consuming.consume(consume_job(world, []), world.runtime, None)
         await asyncio.sleep(60)
         now_ms = world.runtime.clock.now_us() // 1000
         await world.producer.send(Message("T", b"new"), queue)
         job = replace(consume_job(world, shown), begin=begin, begin_ms=now_ms)
-        await send_consume.consume(job, world.runtime, None)
+        await consuming.consume(job, world.runtime, None)
         return shown
 
     assert len(play(scene)) == expected
@@ -109,7 +87,7 @@ def test_a_line_of_json_has_all_that_is_known() -> None:
         shown: list[str] = []
         message = Message("T", b"\xff", {"TAGS": "A", "mine": "1"})
         await world.producer.send(message, MessageQueue("T", "broker-a", 0))
-        await send_consume.consume(replace(consume_job(world, shown), as_json=True), world.runtime, None)
+        await consuming.consume(replace(consume_job(world, shown), as_json=True), world.runtime, None)
         return shown
 
     (line,) = play(scene)
@@ -118,7 +96,7 @@ def test_a_line_of_json_has_all_that_is_known() -> None:
     assert told["properties"]["mine"] == "1"
 
 
-@pytest.mark.parametrize("work", [send_consume.share, send_consume.share_in_order])
+@pytest.mark.parametrize("work", [consuming.share, consuming.share_in_order])
 def test_a_member_that_follows_ends_when_nothing_came_for_as_long_as_it_was_told(work: Work) -> None:
     async def scene(world: World) -> tuple[int, float]:
         shown: list[str] = []
