@@ -87,7 +87,7 @@ def main() -> None:
     try:
         module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
         app = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
-        app(prog_name="mqproof.cli")
+        app(prog_name="mqproof")
     except Exception:
         # Left to Python it would exit with 1, which says that something is violated.
         traceback.print_exc()
