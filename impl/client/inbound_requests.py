@@ -10,10 +10,10 @@ from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, Queue
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.remoting.request_handler import RefusedError
 
 
 class Member(Protocol):

@@ -7,11 +7,11 @@ from typing import TypeVar
 
 import pytest
 
-from mqproof.impl.client.assigned import AssignedQueues, PullLimits
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.assigned_queues import AssignedQueues, PullLimits
+from mqproof.impl.client.consume_rates import ConsumeRates
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.client.offset_store import Offsets
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.process_queue import ProcessQueue
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.message import Message, StoredMessage
@@ -31,7 +31,7 @@ def nothing(next_offset: int, status: str = "NO_NEW_MESSAGE") -> PullResult:
     return PullResult(status, next_offset, 0, 100)
 
 
-class ScriptedCalls(GroupCalls):
+class ScriptedCalls(GroupRequests):
     """Answers pulls one by one, and then holds them."""
 
     def __init__(self, *answers: PullResult | Exception) -> None:
@@ -79,7 +79,13 @@ class Site:
         self.received: list[int] = []
         self.settle_s = 0.0
         self.queues = AssignedQueues(
-            calls, self.offsets, PullLimits(), {"T": "*"}.__getitem__, self._receive, self._settle, Paces()
+            calls,
+            self.offsets,
+            PullLimits(),
+            {"T": "*"}.__getitem__,
+            self._receive,
+            self._settle,
+            ConsumeRates(),
         )
 
     def _receive(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:

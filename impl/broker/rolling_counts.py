@@ -55,7 +55,7 @@ class _History:
         return Counted(sum(each[0] for each in fresh), sum(each[1] for each in fresh), elapsed_s)
 
 
-class Tallies:
+class RollingCounts:
     """`roll` is to be called every ROLL_S."""
 
     def __init__(self) -> None:

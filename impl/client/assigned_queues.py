@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.consume_rates import ConsumeRates
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult, ReceivedMessage, RefusalError
 from mqproof.impl.client.offset_store import Offsets
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.process_queue import ProcessQueue
 from mqproof.impl.remoting.codes import ResponseCode
 
@@ -45,13 +45,13 @@ class AssignedQueues:
 
     def __init__(
         self,
-        calls: GroupCalls,
+        calls: GroupRequests,
         offsets: Offsets,
         limits: PullLimits,
         tags_of: Callable[[str], str],
         receive: Callable[[ProcessQueue, list[ReceivedMessage]], None],
         settled: Callable[[ProcessQueue], Awaitable[None]],
-        paces: Paces,
+        rates: ConsumeRates,
     ) -> None:
         self._calls = calls
         self._offsets = offsets
@@ -59,7 +59,7 @@ class AssignedQueues:
         self._tags_of = tags_of
         self._receive = receive
         self._settled = settled
-        self._paces = paces
+        self._rates = rates
         self._assigned: dict[MessageQueue, tuple[ProcessQueue, asyncio.Task[None]]] = {}
         self._resets: set[asyncio.Task[None]] = set()
 
@@ -148,7 +148,7 @@ class AssignedQueues:
             ReceivedMessage(stored, queue, stored.message.reconsume_times) for stored in result.messages
         ]
         if messages:
-            self._paces.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
+            self._rates.pulled(queue.topic, len(messages), held.pulled_s - asked_s, held.pulled_s)
             held.put(messages)
             self._receive(held, messages)
         elif result.status == "NO_MATCHED_MESSAGE" and result.next_offset == offset:

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from mqproof.reference import flush
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 
 def test_a_copy_differs_in_the_named_fields_alone() -> None:

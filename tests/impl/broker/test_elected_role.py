@@ -15,7 +15,7 @@ from mqproof.impl.client.model import MessageQueue, Outcome, Sent
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.session import SessionConfig
-from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import QueueLocks, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

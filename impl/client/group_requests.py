@@ -45,7 +45,7 @@ _STATUSES: Final[dict[int, str]] = {
 }
 
 
-class GroupCalls:
+class GroupRequests:
     """The calls of one client for one group. Remembers to which replica each queue's pulls should go."""
 
     def __init__(self, session: Session, group: str) -> None:

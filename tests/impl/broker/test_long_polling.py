@@ -2,7 +2,7 @@
 
 import asyncio
 
-from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 

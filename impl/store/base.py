@@ -23,6 +23,7 @@ from mqproof.impl.store.deleted_topics import DeletedTopics
 from mqproof.impl.store.dispatch import Appended, Dispatcher
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.expiry import Cleaner
+from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.index import Index
 from mqproof.impl.store.index_file import Header, IndexShape
 from mqproof.impl.store.layout import Layout
@@ -30,7 +31,6 @@ from mqproof.impl.store.queue_flush import CheckpointWriter, IndexFlusher, Queue
 from mqproof.impl.store.reader import find_records, read_messages
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
-from mqproof.impl.store.turn import Done
 
 Arrival = Callable[[str, int, int, int], None]
 """Told (topic, queue id, next queue offset, tags code) when a message became readable."""

@@ -1,6 +1,6 @@
 """A store on a simulated disk, and the truth about it: what was appended, and what may be relied upon.
 
-The laboratory drives the store step by step, without an event loop. It remembers every record as it stood in
+It drives the store step by step, without an event loop. It remembers every record as it stood in
 the log, so that after a crash it can say what must be there, what may be, and what must not.
 """
 
@@ -43,7 +43,7 @@ class Appended:
         return self.commit_offset + len(self.data)
 
 
-class Lab:
+class SimulatedStore:
     """One store directory through many lives of its store."""
 
     def __init__(self, flush_mode: FlushMode) -> None:

@@ -2,12 +2,12 @@
 
 import pytest
 
-from mqproof.impl.broker import tallies
-from mqproof.impl.broker.tallies import Counted, Tallies
+from mqproof.impl.broker import rolling_counts
+from mqproof.impl.broker.rolling_counts import Counted, RollingCounts
 
 
 def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None:
-    counts = Tallies()
+    counts = RollingCounts()
     counts.add("N", "k", 5)
     counts.add("N", "k", 7)
     assert counts.windows("N", "k", 0) == (Counted(),) * 3  # not rolled yet, but known
@@ -21,7 +21,7 @@ def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None
 
 
 def test_names_and_keys_are_counted_apart() -> None:
-    counts = Tallies()
+    counts = RollingCounts()
     for name, key, count in (("N", "k", 1), ("N", "l", 2), ("M", "k", 4)):
         counts.add(name, key, count)
     counts.roll(10.0)
@@ -31,7 +31,7 @@ def test_names_and_keys_are_counted_apart() -> None:
 
 
 def test_windows_go_on_where_more_is_counted() -> None:
-    counts = Tallies()
+    counts = RollingCounts()
     for second in range(10, 130, 10):
         counts.add("N", "k", 1)
         counts.roll(float(second))
@@ -40,7 +40,7 @@ def test_windows_go_on_where_more_is_counted() -> None:
 
 
 def test_a_key_that_was_not_counted_for_a_day_is_forgotten() -> None:
-    counts = Tallies()
+    counts = RollingCounts()
     counts.add("N", "k", 1)
     counts.roll(10.0)
     counts.roll(10.0 + 25 * 3600)
@@ -48,8 +48,8 @@ def test_a_key_that_was_not_counted_for_a_day_is_forgotten() -> None:
 
 
 def test_peers_cannot_have_more_keys_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "_KEYS_MAX", 2)
-    counts = Tallies()
+    monkeypatch.setattr(rolling_counts, "_KEYS_MAX", 2)
+    counts = RollingCounts()
     for number in range(4):
         counts.add("N", str(number), 1)
     counts.roll(10.0)

@@ -26,7 +26,7 @@ _PROPERTIES_BYTES_MAX: Final = 32767
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
+class Payload:
     """One message, or a batch of one topic. Every message has its unique key."""
 
     messages: tuple[Message, ...]
@@ -50,8 +50,8 @@ class Parcel:
         return int(text) if text.isdecimal() and self.topic.startswith(RETRY_PREFIX) else None
 
 
-class Packing:
-    """Makes parcels. Raises MessageError where a message cannot be sent as it is."""
+class PayloadBuilder:
+    """Makes payloads. Raises MessageError where a message cannot be sent as it is."""
 
     def __init__(self, runtime: Runtime, body_bytes_max: int, compress_from_bytes: int) -> None:
         self._clock = runtime.clock
@@ -59,19 +59,19 @@ class Packing:
         self._body_bytes_max = body_bytes_max
         self._compress_from_bytes = compress_from_bytes
 
-    def single(self, message: Message) -> Parcel:
+    def single(self, message: Message) -> Payload:
         message, properties = self._prepared(message)
         if len(message.body) >= self._compress_from_bytes and not message.sys_flag & SYS_COMPRESSED:
             message = deflated(message)
-        return Parcel((message,), properties, message.body, is_batch=False)
+        return Payload((message,), properties, message.body, is_batch=False)
 
-    def batch(self, messages: Sequence[Message]) -> Parcel:
+    def batch(self, messages: Sequence[Message]) -> Payload:
         check_batch(messages)
         prepared = tuple(self._prepared(message)[0] for message in messages)
         body = encode_batch(prepared)
         self._check_size("batch", body)
         shared = {WAIT: prepared[0].properties[WAIT]}
-        return Parcel(prepared, encode_properties(shared), body, is_batch=True)
+        return Payload(prepared, encode_properties(shared), body, is_batch=True)
 
     def _prepared(self, message: Message) -> tuple[Message, str]:
         """The message as it is sent, and its properties as they are."""
@@ -103,5 +103,5 @@ class Packing:
 
 
 def unique_key(message: Message) -> str:
-    """The id of a message in a parcel."""
+    """The id of a message in a payload."""
     return message.properties[UNIQUE_KEY]

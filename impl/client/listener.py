@@ -6,20 +6,20 @@ import logging
 from collections.abc import Sequence
 from typing import cast
 
+from mqproof.impl.client.consume_rates import ConsumeRates
 from mqproof.impl.client.model import Listener, ReceivedMessage, RetryLater
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.runtime.runtime import Offload
 
 _log = logging.getLogger(__name__)
 
 
-class Listening:
+class SafeListener:
     """A listener that always answers. Its mistakes are its own, and make the messages come again."""
 
-    def __init__(self, listener: Listener, offload: Offload, paces: Paces) -> None:
+    def __init__(self, listener: Listener, offload: Offload, rates: ConsumeRates) -> None:
         self._listener = listener
         self._offload = offload
-        self._paces = paces
+        self._rates = rates
         is_async = inspect.iscoroutinefunction
         self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # asks for its kind
 
@@ -34,7 +34,7 @@ class Listening:
             answer = RetryLater()
         ended_s = _now_s()
         ok = len(messages) if answer is None else min(answer.done, len(messages))
-        self._paces.consumed(messages[0].topic, ok, len(messages) - ok, ended_s - begun_s, ended_s)
+        self._rates.consumed(messages[0].topic, ok, len(messages) - ok, ended_s - begun_s, ended_s)
         return answer
 
     async def attempt(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:

@@ -12,7 +12,7 @@ class _Progress:
     """By queue."""
 
 
-class HandedOut:
+class PullProgress:
     """At most `pairs_max` pairs of topic and group; of more nothing is remembered."""
 
     def __init__(self, pairs_max: int) -> None:

@@ -25,15 +25,15 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record
 from mqproof.impl.store.appender import encode
+from mqproof.impl.store.background import Services
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import QueueGapError, QueueKey
 from mqproof.impl.store.dispatch import appended_record, takes_queue_offset, tell_append
 from mqproof.impl.store.errors import StoreError
+from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
 from mqproof.impl.store.results import PutResult, PutStatus, Recovery
-from mqproof.impl.store.services import Services
-from mqproof.impl.store.store import Store
-from mqproof.impl.store.turn import Done
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)

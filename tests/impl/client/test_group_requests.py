@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import pytest
 
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.session import Session
 from mqproof.impl.remoting import headers, java_json
@@ -15,8 +15,8 @@ from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated
@@ -74,7 +74,7 @@ class Site:
         }
 
 
-def with_site(scene: Callable[[Site, GroupCalls], Awaitable[T]], *broker_ids: int) -> T:
+def with_site(scene: Callable[[Site, GroupRequests], Awaitable[T]], *broker_ids: int) -> T:
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -86,7 +86,7 @@ def with_site(scene: Callable[[Site, GroupCalls], Awaitable[T]], *broker_ids: in
         name_server = Address.parse(site.addresses[min(broker_ids)])  # it answers route queries too
         session = Session([name_server], simulated(loop, network))
         try:
-            return await scene(site, GroupCalls(session, "G"))
+            return await scene(site, GroupRequests(session, "G"))
         finally:
             await session.stop()
             for server in site.servers.values():
@@ -102,7 +102,7 @@ def with_site(scene: Callable[[Site, GroupCalls], Awaitable[T]], *broker_ids: in
 def test_a_pull_goes_where_the_last_answer_said_or_to_the_next_slave_or_to_anybody(
     there: tuple[int, ...], suggested: int, second: int
 ) -> None:
-    async def scene(site: Site, calls: GroupCalls) -> list[int]:
+    async def scene(site: Site, calls: GroupRequests) -> list[int]:
         site.suggested = suggested
         await calls.pull(QUEUE, 0)
         await calls.pull(QUEUE, 0)
@@ -113,7 +113,7 @@ def test_a_pull_goes_where_the_last_answer_said_or_to_the_next_slave_or_to_anybo
 
 
 def test_locks_are_those_of_the_answer_that_were_asked_for() -> None:
-    async def scene(site: Site, calls: GroupCalls) -> set[MessageQueue]:
+    async def scene(site: Site, calls: GroupRequests) -> set[MessageQueue]:
         given = [NamedQueue("b", 1, "T"), NamedQueue("b", 7, "T")]
         site.answers[RequestCode.LOCK_BATCH_MQ] = java_json.write(LockedQueues(given))
         return await calls.lock([QUEUE, OTHER])
@@ -123,7 +123,7 @@ def test_locks_are_those_of_the_answer_that_were_asked_for() -> None:
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"lockOKMQSet":7,"consumerIdList":7}'])
 def test_bodies_that_make_no_sense_are_one_clear_error(body: bytes) -> None:
-    async def scene(site: Site, calls: GroupCalls) -> None:
+    async def scene(site: Site, calls: GroupRequests) -> None:
         site.answers = {RequestCode.LOCK_BATCH_MQ: body, RequestCode.GET_CONSUMER_LIST_BY_GROUP: body}
         with pytest.raises(ClientError, match="makes no sense"):
             await calls.lock([QUEUE])
@@ -135,7 +135,7 @@ def test_bodies_that_make_no_sense_are_one_clear_error(body: bytes) -> None:
 
 LOCK, UNLOCK = RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ
 COMMIT, QUERY = RequestCode.UPDATE_CONSUMER_OFFSET, RequestCode.QUERY_CONSUMER_OFFSET
-OF_MASTER: dict[RequestCode, Callable[[GroupCalls], Awaitable[object]]] = {
+OF_MASTER: dict[RequestCode, Callable[[GroupRequests], Awaitable[object]]] = {
     LOCK: lambda calls: calls.lock([QUEUE]),
     UNLOCK: lambda calls: calls.unlock([QUEUE]),
     COMMIT: lambda calls: calls.commit(QUEUE, 7),
@@ -147,7 +147,7 @@ def test_locks_and_commits_are_the_masters_and_no_slaves(code: RequestCode) -> N
     """DELIV-6 OneOwner, DELIV-5 OffsetMonotone: a slave knows neither who holds a queue nor, when its master
     speaks, what it was told itself."""
 
-    async def scene(site: Site, calls: GroupCalls) -> tuple[list[tuple[int, int]], int]:
+    async def scene(site: Site, calls: GroupRequests) -> tuple[list[tuple[int, int]], int]:
         site.answers[code] = java_json.write(LockedQueues([NamedQueue("b", 0, "T")]))
         master = site.addresses.pop(0)
         with pytest.raises(ClientError, match="no master"):
@@ -170,7 +170,7 @@ def test_locks_and_commits_are_the_masters_and_no_slaves(code: RequestCode) -> N
 def test_without_a_master_a_slave_tells_the_offset_but_not_that_there_is_none(code: ResponseCode) -> None:
     """DELIV-1 NoAckedLost: who takes its word for none begins at the end of the queue."""
 
-    async def scene(site: Site, calls: GroupCalls) -> int | None:
+    async def scene(site: Site, calls: GroupRequests) -> int | None:
         del site.addresses[0]
         site.answers[QUERY] = Command(code, 0, fields={"offset": "7"})
         return await calls.committed(QUEUE)
@@ -183,7 +183,7 @@ def test_without_a_master_a_slave_tells_the_offset_but_not_that_there_is_none(co
 
 
 def test_with_a_master_none_is_none() -> None:
-    async def scene(site: Site, calls: GroupCalls) -> int | None:
+    async def scene(site: Site, calls: GroupRequests) -> int | None:
         site.answers[QUERY] = Command(ResponseCode.QUERY_NOT_FOUND, 0)
         return await calls.committed(QUEUE)
 
@@ -191,7 +191,7 @@ def test_with_a_master_none_is_none() -> None:
 
 
 def test_a_refusal_names_queue_and_code() -> None:
-    async def scene(site: Site, calls: GroupCalls) -> str:
+    async def scene(site: Site, calls: GroupRequests) -> str:
         site.answers[RequestCode.GET_MAX_OFFSET] = Command(ResponseCode.SYSTEM_BUSY, 0)
         with pytest.raises(ClientError) as caught:
             await calls.max_offset(QUEUE)
@@ -201,7 +201,7 @@ def test_a_refusal_names_queue_and_code() -> None:
 
 
 def test_an_answer_that_does_not_come_is_an_error_in_time() -> None:
-    async def scene(site: Site, calls: GroupCalls) -> float:
+    async def scene(site: Site, calls: GroupRequests) -> float:
         await calls.pull(QUEUE, 0)
         began_s = asyncio.get_running_loop().time()
         await site.servers[0].stop()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from mqproof.impl.client.asked import processors
+from mqproof.impl.client.inbound_requests import processors
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
@@ -19,7 +19,6 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import (
     ConsumerGroupRequest,
     ConsumerRequest,
@@ -28,6 +27,7 @@ from mqproof.impl.remoting.headers import (
 )
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.store import record
 
 QUEUE = MessageQueue("T", "b", 3)

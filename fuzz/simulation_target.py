@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Simulated:
-    """Follows `mqproof.fuzz.engine.target.Target`."""
+    """Follows `mqproof.fuzz.target.Target`."""
 
     name: str
     invariants: Mapping[str, str]

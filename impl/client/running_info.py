@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Mapping
 
+from mqproof.impl.client.consume_rates import ConsumeRates
 from mqproof.impl.client.locks import QueueLocks
 from mqproof.impl.client.offset_store import Offsets
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.process_queue import ProcessQueue
 from mqproof.impl.client.subscriptions import Subscriptions
 from mqproof.impl.remoting.bodies import HeldQueue, MessageQueue, RunningInfo
@@ -18,7 +18,7 @@ def running_info(
     queues: Iterable[ProcessQueue],
     offsets: Offsets,
     locks: QueueLocks | None,
-    paces: Paces,
+    rates: ConsumeRates,
     subscriptions: Subscriptions,
     properties: Mapping[str, str],
 ) -> RunningInfo:
@@ -52,7 +52,7 @@ def running_info(
     return RunningInfo(
         mq_table={_key(held): shown(held) for held in ordered},
         properties=dict(properties),
-        status_table=paces.table(now_s),
+        status_table=rates.table(now_s),
         subscription_set=subscriptions.all(),
     )
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from mqproof.impl.broker.services import Services
-from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting.bodies import TopicConfig
-from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _log = logging.getLogger(__name__)
 
 
-class Elected:
+class ElectedRole:
     """What a master does begins and ends here. `run` it until the broker stops."""
 
     def __init__(self, store: LedgerStore, services: Services, register: Callable[[], None]) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Final
 
 from mqproof.conformance.hosts.simulated import MEMBERS, Cluster
-from mqproof.fuzz.engine.target import Finding
 from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge
+from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
 from mqproof.impl.dledger.codes import Vote
 from mqproof.impl.dledger.messages import Entry

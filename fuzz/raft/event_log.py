@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 
-from mqproof.fuzz.raft.lab import Group, Observer
 from mqproof.fuzz.raft.program import Run
+from mqproof.fuzz.raft.simulated_group import Group, Observer
 from mqproof.impl.dledger import events as telling
 from mqproof.impl.dledger.changes import Change
 from mqproof.impl.dledger.member import Member
