@@ -11,7 +11,7 @@ from typing import Any, Final
 
 COMMANDS: Final = {
     "demo": (
-        "mqproof.demo",
+        "mqproof.demo.cli",
         "the main job, small: models, equivalence, a real run with kills, its audit",
     ),
     "check": ("mqproof.spec.cli", "model-check with TLC"),
