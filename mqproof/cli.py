@@ -40,18 +40,24 @@ COMMANDS: Final = {
         "inspect and verify a store directory, ours or a released broker's",
     ),
     "admin": ("mqproof.impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
-    "conform": ("mqproof.conformance.cli", "hold an implementation to the specification"),
+    "conform": ("mqproof.conformance.commands.conform", "hold an implementation to the specification"),
     "behaviours": (
-        "mqproof.conformance.behaviours.cli",
+        "mqproof.conformance.commands.model_behaviours",
         "take every step of the models' state graphs on a target",
     ),
-    "trace-check": ("mqproof.conformance.cli", "validate event logs against the specification with TLC"),
+    "trace-check": (
+        "mqproof.conformance.commands.conform",
+        "validate event logs against the specification with TLC",
+    ),
     "workload": (
-        "mqproof.conformance.history.cli",
+        "mqproof.conformance.commands.histories",
         "let clients of all kinds loose on a cluster, and write down all they saw",
     ),
-    "check-history": ("mqproof.conformance.history.cli", "find anomalies in what clients saw"),
-    "convert-history": ("mqproof.conformance.history.cli", "histories from OpenChaos, to Jepsen and elle"),
+    "check-history": ("mqproof.conformance.commands.histories", "find anomalies in what clients saw"),
+    "convert-history": (
+        "mqproof.conformance.commands.histories",
+        "histories from OpenChaos, to Jepsen and elle",
+    ),
     "fuzz": ("mqproof.fuzz.cli", "run, replay and list fuzz targets"),
     "audit": ("mqproof.spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
     "bench": ("mqproof.cli", "side-by-side benchmarks"),
@@ -61,13 +67,16 @@ COMMANDS: Final = {
 _TOOL_FAILED: Final = 4
 """As `mqproof.report.model.Exit`, which a broker does without."""
 
-MATRIX_ON: Final = {"model": "mqproof.spec.guarantee.cli", "impl": "mqproof.conformance.guarantee.cli"}
+MATRIX_ON: Final = {
+    "model": "mqproof.spec.guarantee.cli",
+    "impl": "mqproof.conformance.commands.guarantee_matrix",
+}
 """What `mqproof matrix --on` names to the module that has its `matrix`."""
 
 MUTANTS: Final = {
     "tla": "mqproof.spec.mutants",
     "reference": "mqproof.reference.mutants",
-    "impl": "mqproof.conformance.mutants.judge",
+    "impl": "mqproof.conformance.registry.mutant_judge",
     "fuzz": "mqproof.fuzz.mutants",
     "simulation": "mqproof.fuzz.simulation",
     "audit": "mqproof.spark_audit.quality.mutants",
@@ -105,7 +114,7 @@ def _matrix_module() -> str:
 
 def _own_app() -> Any:
     """The commands that go through several folders, and so belong to none."""
-    from mqproof.conformance.bench.cli import app, bench
+    from mqproof.conformance.commands.benchmarks import app, bench
     from mqproof.reference.explorer.bench import bench_explore
 
     bench.command("audit")(bench_audit)
