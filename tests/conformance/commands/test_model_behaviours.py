@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 
 from typer.testing import CliRunner, Result
 
-from mqproof.conformance.behaviours.cli import app
 from mqproof.conformance.behaviours.corpus import file_of, lines, read_lines
+from mqproof.conformance.commands.model_behaviours import app
 
 
 def _run(arguments: list[str]) -> Result:

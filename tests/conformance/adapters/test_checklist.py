@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.adapters import UnknownTargetError, resolve
 from mqproof.conformance.adapters.checklist import CHECKS, check
 from mqproof.conformance.adapters.impl import ImplTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
+from mqproof.conformance.adapters.resolution import resolve
 from mqproof.conformance.adapters.template import MyBroker
-from mqproof.conformance.cli import app
+from mqproof.conformance.commands.conform import app
+from mqproof.conformance.engine.targets import TargetError, UnknownTargetError
 from mqproof.conformance.suites.flush.target import (
     Capability,
     Outcome,
@@ -21,7 +22,6 @@ from mqproof.conformance.suites.flush.target import (
     PullStatus,
     RestartFailedError,
     Sent,
-    TargetError,
 )
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Result, Verdict

@@ -1,10 +1,12 @@
-"""One rule judged on one history."""
+"""The result of one rule or invariant judged on one run or history."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 from mqproof.report.model import Verdict, Witness
 
+SPEC_1: Final = "SPEC-1"
+"""The id of the invariant that the model explains every observation."""
 WITNESSES_MAX: Final = 16
 """So many are kept; all are counted."""
 

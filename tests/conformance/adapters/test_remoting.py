@@ -13,25 +13,28 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.adapters import resolve
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
 from mqproof.conformance.adapters.impl import ImplTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
 from mqproof.conformance.adapters.remoting import RemotingTarget
+from mqproof.conformance.adapters.resolution import resolve
 from mqproof.conformance.adapters.routing.name_servers import targets
-from mqproof.conformance.cli import app
+from mqproof.conformance.commands.conform import app
+from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.fault_commands import FaultCommandError, FaultCommands, run
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import Order
 from mqproof.conformance.engine.suite_run import examine
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.controls import by_shell
-from mqproof.conformance.faults.kinds import KINDS, FaultKind
 from mqproof.conformance.faults.link import FAULTS
-from mqproof.conformance.faults.shell_commands import ControlError, Controls, run
 from mqproof.conformance.hosts.processes import cluster, free_port
 from mqproof.conformance.suites.admin.session import AdminSession
-from mqproof.conformance.suites.flush.session import SPEC_1, Session
+from mqproof.conformance.suites.flush.session import Session
 from mqproof.conformance.suites.flush.steps import End, Send
-from mqproof.conformance.suites.flush.target import Capability, Fault, Outcome, Setup, TargetError
+from mqproof.conformance.suites.flush.suite import FLUSH
+from mqproof.conformance.suites.flush.target import Capability, Fault, Outcome, Setup
 from mqproof.conformance.suites.routing.oracle import BROKERS
 from mqproof.conformance.suites.routing.session import RoutingSession
 from mqproof.conformance.suites.routing.target import TOPICS
@@ -40,7 +43,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.reference.flush import SYNC_FLUSH
 from mqproof.report.model import Exit, Verdict
-from tests.conformance import control
+from tests.conformance.adapters import control
 
 PLACE = {"broker": "broker-a", "address": "127.0.0.1:1", "name_server": "127.0.0.1:2"}
 
@@ -62,7 +65,7 @@ def up(name_server: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Controls]]:
+def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FaultCommands]]:
     """A name server, and the commands that start, stop and kill its broker, which is up."""
     tmp_path = tmp_path_factory.mktemp("commanded")
     with cluster(tmp_path / "cluster", "SYNC_FLUSH") as made:
@@ -75,7 +78,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, C
                 "--flush", "SYNC_FLUSH",
             ]
         )  # fmt: skip
-        controls = Controls(f"{command} start {broker}", f"{command} stop", f"{command} kill")
+        controls = FaultCommands(f"{command} start {broker}", f"{command} stop", f"{command} kill")
         try:
             run("start", controls.start, PLACE)
             up(made.name_server)
@@ -85,7 +88,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, C
                 control.main(tmp_path, "kill")
 
 
-def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Controls]) -> None:
+def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART, Capability.SYNC_FLUSH}
@@ -107,7 +110,7 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, Control
 
 
 def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
-    commanded: tuple[str, Controls],
+    commanded: tuple[str, FaultCommands],
 ) -> None:
     name_server, controls = commanded
     freeze, thaw = (controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw"))
@@ -129,7 +132,7 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
     assert findings[SPEC_1].verdict is findings["DELIV-1"].verdict is Verdict.HELD
 
 
-def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, Controls]) -> None:
+def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     told = {
         word: controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw", "isolate", "rejoin")
@@ -172,9 +175,9 @@ class Wired(ReferenceTarget):
 
 
 def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
-    controls = Controls("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
+    controls = FaultCommands("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
     capabilities = RemotingTarget(Address("h", 1), pulled=by_shell(controls)).capabilities
-    drawn = examine(lambda: Wired(capabilities), 60, 0).faults
+    drawn = examine(lambda: Wired(capabilities), 60, 0, suite=FLUSH).faults
     allowed = {KINDS[each] for each in capabilities if each in KINDS}
     assert drawn.keys() == allowed
     assert FaultKind.KILL in allowed
@@ -184,7 +187,7 @@ def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
     server = [sys.executable, "-m", "mqproof", "namesrv", "--port", address.rpartition(":")[2]]
-    controls = Controls(
+    controls = FaultCommands(
         namesrv_start=f"{command} start {shlex.join([*server, '--store', str(tmp_path / 'names')])}",
         namesrv_kill=f"{command} kill",
         namesrv_isolate=f"{command} freeze",
@@ -224,7 +227,7 @@ def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
-def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, Controls]) -> None:
+def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     target.open(Setup(SYNC_FLUSH))
@@ -271,8 +274,8 @@ def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
     ],
 )
 def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], said: str) -> None:
-    with pytest.raises(ControlError, match=re.escape(said)):
-        Controls(**templates)
+    with pytest.raises(FaultCommandError, match=re.escape(said)):
+        FaultCommands(**templates)
     options = [word for name, text in templates.items() for word in (f"--{name.replace('_', '-')}", text)]
     done = CliRunner().invoke(app, ["conform", "--target", "remoting://127.0.0.1:1", *options])
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
@@ -286,7 +289,7 @@ def test_commands_are_for_running_clusters_only() -> None:
 
 
 def test_the_replay_command_repeats_the_commands() -> None:
-    order = Order("remoting://h:1", controls=Controls(start="run {broker}", kill="end it"))
+    order = Order("remoting://h:1", controls=FaultCommands(start="run {broker}", kill="end it"))
     assert order.replay("flush", "--seed", "3") == (
         "mqproof conform --target remoting://h:1 --suite flush"
         " --start 'run {broker}' --kill 'end it' --seed 3"

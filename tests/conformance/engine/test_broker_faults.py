@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
 from mqproof.conformance.suites.admin import checkers as admin_checkers
 from mqproof.conformance.suites.admin import oracle as admin_oracle
 from mqproof.conformance.suites.admin import steps as admin

@@ -1,6 +1,5 @@
-"""Where the servers under test are: somewhere already, or started here and ended afterwards."""
+"""Finds the servers that the suite wire examines: running ones, or ones that are started here."""
 
-import asyncio
 import tempfile
 import time
 from collections.abc import Iterator
@@ -8,20 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.adapters import APACHE, IMPL, REMOTING, UnknownTargetError
-from mqproof.conformance.bench import load
+from mqproof.conformance.adapters.apache.single_request import ask
+from mqproof.conformance.engine.targets import APACHE, IMPL, REMOTING, TargetError, UnknownTargetError
 from mqproof.conformance.hosts.processes import ClusterError, cluster
 from mqproof.conformance.wire.talk import Address
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import new_request
+from mqproof.impl.runtime.network import Address as NetworkAddress
 
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
 """5.5.0 takes 4 MiB for each thread outside the heap, and without them leaves pops unanswered."""
-_RUNTIME_INFO: Final = 28
 _SAMPLE_TRIES: Final = 600
+_SAMPLE_SECONDS_MAX: Final = 10.0
 EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
-
-
-class ServersError(Exception):
-    """The servers do not come up. One line for a person."""
 
 
 @contextmanager
@@ -29,7 +27,7 @@ def servers(target: str) -> Iterator[list[Address]]:
     """Their addresses: a name server alone, a broker alone, or both in any order.
 
     Raises:
-        UnknownTargetError, ServersError.
+        UnknownTargetError, TargetError.
     """
     if target.startswith(REMOTING):
         yield _parsed(target)
@@ -66,13 +64,12 @@ def _ours(folder: Path) -> Iterator[list[Address]]:
             made.start_name_server()
             made.start_broker()
         except ClusterError as error:
-            raise ServersError(str(error)) from None
+            raise TargetError(str(error)) from None
         yield [Address.parse(made.name_server)]
 
 
 @contextmanager
 def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
-    # Imported late: nobody else needs them.
     from mqproof.conformance.adapters.apache import servers as apache
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 
@@ -81,21 +78,18 @@ def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
         names = apache.name_server(release, folder)
         broker = apache.broker(release, folder, names.address, jvm=(*apache.SMALL_JVM, *_ROOM))
         with apache.running(names, broker):
-            _wait_for_first_sample(broker.address.host, broker.address.port)
+            _wait_for_first_sample(broker.address)
             yield [Address.parse(str(names.address))]
     except (ApacheMissingError, apache.ApacheServerError) as error:
-        raise ServersError(str(error)) from None
+        raise TargetError(str(error)) from None
 
 
-def _wait_for_first_sample(host: str, port: int) -> None:
+def _wait_for_first_sample(address: NetworkAddress) -> None:
     """4.9.5 fails when it is asked for its runtime info before it has counted for the first time."""
-    address = load.Address(host, port)
     for _ in range(_SAMPLE_TRIES):
-        try:
-            asyncio.run(load.ask(address, _RUNTIME_INFO, {}))
-        except load.LoadError as error:
-            refusal = error
-            time.sleep(0.1)
-        else:
+        answer = ask(address, new_request(RequestCode.GET_BROKER_RUNTIME_INFO), _SAMPLE_SECONDS_MAX)
+        if answer is not None and answer.code == ResponseCode.SUCCESS:
             return
-    raise ServersError(f"{host}:{port}: no runtime info after {_SAMPLE_TRIES} tries: {refusal}")
+        time.sleep(0.1)
+    refusal = f"code {answer.code}, {answer.remark}" if answer else "no answer"
+    raise TargetError(f"{address}: no runtime info after {_SAMPLE_TRIES} tries: {refusal}")

@@ -1,7 +1,7 @@
-"""Shell commands that do to a broker what the wire cannot: `conform --kill 'docker kill {broker}'`.
+"""Shell commands that inject faults which the wire cannot inject: `conform --kill 'docker kill {broker}'`.
 
-Each option is a template whose fields stand for the broker under test, quoted for the shell. What no command
-is given for is not among the target's capabilities.
+Each option is a template whose fields stand for the broker under test, quoted for the shell. A fault without
+a command is not among the target's capabilities.
 """
 
 import shlex
@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from string import Formatter
 from typing import Final
 
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
 
 FIELDS: Final = {
     "broker": "the broker's name",
@@ -30,16 +30,16 @@ SECONDS_MAX: Final = 120.0
 _SAID_MAX: Final = 200
 
 
-class ControlError(ValueError):
+class FaultCommandError(ValueError):
     """A template that cannot be used; the message has the option and what is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
-class Controls:
+class FaultCommands:
     """The templates; an empty one is none.
 
     Raises:
-        ControlError: a template has an unknown field, or one is missing without which another is of no use.
+        FaultCommandError: a template has an unknown field, or a template that another one needs is missing.
     """
 
     start: str = ""
@@ -66,10 +66,10 @@ class Controls:
         for name, template in self.given():
             _check(name, template)
         if (self.stop or self.kill) and not self.start:
-            raise ControlError("--stop, --kill: of no use without --start")
+            raise FaultCommandError("--stop, --kill: of no use without --start")
         for one, other in _PAIRS:
             if bool(getattr(self, one)) != bool(getattr(self, other)):
-                raise ControlError(
+                raise FaultCommandError(
                     f"--{_option(one)}, --{_option(other)}: each is of no use without the other"
                 )
 
@@ -78,6 +78,9 @@ class Controls:
         for one in fields(self):
             if template := getattr(self, one.name):
                 yield _option(one.name), template
+
+
+NO_COMMANDS: Final = FaultCommands()
 
 
 def run(option: str, template: str, values: Mapping[str, str]) -> None:
@@ -112,9 +115,9 @@ def _check(option: str, template: str) -> None:
     try:
         named = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
     except ValueError as error:
-        raise ControlError(f"--{option} {template!r}: {error}; a brace is written twice") from None
+        raise FaultCommandError(f"--{option} {template!r}: {error}; a brace is written twice") from None
     fields_known = ("name_server",) if option.startswith("namesrv-") else tuple(FIELDS)
     for name in named:
         if name not in fields_known:
             known = ", ".join(f"{{{each}}}" for each in fields_known)
-            raise ControlError(f"--{option} {template!r}: unknown field {{{name}}}, expected {known}")
+            raise FaultCommandError(f"--{option} {template!r}: unknown field {{{name}}}, expected {known}")

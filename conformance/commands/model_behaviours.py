@@ -123,7 +123,7 @@ def _answered(model: str, target: str, variant: str) -> Result:
     brought to take a step that is not the point."""
     from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask
     from mqproof.conformance.behaviours.replay import Failure
-    from mqproof.conformance.behaviours.subject import resolve
+    from mqproof.conformance.subjects.stepped_targets import resolve
     from mqproof.spec.tlc.errors import TlcError
 
     make = resolve(target, model)
@@ -166,7 +166,7 @@ def _replayed(
     from mqproof.conformance.behaviours.drawing import draw
     from mqproof.conformance.behaviours.outcomes import FOLDER, behaviours, there_are
     from mqproof.conformance.behaviours.replay import replay
-    from mqproof.conformance.behaviours.subject import resolve
+    from mqproof.conformance.subjects.stepped_targets import resolve
     from mqproof.reference.models import MODELS
 
     began = time.perf_counter()

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from mqproof.conformance.bench import history_checks
-from mqproof.conformance.history.cli import app
+from mqproof.conformance.commands.histories import app
 from mqproof.conformance.history.exact_delivery import Perfect, clean
 from mqproof.conformance.history.lines import decode_lines, encode
 from mqproof.conformance.history.planted import PLANTED
@@ -90,7 +90,7 @@ def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: P
     ("arguments", "message"),
     [
         (("check-history", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
-        (("check-history", __file__), "test_history_cli.py:1: not a line of a history"),
+        (("check-history", __file__), "test_histories.py:1: not a line of a history"),
         (("convert-history", "a", "b", "--from", "csv"), "--from csv: expected jsonl, jepsen, openchaos"),
         (("convert-history", "a", "b", "--to", "csv"), "--to csv: expected jsonl, jepsen, elle"),
         (("convert-history", "nowhere", "b"), "nowhere: No such file"),

@@ -3,9 +3,9 @@
 import pytest
 
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.suite_run import examine
-from mqproof.conformance.faults.broker_faults import BrokerFault
-from mqproof.conformance.faults.kinds import KINDS, FaultKind
 from mqproof.conformance.history.record import CLOSERS
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.conformance.suites.flush.target import Fault

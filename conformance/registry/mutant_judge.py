@@ -10,24 +10,28 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, Final
 
-from mqproof.conformance.adapters import IMPL, MUTANT
 from mqproof.conformance.adapters.brokers import push_members
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.producers.factories import ImplProducer
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
 from mqproof.conformance.adapters.workload import clusters
 from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
 from mqproof.conformance.behaviours.replay import replay
-from mqproof.conformance.behaviours.subject import resolve as behaviour_target
-from mqproof.conformance.engine.suite_run import FLUSH, Suite, examine, of_suite
+from mqproof.conformance.engine.suite_definition import Suite, option
+from mqproof.conformance.engine.suite_run import examine
+from mqproof.conformance.engine.targets import IMPL, MUTANT
 from mqproof.conformance.history.judge import judge as judge_history
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.mutants import consumers, dledger, order_lock, replication, wire, workload
 from mqproof.conformance.mutants import producers as producers_mutants
 from mqproof.conformance.mutants import routing as routing_mutants
-from mqproof.conformance.mutants.flush import MUTANTS, Mutant, MutantTarget
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import planted
 from mqproof.conformance.subjects.pair_run import live
+from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.replication import checkers
 from mqproof.conformance.suites.routing.suite import ROUTING
@@ -87,7 +91,7 @@ def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant,
         )
         caught = examination.failures.get(mutant.breaks)
         replay = (
-            f"mqproof conform --target {MUTANT}{mutant.name}{of_suite(suite)} --seed {search.seed}"
+            f"mqproof conform --target {MUTANT}{mutant.name}{option(suite)} --seed {search.seed}"
             f" --examples {search.examples_max}"
         )
         witnesses = caught.finding.witnesses if caught else ()

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.bench import cli
 from mqproof.conformance.bench.broker import BenchError
-from mqproof.conformance.bench.cli import Load, fdatasync_rate, measure, table
+from mqproof.conformance.commands import benchmarks
+from mqproof.conformance.commands.benchmarks import Load, fdatasync_rate, measure, table
 
 
 def test_a_small_round_gives_rates_of_both_modes_beside_the_disks(tmp_path: Path) -> None:
@@ -20,7 +20,7 @@ def test_a_small_round_gives_rates_of_both_modes_beside_the_disks(tmp_path: Path
 
 
 def test_a_server_that_does_not_start_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cli, "_MODES", ("NO_SUCH_FLUSH",))
+    monkeypatch.setattr(benchmarks, "_MODES", ("NO_SUCH_FLUSH",))
     with pytest.raises(BenchError, match="did not become ready, exit code 2"):
         measure(Load(count=1, size=1, outstanding=1), rounds=1, directory=tmp_path)
 

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.cli import app
-from mqproof.conformance.engine.round_trip import Wrong
+from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.run_options import SINCE, Order, since_of
-from mqproof.conformance.mutants.judge import HUNTS
-from mqproof.conformance.suites.flush.target import TargetError
-from mqproof.conformance.suites.registry import SUITES, conduct
+from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.registry.mutant_judge import HUNTS
+from mqproof.conformance.registry.suite_registry import SUITES, conduct
+from mqproof.conformance.traces.round_trip import Wrong
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Verdict
 from mqproof.spec.events import Kind, read_log

@@ -6,8 +6,8 @@ import secrets
 from collections.abc import Collection
 from typing import Final
 
-from mqproof.conformance.adapters.client import Place
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.faults.controls import Place
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, ClusterInfo, SubscriptionGroup
 from mqproof.impl.remoting.channel import RemotingError

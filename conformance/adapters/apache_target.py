@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from mqproof.conformance.adapters import APACHE
 from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
+from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.apache.servers import ApacheServerError, broker, name_server, running
 from mqproof.conformance.adapters.remoting import RemotingTarget, asked_flush_mode
-from mqproof.conformance.faults.controls import of_apache
-from mqproof.conformance.suites.flush.target import Target, TargetError
+from mqproof.conformance.engine.targets import APACHE, TargetError
+from mqproof.conformance.suites.flush.target import Target
 from mqproof.impl.runtime.network import Address
 
 
@@ -30,4 +30,4 @@ def targets(name: str) -> Iterator[Callable[[], Target]]:
         except (ApacheMissingError, ApacheServerError) as error:
             raise TargetError(str(error)) from None
         mode = asked_flush_mode(Address(*names.address))
-        yield lambda: RemotingTarget(names.address, name, of_apache(server), mode)
+        yield lambda: RemotingTarget(names.address, name, of_broker(server), mode)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from mqproof.conformance.adapters import UnknownTargetError, resolve
 from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.adapters.resolution import resolve
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.suites.flush.target import Fault, PullStatus, Setup
 

@@ -110,10 +110,10 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from mqproof.conformance.adapters import NO_CONTROLS, REMOTING
+    from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommandError, FaultCommands
     from mqproof.conformance.engine.run_options import SINCE, Order, since_of
-    from mqproof.conformance.faults.shell_commands import ControlError, Controls
-    from mqproof.conformance.suites.registry import SUITES
+    from mqproof.conformance.engine.targets import REMOTING
+    from mqproof.conformance.registry.suite_registry import SUITES
 
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
@@ -123,13 +123,13 @@ def conform(
     if since not in ("", *SINCE):
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
     try:
-        controls = Controls(
+        controls = FaultCommands(
             start, stop_, kill, isolate, rejoin, freeze, thaw,
             namesrv_start, namesrv_kill, namesrv_isolate, namesrv_rejoin,
         )  # fmt: skip
-    except ControlError as error:
+    except FaultCommandError as error:
         stop(str(error), Exit.USAGE)
-    if controls != NO_CONTROLS and not target.startswith(REMOTING):
+    if controls != NO_COMMANDS and not target.startswith(REMOTING):
         stop(f"--{next(controls.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
     order = Order(
         target, seed, examples, tuple(ids or ()), since or since_of(target), strict, events, controls=controls
@@ -192,7 +192,7 @@ def template(
     Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
     """
     from mqproof.conformance.adapters import skeleton, template
-    from mqproof.conformance.suites.registry import SUITES, Drawn
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
 
     if not isinstance(registered := SUITES.get(suite), Drawn):
         known = ", ".join(name for name, one in SUITES.items() if isinstance(one, Drawn))
@@ -221,10 +221,10 @@ def check_adapter(
 
     Example: mqproof conform check-adapter python:my_broker:MyBroker
     """
-    from mqproof.conformance.adapters import PYTHON, UnknownTargetError
     from mqproof.conformance.adapters.checklist import check, check_for
     from mqproof.conformance.adapters.python_class import adapter_class, members
-    from mqproof.conformance.suites.registry import SUITES, Drawn
+    from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
     from mqproof.report import terminal
     from mqproof.report.files import write_files
     from mqproof.report.model import Report, Result
@@ -262,9 +262,9 @@ def check_adapter(
 
 def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
-    from mqproof.conformance.adapters import MUTANT, UnknownTargetError
     from mqproof.conformance.engine.run_options import OrderError
-    from mqproof.conformance.suites.registry import conduct
+    from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import conduct
 
     parts: list[Part] = []
     with terminable(), stages(f"conform {order.target}") as told:
@@ -283,7 +283,7 @@ def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]"
 
 def _no_target(parts: "list[Part]", target: str) -> str:
     """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
-    from mqproof.conformance.adapters import UnknownMutantError
+    from mqproof.conformance.engine.targets import UnknownMutantError
 
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
     if len(known) < 2:
@@ -302,8 +302,8 @@ def _finish(
     named: bool,
 ) -> None:
     """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
-    from mqproof.conformance.adapters import UnknownTargetError
     from mqproof.conformance.engine import scoreboard
+    from mqproof.conformance.engine.targets import UnknownTargetError
     from mqproof.report import terminal
     from mqproof.report.files import write_files
 

@@ -1,6 +1,6 @@
-"""All suites, and how each is run at a target: the one place where `mqproof conform` learns of a suite.
+"""All suites, and how each is run at a target: `mqproof conform` finds every suite here.
 
-The imports are late: nobody loads what is not asked for.
+A suite and its targets are imported when the suite runs, so that a run loads only what it needs.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -9,25 +9,19 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mqproof.conformance.adapters import APACHE, UnknownTargetError
+from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.run_options import SINCE, Order, OrderError, Part
-from mqproof.conformance.engine.suite_run import (
-    Examination,
-    OnExample,
-    Session,
-    Suite,
-    TargetFactory,
-    examine,
-    known,
-    results,
-)
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
+from mqproof.conformance.engine.suite_results import results
+from mqproof.conformance.engine.suite_run import OnExample, examine
+from mqproof.conformance.engine.targets import APACHE, TargetError, UnknownTargetError
 from mqproof.report.model import Result, Table, Verdict
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.events import encode
 
 if TYPE_CHECKING:
-    from mqproof.conformance.engine.round_trip import Class
+    from mqproof.conformance.adapters.brokers.factories import Examinee
+    from mqproof.conformance.traces.round_trip import Class
 
 Progress = Callable[[int, int], None]
 """Told (done, to do), of examples or cases."""
@@ -103,7 +97,7 @@ class Drawn:
         )  # fmt: skip
         classed: dict[str, Class] = {}
         if examination.failures:
-            from mqproof.conformance.engine.round_trip import classes, with_classes
+            from mqproof.conformance.traces.round_trip import classes, with_classes
 
             classed = classes(examination, order.events)
             found = with_classes(found, classed)
@@ -159,21 +153,21 @@ def conduct(order: Order, name: str, progress: Progress) -> Part:
         return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
 
 
-# -- the suites
+# -- the suites, each with what it needs, imported when it is used
 
 
 def _load_flush() -> Suite:
-    from mqproof.conformance.engine.suite_run import FLUSH
+    from mqproof.conformance.suites.flush.suite import FLUSH
 
     return FLUSH
 
 
 @contextmanager
 def _flush_targets(order: Order) -> Iterator[TargetFactory]:
-    from mqproof.conformance.adapters import resolve
+    from mqproof.conformance.adapters.resolution import resolve
 
     if order.target.startswith(APACHE):
-        from mqproof.conformance.adapters.apache.adapter import targets
+        from mqproof.conformance.adapters.apache_target import targets
 
         with targets(order.target) as factory:
             yield factory
@@ -190,18 +184,6 @@ def _broker() -> type[Any]:
     return Target
 
 
-def _name_server() -> type[Any]:
-    from mqproof.conformance.suites.routing.target import NameServerTarget
-
-    return NameServerTarget
-
-
-def _producer() -> type[Any]:
-    from mqproof.conformance.suites.producers.target import ProducerTarget
-
-    return ProducerTarget
-
-
 def _load_routing() -> Suite:
     from mqproof.conformance.suites.routing.suite import ROUTING
 
@@ -214,25 +196,26 @@ def _routing_targets(order: Order) -> Targets:
     return targets(order.name_server, slave_speaks=order.since != SINCE[0], controls=order.controls)
 
 
+def _name_server() -> type[Any]:
+    from mqproof.conformance.suites.routing.target import NameServerTarget
+
+    return NameServerTarget
+
+
 def _of_one_broker(name: str, about: str) -> Drawn:
-    """A suite that asks one broker over the wire, of those in conformance/adapters/brokers."""
+    """A suite that sends requests to one broker, of those in conformance/adapters/brokers."""
 
-    def load() -> Suite:
+    def examinee() -> "Examinee":
         from mqproof.conformance.adapters.brokers.factories import EXAMINEES
 
-        return EXAMINEES[name].suite
+        return EXAMINEES[name]
 
-    def protocol() -> type[Any]:
-        from mqproof.conformance.adapters.brokers.factories import EXAMINEES
-
-        return EXAMINEES[name].protocol
-
-    def targets(order: Order) -> Targets:
-        from mqproof.conformance.adapters.brokers.factories import EXAMINEES
-
-        return EXAMINEES[name].targets(order.name_server, order.controls)
-
-    return Drawn(about, load, protocol, targets)
+    return Drawn(
+        about,
+        lambda: examinee().suite,
+        lambda: examinee().protocol,
+        lambda order: examinee().targets(order.name_server, order.controls),
+    )
 
 
 def _load_producers() -> Suite:
@@ -247,14 +230,42 @@ def _producer_targets(order: Order) -> Targets:
     return targets(order.target)
 
 
+def _producer() -> type[Any]:
+    from mqproof.conformance.suites.producers.target import ProducerTarget
+
+    return ProducerTarget
+
+
+def _run_consumers(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.brokers.push_members import live
+    from mqproof.conformance.suites.consumers.suite import run
+
+    return run(order, progress, live)
+
+
+def _run_workload(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.workload import clusters
+    from mqproof.conformance.suites.workload.suite import run
+
+    return run(order, progress, clusters.run)
+
+
+def _run_wire(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.wire_servers import servers
+    from mqproof.conformance.wire.command import run
+
+    return run(order, progress, servers)
+
+
 @dataclass(frozen=True, slots=True)
-class Module:
-    """A suite that draws no examples: a module with its functions."""
+class Undrawn:
+    """A suite that draws no examples of steps: a module with its functions."""
 
     about: str
     module: str
+    play: Callable[[Order, Progress], Part]
     is_long: bool = False
-    """It says how its results are told in short."""
+    """The module has a function `in_short`."""
 
     def listed(self, order: Order) -> tuple[Result, ...]:
         found: tuple[Result, ...] = import_module(self.module).listed(order)
@@ -271,8 +282,7 @@ class Module:
         return rows
 
     def run(self, order: Order, progress: Progress) -> Part:
-        found: Part = import_module(self.module).run(order, progress)
-        return found
+        return self.play(order, progress)
 
 
 SUITES: Final[dict[str, Registered]] = {
@@ -280,24 +290,34 @@ SUITES: Final[dict[str, Registered]] = {
         "a broker and its store: sends, pulls, offsets, crashes", _load_flush, _broker, _flush_targets
     ),
     "routing": Drawn(
-        "a name server: who is told to whom, and when", _load_routing, _name_server, _routing_targets
+        "a name server: route registration and expiry", _load_routing, _name_server, _routing_targets
     ),
     "offsets": _of_one_broker("offsets", "pulls and consumer offsets"),
-    "retry": _of_one_broker("retry", "messages that come again, delayed ones, dead letters"),
-    "delivery": _of_one_broker("delivery", "a consumer group: who is there, who begins where"),
+    "retry": _of_one_broker("retry", "retried and delayed messages, dead letters"),
+    "delivery": _of_one_broker("delivery", "a consumer group: its members, and where each starts to read"),
     "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
     "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
     "producers": Drawn(
-        "a producer: where it sends, and whom it rests", _load_producers, _producer, _producer_targets
+        "a producer: which queue it chooses, and which brokers it avoids",
+        _load_producers,
+        _producer,
+        _producer_targets,
     ),
-    "consumers": Module(
-        "our push consumers as the members of a group", "mqproof.conformance.suites.consumers.suite"
+    "consumers": Undrawn(
+        "our push consumers as the members of a group",
+        "mqproof.conformance.suites.consumers.suite",
+        _run_consumers,
     ),
-    "workload": Module(
-        "many clients at once, whatever befalls the broker", "mqproof.conformance.suites.workload.suite"
+    "workload": Undrawn(
+        "many clients at once, while faults are injected",
+        "mqproof.conformance.suites.workload.suite",
+        _run_workload,
     ),
-    "wire": Module(
-        "numbered questions, request code by request code", "mqproof.conformance.wire.command", is_long=True
+    "wire": Undrawn(
+        "numbered questions, request code by request code",
+        "mqproof.conformance.wire.command",
+        _run_wire,
+        is_long=True,
     ),
 }
 """By the name given to `--suite`, in the order in which they run."""

@@ -5,12 +5,12 @@ Each suite's own tests run its mutants; here are those of flush, and what holds 
 
 import pytest
 
-from mqproof.conformance.mutants import judge
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.mutants.flush import MUTANTS
-from mqproof.conformance.mutants.judge import HUNTS
 from mqproof.conformance.pages.mutants import PAGE, page, recorded
+from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.registry.mutant_judge import HUNTS
 from mqproof.conformance.suites.flush.checkers import CHECKERS
-from mqproof.conformance.suites.flush.session import SPEC_1
 from mqproof.conformance.wire.catalogue import CASES
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
@@ -24,7 +24,7 @@ SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
     "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
 )
 def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
-    (result,) = judge.run([name])
+    (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
 
@@ -34,13 +34,13 @@ def test_every_invariant_that_the_suite_checks_has_a_mutant() -> None:
 
 
 def test_a_mutant_that_nobody_looks_for_long_enough_survives() -> None:
-    (result,) = judge.run(["torn-text-accepted"], examples_max=1)
+    (result,) = mutant_judge.run(["torn-text-accepted"], examples_max=1)
     assert result.verdict is Verdict.VIOLATED
     assert result.counts == {"examples": 1, "examples_max": 1}
 
 
 def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> None:
-    names = judge.names()
+    names = mutant_judge.names()
     assert len(names) == len(set(names)) >= MUTANTS_MIN
     noticing = {*catalogue(), *(case.id for case in CASES)}
     assert all(
@@ -53,7 +53,7 @@ def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> Non
 def test_the_page_tells_what_became_of_every_mutant() -> None:
     """`python -m mqproof.conformance.pages.mutants NAME...` adds what is missing."""
     kept = recorded()
-    assert [result.name for result in kept] == list(judge.names())
+    assert [result.name for result in kept] == list(mutant_judge.names())
     assert {result.verdict for result in kept} == {Verdict.HELD}
     assert PAGE.read_text(encoding="utf-8") == page(kept)
 
@@ -68,4 +68,4 @@ def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(1800)
 def test_every_mutant_of_every_suite_is_caught() -> None:
-    assert [result.name for result in judge.run() if result.verdict is not Verdict.HELD] == []
+    assert [result.name for result in mutant_judge.run() if result.verdict is not Verdict.HELD] == []

@@ -103,9 +103,9 @@ def workload(
     Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
     """
     from mqproof.conformance.adapters.workload.clusters import run
+    from mqproof.conformance.engine.targets import TargetError
     from mqproof.conformance.history.lines import encode
     from mqproof.conformance.history.workload import Workload
-    from mqproof.conformance.suites.flush.target import TargetError
 
     try:
         with terminable(), stages(f"workload {target}") as told:

@@ -21,8 +21,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.engine.suite_run import Examination, Failure
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.engine.examination import Examination, Failure
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.traces.check import LogVerdict, check_logs, results
 from mqproof.conformance.traces.models import MODELS
 from mqproof.report.model import Result, Witness

@@ -7,18 +7,22 @@ from typing import Any, NoReturn
 
 import pytest
 
+from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
 from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
-from mqproof.conformance.behaviours.subject import ReferenceTarget, resolve
-from mqproof.conformance.engine.round_trip import Class, Wrong, classes, with_classes
-from mqproof.conformance.engine.suite_run import FLUSH, Examination, Failure, Suite, examine
-from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.behaviours.subject import ReferenceTarget
+from mqproof.conformance.engine.examination import Examination, Failure
+from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.mutants import routing as routing_mutants
-from mqproof.conformance.mutants.flush import MUTANTS, MutantTarget
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.subjects.stepped_targets import resolve
+from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.conformance.suites.ordering.suite import ORDERING
 from mqproof.conformance.suites.routing.suite import ROUTING
 from mqproof.conformance.traces.check import LogVerdict, check_logs
+from mqproof.conformance.traces.round_trip import Class, Wrong, classes, with_classes
 from mqproof.conformance.traces.store import Window
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutStatus
@@ -97,7 +101,9 @@ def test_what_cannot_be_replayed_is_one_error(name: str, said: str) -> None:
 
 
 def test_a_failing_script_becomes_a_trace_that_tlc_refuses(tmp_path: Path) -> None:
-    examination = examine(partial(MutantTarget, MUTANTS["ack-before-flush"]), 200, 0, shrink=False)
+    examination = examine(
+        partial(MutantTarget, MUTANTS["ack-before-flush"]), 200, 0, shrink=False, suite=FLUSH
+    )
     found = classes(examination, tmp_path)
     assert found.keys() == examination.failures.keys()
     for invariant, told in found.items():
@@ -150,7 +156,7 @@ def test_who_disagrees_tells_what_is_wrong(
         window = Window(({"event": "open"}, {"event": "append"}), (0, 1), 1, 1)
         return (LogVerdict(paths[0], "b0", (window,), (TraceVerdict(2, explained),)),)
 
-    monkeypatch.setattr("mqproof.conformance.engine.round_trip.check_logs", check)
+    monkeypatch.setattr("mqproof.conformance.traces.round_trip.check_logs", check)
     assert classes(_failed(invariant, Event(0, 0, "b0", Kind.RECOVER)))[invariant].wrong is wrong
 
 
@@ -167,7 +173,7 @@ def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
     assert str(ordering) == "not classed: no event log is held against OrderLock"
-    monkeypatch.setattr("mqproof.conformance.engine.round_trip.check_logs", _no_java)
+    monkeypatch.setattr("mqproof.conformance.traces.round_trip.check_logs", _no_java)
     told = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
     assert str(told) == "not classed: no Java"
 
