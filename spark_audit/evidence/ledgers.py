@@ -119,7 +119,7 @@ def begins(rows: DataFrame) -> DataFrame:
     return rows.groupBy("node").agg(f.least(appended, started).alias("base"))
 
 
-def standing(log: DataFrame, watermark: int) -> DataFrame:
+def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
     """Of a log the rows that what follows is judged by, where nothing before the watermark is to come.
 
     Entries stay until all members hold them, of one term, and somebody told them to be committed; of each

@@ -40,7 +40,7 @@ class Evidence:
     troubled: DataFrame
     """The events of the messages whose consumption failed, or of which a dead letter was made."""
     runs: DataFrame
-    """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
+    """What the tasks told of rows of which each is the next one of its sequence (sequences.py)."""
     steps: DataFrame
     """The deliveries and commits that do not."""
     spans: DataFrame

@@ -1,7 +1,6 @@
-"""What befell the messages of each bucket, summed up over a partition of the log: one loop over its rows; and
-which rows are kept, since the partition alone does not show their bucket to be clean.
+"""Aggregates per bucket over one partition, and the rows kept for exact checking: one loop over the rows.
 
-Only tasks load this.
+A row is kept where the partition alone does not show its bucket to be clean. Only tasks load this.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
 """Deliberately broken checks, and proof that the ground truth catches each of them.
 
 A mutant replaces the findings of one check, mostly by blinding it to a part of the evidence: that is how
-checks go wrong. It must either miss a planted anomaly or raise a false alarm over a decoy, or the test data
+checks go wrong. It must either miss a injected anomaly or raise a false alarm over a decoy, or the test data
 is too weak.
 """
 

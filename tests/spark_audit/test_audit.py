@@ -1,4 +1,4 @@
-"""The whole audit: exactly the planted anomalies, and verdicts no stronger than the evidence."""
+"""The whole audit: exactly the injected anomalies, and verdicts no stronger than the evidence."""
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -64,7 +64,7 @@ def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession,
 def test_millions_of_events_are_judged_exactly(events: int) -> None:
     # It stops its session, which is not to be the other tests', and wants more memory.
     with ProcessPoolExecutor(1, get_context("spawn")) as apart:
-        measured = apart.submit(measure, events, planted=40 if events < 10_000_000 else 125).result()
+        measured = apart.submit(measure, events, injected=40 if events < 10_000_000 else 125).result()
     assert measured.truth
     assert measured.truth.exact
     assert measured.clean_findings == 0
