@@ -123,7 +123,7 @@ class CarriedState:
         When each was delivered is not known any more: no earlier than what its group was handed that run.
         """
         sent = log.where(f.col("kind") == Kind.SEND).select("msg_id")
-        # What is carried is all there is of a message: nobody sent it.
+        # What is carried is all there is of a message: no send of it was recorded.
         stored_only = self.rows.where(f.col("kind") == Kind.APPEND).select("msg_id")
         sent = sent.unionByName(stored_only).distinct()
         places = old.select("msg_id", *QUEUE, "queue_offset").distinct().join(sent, "msg_id", "left_anti")

@@ -162,7 +162,7 @@ def _known(
     by_time = f.col("invariant").isin(*_OF_STEPS) | f.col("msg_id").isNull()
     final = f.when(by_time, f.col("last_ts") < watermark).otherwise(f.col("is_kept").isNull())
     final = final | f.col("invariant").isin(*OF_ONE_NODE)
-    # What a store shows is looked up in it anew each run.
+    # What a store shows is looked up again in each run.
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
     if run.carried is None:
@@ -205,7 +205,7 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
-    """Without what groups were handed that are left behind: should one come back, it begins anew."""
+    """Without what was delivered to groups that are left behind: one that comes back starts afresh."""
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
     return reach.where("group IS NULL").unionByName(of_groups)

@@ -93,7 +93,7 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
         InputError: a folder that is none; a state of another watch; rows that an earlier batch had; a file
             that `audit run` refuses. pyspark's own errors.
     """
-    # What fails is told once, by whoever called; Spark and its bridge would print the stacks of both sides.
+    # A failure is reported once, by the caller; Spark and its bridge would print the stacks of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     stream = _stream(spark, wish)

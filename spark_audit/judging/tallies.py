@@ -62,7 +62,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     clean["messages_sent"] = clean.get("messages", 0)
     return {
         **told,
-        # Attempts of which nobody says where they went tell nothing.
+        # Attempts whose broker is not recorded say nothing about retries.
         "retries_told": told["sends_again"] if told["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # of stores, which tell below

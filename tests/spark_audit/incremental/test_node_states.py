@@ -71,7 +71,8 @@ def found(spark: SparkSession, log: DataFrame, seen: list[Row]) -> list[Row]:
 
 
 def night_by_night(spark: SparkSession, nights: list[list[Row]]) -> tuple[list[Row], int]:
-    """All that was told and not taken back, and how often nights told something, as checkpoint.py counts it."""
+    """All that was told and not taken back, and how often nights told something, as checkpoint.py counts
+    it."""
     known: dict[tuple[Any, ...], tuple[Row, bool]] = {}
     stand: list[Row] = []
     seen: list[Row] = []
