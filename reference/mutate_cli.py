@@ -26,7 +26,7 @@ def _root() -> None:
 @app.command()
 def mutate(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     each: Annotated[
         int, typer.Option(min=0, help="At most so many of a kind for each operator; 0 is all of them.")
@@ -42,7 +42,7 @@ def mutate(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
 ) -> None:
-    """Break every action in every small way; tell what the properties notice, and what only equiv does.
+    """Break every action in every small way; report what the properties notice, and what only equiv does.
 
     Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
     noticed. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
@@ -72,6 +72,7 @@ def mutate(
 
 
 def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
+    from mqproof.spec.checkout import expect_checkout
     from mqproof.spec.mutation.operators import Kind
 
     if profile not in _PROFILES:
@@ -80,6 +81,8 @@ def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bo
         stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
     if record and not is_whole:
         stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
 
 
 def _judged(

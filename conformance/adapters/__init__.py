@@ -10,6 +10,8 @@ from typing import Final, TypeVar
 from mqproof.conformance.faults.shell_commands import Controls
 from mqproof.conformance.suites.flush.target import Target
 
+__all__ = ["Target", "UnknownTargetError", "resolve"]
+
 T = TypeVar("T")
 
 REFERENCE: Final = "reference"

@@ -1,6 +1,5 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +64,6 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions
 @app.callback()
 def main() -> None:
     """RocketMQ-compatible servers and client tools."""
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
 
 
 @app.command()
@@ -214,7 +212,7 @@ def send(
     account: AccountFile = None,
     json: SummaryFile = None,
 ) -> None:
-    """Send messages and print the outcome of each.
+    """Send messages and print the result of each.
 
     Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
 
@@ -259,7 +257,7 @@ def consume(
     namesrv: NameServers,
     topic: Topic,
     group: ConsumerGroup,
-    max: CountMax = None,  # noqa: A002  # the option's name
+    count: CountMax = None,
     from_min: FromMin = False,
     from_max: FromMax = False,
     from_time: FromTime = None,
@@ -296,7 +294,7 @@ def consume(
         name_servers=inputs.name_servers("consume", namesrv),
         topic=topic,
         group=group,
-        count_max=max,
+        count_max=count,
         begin=begin,
         begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,

@@ -70,7 +70,7 @@ UntilStored = Annotated[
         "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
     ),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Only the summary.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
 SummaryFile = Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")]
 
 # What `consume` consumes, and where it begins.

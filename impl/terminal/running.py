@@ -3,8 +3,6 @@
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-import typer
-
 from mqproof.impl.terminal.errors import fail, one_line
 
 T = TypeVar("T")
@@ -17,14 +15,11 @@ def run_command(command: str, main: Coroutine[Any, Any, T]) -> T:
     """
     from mqproof.impl.client.model import ClientError, MessageError
     from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.runtime.serving import run, unread
+    from mqproof.impl.runtime.serving import run
     from mqproof.impl.store.errors import StoreError
     from mqproof.spec.events import EventError
 
     try:
         return run(main)
-    except BrokenPipeError:
-        unread()
-        raise typer.Exit(1) from None
     except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
         fail(command, one_line(error))

@@ -15,10 +15,13 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.gather import Options, gather, name_broker
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.generator.cluster_log import Row, events
-from mqproof.spark_audit.incremental.carried_state import standing
-from mqproof.spark_audit.incremental.checkpoint import IDENTITY, OF_ONE_NODE
+from mqproof.spark_audit.incremental.carried_state import IDENTITY
+from mqproof.spark_audit.incremental.checkpoint import OF_ONE_NODE
+from mqproof.spark_audit.incremental.node_states import standing
 from mqproof.spark_audit.passes.profile import BROKER_KINDS
 from mqproof.spark_audit.sources.event_log import EventLog
 from tests.spark_audit.conftest import STEP_US, frame

@@ -5,7 +5,8 @@ import zlib
 import numpy as np
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.split import PARCELS, Work, of_partition, packed
+from mqproof.spark_audit.passes.partial_aggregates import PARTIAL_AGGREGATES, packed
+from mqproof.spark_audit.passes.sql import Work, of_aggregates
 
 PARTS = 8
 SUMMED = pa.schema(
@@ -16,8 +17,8 @@ MERGE = Work(
 )
 
 
-def parcels(first: int, groups: list[str | None]) -> pa.RecordBatch:
-    """Of a share: a row a message."""
+def aggregates(first: int, groups: list[str | None]) -> pa.RecordBatch:
+    """Of a split: a row a message."""
     ids = [f"m{number}" for number in range(len(groups))]
     times = range(first, first + len(groups))
     columns = {"msg_id": ids, "ts": pa.array(times, pa.int64()), "group": pa.array(groups, pa.string())}
@@ -26,15 +27,15 @@ def parcels(first: int, groups: list[str | None]) -> pa.RecordBatch:
 
 def test_rows_of_one_part_are_brought_together_as_they_were() -> None:
     of_part: dict[int, list[pa.RecordBatch]] = {}
-    for batch in (parcels(1000, [None] * 100), parcels(0, ["g", None] * 50)):
+    for batch in (aggregates(1000, [None] * 100), aggregates(0, ["g", None] * 50)):
         assert len(batch) == PARTS
         for row in batch.to_pylist():
-            of_part.setdefault(row["part"], []).append(pa.RecordBatch.from_pylist([row], PARCELS))
+            of_part.setdefault(row["part"], []).append(pa.RecordBatch.from_pylist([row], PARTIAL_AGGREGATES))
     assert set(of_part) == set(range(PARTS))
     merged = [
         row
         for each in of_part.values()
-        for batch in of_partition(MERGE)(iter(each))
+        for batch in of_aggregates(MERGE)(iter(each))
         for row in batch.to_pylist()
     ]
     assert sorted(merged, key=lambda row: int(row["ts"])) == [
@@ -44,5 +45,5 @@ def test_rows_of_one_part_are_brought_together_as_they_were() -> None:
 
 
 def test_of_nothing_there_is_no_parcel() -> None:
-    assert not len(parcels(0, []))
-    assert not list(of_partition(MERGE)(iter([])))
+    assert not len(aggregates(0, []))
+    assert not list(of_aggregates(MERGE)(iter([])))
