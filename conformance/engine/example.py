@@ -6,7 +6,7 @@ from typing import Generic, Protocol, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
 
 SessionT = TypeVar("SessionT")
 
