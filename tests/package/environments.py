@@ -6,9 +6,11 @@ the wheel's requirements name, directly or indirectly. A dependency that is not 
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -92,6 +94,24 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     for library in _closure(own, extras):
         _copy(library, made.site_packages)
     return made
+
+
+@contextmanager
+def serving(made: Environment, folder: Path) -> Iterator[str]:
+    """`mqproof serve` in the folder; gives the address of its name server."""
+    command = [str(made.python), "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
+    command += ["--store", str(folder / "store"), "--events", str(folder / "events.ndjson")]
+    with subprocess.Popen(
+        command, cwd=folder, env=clean_variables(), stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            ready = server.stdout.readline().split()
+            assert ready[:1] == ["ready"], ready
+            yield dict(word.split("=") for word in ready[1:])["namesrv"]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(30)
 
 
 def _pip(*arguments: str) -> None:

@@ -1,16 +1,12 @@
 """The wheel: what it contains, and that its commands work with nothing installed but its requirements."""
 
 import json
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from tests.package.environments import ROOT, Environment, clean_variables, environment
+from tests.package.environments import ROOT, Environment, environment, serving
 
 pytestmark = pytest.mark.xdist_group("package")
 
@@ -42,24 +38,6 @@ def application(tmp_path: Path) -> Path:
     (tmp_path / "report.py").write_text("NAME = 'its report'\n")
     (tmp_path / "application.py").write_text(_APPLICATION)
     return tmp_path
-
-
-@contextmanager
-def serving(bare: Environment, folder: Path) -> Iterator[str]:
-    """`mqproof serve` in the folder; gives the address of its name server."""
-    command = [str(bare.python), "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
-    command += ["--store", str(folder / "store"), "--events", str(folder / "events.ndjson")]
-    with subprocess.Popen(
-        command, cwd=folder, env=clean_variables(), stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        try:
-            ready = server.stdout.readline().split()
-            assert ready[:1] == ["ready"], ready
-            yield dict(word.split("=") for word in ready[1:])["namesrv"]
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
 
 
 def test_the_wheel_adds_mqproof_and_its_metadata_alone(wheel: Path) -> None:
