@@ -17,8 +17,8 @@ from mqproof.conformance.mutants.replacement import planted
 from mqproof.fuzz.cluster import program as cluster_program
 from mqproof.fuzz.defects import cluster, dledger
 from mqproof.fuzz.defects.defect import Mutant
-from mqproof.fuzz.engine.target import Finding
 from mqproof.fuzz.raft import program as raft_program
+from mqproof.fuzz.target import Finding
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.report.write import write_text
 from mqproof.spec import catalogue

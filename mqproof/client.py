@@ -5,7 +5,7 @@ docs/client.md has an example of each. The names in `__all__` are public and sta
 """
 
 from mqproof.impl.client.allocation import Strategy, averagely
-from mqproof.impl.client.assigned import PullLimits
+from mqproof.impl.client.assigned_queues import PullLimits
 from mqproof.impl.client.blocking import BlockingClient, BlockingPoller
 from mqproof.impl.client.compose import new_message
 from mqproof.impl.client.connect import connect

@@ -105,7 +105,7 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
             return BENCHMARKS.get(next(iter(rest), ""), ())
         case "matrix" if _value(rest, "--on") == "impl":
             return ("conform",)
-        case "explore" if _value(rest, "--spark"):
+        case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
             return ("check", "audit")
         case _:
             return COMMANDS.get(command, ())

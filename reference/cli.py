@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqproof.report.console import stages, stop, terminable
+from mqproof.report.console import is_quiet, stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
 from mqproof.spec.catalogue import id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mqproof.reference.equiv import Equivalence
     from mqproof.reference.explorer.search import OnLevel
-    from mqproof.reference.explorer.survey import Explore
+    from mqproof.reference.explorer.survey import Explore, Explored
     from mqproof.spec.model_file import Question
 
 _CLEAR: Final = "\r\x1b[K"
@@ -34,7 +34,7 @@ def _root() -> None:
 @app.command()
 def equiv(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke, mutation or ci: which bounded models.")] = "ci",
     json_file: Annotated[
@@ -73,7 +73,7 @@ def equiv(
 @app.command()
 def explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")
@@ -81,7 +81,8 @@ def explore(
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     spark: Annotated[
-        str | None, typer.Option(metavar="MASTER", help="By Spark instead, e.g. on local[2].")
+        str | None,
+        typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
     ] = None,
     states_max: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond so many states.")
@@ -95,61 +96,83 @@ def explore(
 
     A violation is printed with a shortest path to it. A bounded model that is too large is inconclusive.
 
-    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
+    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
     """
     from mqproof.reference.explorer import survey
-    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.reference.models import expect_models
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+
+    if spark is not None and workers > 1:
+        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
+    expect_models(names or ())
+    chosen = _chosen(names or (), profile, only)
+    which = f"--only {only}" if only else f"--profile {profile}"
+    with terminable(), _explorer(workers, spark) as explorer:
+        done, results = _explored(chosen, which, explorer, states_max)
+    for one in done:
+        if one.problem:
+            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
+    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
+    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    options = {"profile": "as named" if only else profile, "by": by}
+    report = Report("mqproof explore", tuple(results), options, tables)
+    terminal.show(report)
+    if json_file is not None:
+        write_text(json_file, as_json.render(report))
+    raise typer.Exit(exit_code(results))
+
+
+def _chosen(names: "Iterable[str]", profile: str, only: str | None) -> "dict[str, list[Question]]":
+    """Return the bounded models to explore, by model. Ends the command when there is none."""
+    from mqproof.reference.explorer import survey
+    from mqproof.reference.models import MODELS
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
-    expect_models(names or ())
-    if spark is not None and workers > 1:
-        stop("--workers is for processes of this machine; with --spark the master says how many", Exit.USAGE)
     try:
         models = load()
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
-    profiles = PROFILES if only else (profile,)
-    which = f"--only {only}" if only else f"--profile {profile}"
     chosen = {
         name: [
-            q for each in profiles for q in survey.bounded_models(models, name, each) if q.violates is None
+            question
+            for each in (PROFILES if only else (profile,))
+            for question in survey.bounded_models(models, name, each)
+            if question.violates is None
         ]
         for name in names or MODELS
     }
     if only is not None:
         chosen = {name: [q for q in found if q.name == only][:1] for name, found in chosen.items()}
     if not any(chosen.values()):
+        which = f"--only {only}" if only else f"--profile {profile}"
         stop(f"{which}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
-    done: list[survey.Explored] = []
+    return chosen
+
+
+def _explored(
+    chosen: "dict[str, list[Question]]", which: str, explorer: "Explore", states_max: int | None
+) -> "tuple[list[Explored], list[Result]]":
+    """Explore the bounded models one after the other; return them and the results of their invariants."""
+    from mqproof.reference.explorer import survey
+    from mqproof.reference.models import MODELS
+
+    done: list[Explored] = []
     results: list[Result] = []
-    with terminable(), _explorer(workers, spark) as explorer:
-        for name, questions in chosen.items():
-            of_model = [
-                survey.explored(MODELS[name], question, explorer, states_max, _on_level(name, question.name))
-                for question in questions
-            ]
-            if of_model:
-                results += survey.results(MODELS[name], of_model, which)
-            done += of_model
+    for name, questions in chosen.items():
+        of_model = [
+            survey.explored(MODELS[name], question, explorer, states_max, _on_level(name, question.name))
+            for question in questions
+        ]
+        if of_model:
+            results += survey.results(MODELS[name], of_model, which)
+        done += of_model
     if sys.stderr.isatty():
         print(_CLEAR, end="", file=sys.stderr, flush=True)
-    for one in done:
-        if one.problem:
-            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
-    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
-    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    report = Report(
-        "mqproof explore", tuple(results), {"profile": "as named" if only else profile, "by": by}, tables
-    )
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    return done, results
 
 
 @contextmanager
@@ -164,7 +187,7 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
     from mqproof.spec.spark import MASTER, SessionError
 
     if not MASTER.fullmatch(spark):
-        stop(f"--spark {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
+        stop(f"--master {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
     try:
         with on_spark.opened(spark) as session:
             yield partial(on_spark.explore, spark=session)
@@ -173,8 +196,8 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
 
 
 def _on_level(model: str, name: str) -> "OnLevel":
-    """Tells each level on a terminal, over the last one; what is piped gets the result alone."""
-    if not sys.stderr.isatty():
+    """Shows each level on a terminal, over the last one. Piped, only the result is printed."""
+    if not sys.stderr.isatty() or is_quiet():
         return lambda _depth, _states: None
 
     def told(depth: int, states: int) -> None:
@@ -187,9 +210,7 @@ def _on_level(model: str, name: str) -> "OnLevel":
 
 @app.command()
 def prove(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="All when none is named.")] = None,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="The broken variants instead: each proof must fail.")
     ] = False,

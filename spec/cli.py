@@ -3,29 +3,30 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqproof.report.console import stop, terminable
-from mqproof.report.model import Exit, Report, Table, Verdict, exit_code, overall
+from mqproof.report.model import Exit, Report, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
+    from mqproof.spec.catalogue import Invariant
     from mqproof.spec.model_file import Models, Question
-    from mqproof.spec.models import Answer, Progress
+    from mqproof.spec.models import Answer
     from mqproof.spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-_PIPED_COLUMNS: Final = 1000
 _DRAW = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE.svg", help="Draw it as a sequence diagram.")
 ]
-_MODELS = Annotated[Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml.")]
+_MODELS = Annotated[
+    Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml, e.g. of your own.")
+]
 _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
 
 
@@ -37,31 +38,35 @@ def _root() -> None:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="smoke, mutation, ci or deep: how much is explored.")
+        str, typer.Option(help="How much is explored: smoke, mutation, ci or deep.")
     ] = "smoke",
-    only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(metavar="NAME", help="Check one run, probe or mutant.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Of each TLC, in place of what models.toml says.")
+        int | None, typer.Option(min=1, help="Threads of each TLC, instead of those in models.toml.")
     ] = None,
+    properties: Annotated[
+        bool, typer.Option("--properties", help="Show one row for each property as well.")
+    ] = False,
     draw: _DRAW = None,
     json_file: _JSON = None,
     models_file: _MODELS = None,
 ) -> None:
-    """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step.
+    """Model-check with TLC, and show the verdict, states, depth and seconds of every run.
 
-    --draw FILE.svg draws the first counterexample as a sequence diagram, wanted ones too: of a mutant, a
-    probe, a variant as shipped. A behaviour that breaks nothing is drawn by mqproof simulate.
+    What does not hold is shown with its counterexample, step by step. --draw FILE.svg draws the first
+    counterexample as a sequence diagram, expected ones included: of a mutant, of a probe.
 
-    Example: mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg
+    Examples: mqproof check;
+    mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg;
+    mqproof check --models my-models.toml --properties
     """
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+    from mqproof.spec.check_screen import full_table, progress, runs_table
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
     from mqproof.spec.models import ask_all
     from mqproof.spec.tlc.errors import TlcError
@@ -76,8 +81,8 @@ def check(
         if workers is not None:
             questions = tuple(replace(question, workers=workers) for question in questions)
         toolbox = find_toolbox()
-        with _progress(len(questions)) as progress, terminable():
-            answers = ask_all(models, questions, progress, toolbox)
+        with progress(len(questions)) as follower, terminable():
+            answers = ask_all(models, questions, follower, toolbox)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
@@ -88,9 +93,10 @@ def check(
         "tla2tools": str(toolbox.jar),
         "seconds": f"{time.monotonic() - began:.1f}",
     }
-    report = _report(answers, facts)
+    results = tuple(result for answer in answers for result in answer.results)
+    report = Report("mqproof check", results, facts, (full_table(answers),))
     _print_counterexamples(answers)
-    terminal.show(report)
+    terminal.show(replace(report, tables=(runs_table(answers),)), rows=properties)
     if draw is not None:
         _draw_first(draw, answers)
     if json_file is not None:
@@ -103,12 +109,12 @@ def check(
 
 @app.command()
 def simulate(
-    name: Annotated[str, typer.Argument(metavar="MODEL")],
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The model.")],
     only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Under the constants of this run or mutant.")
+        str | None, typer.Option(metavar="NAME", help="Use the constants of this run or mutant.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=2, help="How many states, at most.")] = 15,
-    seed: Annotated[int, typer.Option(help="Another seed, another behaviour.")] = 1,
+    depth: Annotated[int, typer.Option(min=2, help="Show at most so many states.")] = 15,
+    seed: Annotated[int, typer.Option(help="Another seed gives another behaviour.")] = 1,
     draw: _DRAW = None,
     models_file: _MODELS = None,
 ) -> None:
@@ -138,24 +144,64 @@ def simulate(
 
 
 @app.command()
-def coverage(json_file: _JSON = None) -> None:
-    """The matrix of invariants and layers: what checks what, what cannot, what is still open."""
-    from mqproof.report.write import write_text
-    from mqproof.spec.catalogue import CatalogueError, catalogue
-    from mqproof.spec.coverage import as_json, reasons, table, totals
+def coverage(
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="GLOB", help="Show these invariants in detail; once for each."),
+    ] = None,
+    layers: Annotated[
+        list[str] | None, typer.Option("--layer", metavar="LAYER", help="Show this layer; once for each.")
+    ] = None,
+    only_open: Annotated[bool, typer.Option("--open", help="Show only what is not checked yet.")] = False,
+    with_details: Annotated[
+        bool, typer.Option("--details", help="Show statements, checks, mutants and reasons.")
+    ] = False,
+    json_file: _JSON = None,
+) -> None:
+    """Show which layer checks which invariant, which cannot, and which checks are missing.
 
+    Examples: mqproof coverage;  mqproof coverage --id FLUSH-1;  mqproof coverage --layer fuzz --open
+    """
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.catalogue import LAYERS, CatalogueError, catalogue
+    from mqproof.spec.coverage import LEGEND, as_json, details, matrix, totals
+
+    if unknown := [layer for layer in layers or () if layer not in LAYERS]:
+        stop(f"coverage: --layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE)
+    shown = tuple(layer for layer in LAYERS if layer in (layers or LAYERS))
     try:
-        invariants = tuple(catalogue().values())
+        invariants = _matching(tuple(catalogue().values()), ids or ())
     except (CatalogueError, OSError) as error:
-        stop(str(error), Exit.USAGE)
-    _print_table(table(invariants))
-    print("\n".join(reasons(invariants)), end="\n\n")
-    print(", ".join(f"{number} {what}" for what, number in totals(invariants).items()))
+        stop(f"coverage: {error}", Exit.USAGE)
+    if only_open:
+        invariants = tuple(each for each in invariants if "open" in map(each.cell, shown))
+    lines = list(matrix(invariants, shown)) if invariants else []
+    if ids or with_details:
+        lines = [line for each in invariants for line in (*details(each, shown), "")]
+    elif lines:
+        lines += ["", *LEGEND]
+    counts = ", ".join(f"{number} {what}" for what, number in totals(invariants, shown).items())
+    lines.append(f"{len(invariants)} invariant{'' if len(invariants) == 1 else 's'}: {counts}")
+    terminal.write("\n".join(lines) + "\n")
     if json_file is not None:
         try:
-            write_text(json_file, json.dumps(as_json(invariants), indent=1) + "\n")
+            write_text(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
         except OSError as error:
             stop(f"--json {json_file}: {error}", Exit.USAGE)
+
+
+def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
+    """Those whose id or name matches one of the patterns; all when there is no pattern."""
+    from fnmatch import fnmatchcase
+
+    def fits(invariant: "Invariant", glob: str) -> bool:
+        return fnmatchcase(invariant.id, glob) or fnmatchcase(invariant.name, glob)
+
+    for glob in globs:
+        if not any(fits(each, glob) for each in invariants):
+            stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
+    return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
 
 
 def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":
@@ -169,24 +215,6 @@ def _chosen(models: "Models", names: list[str], profile: str, only: str | None) 
         wanted = f"--only {only}" if only else f"--profile {profile}"
         stop(f"{wanted}: no such run; there are {', '.join(q.name for q in of_models)}", Exit.USAGE)
     return chosen
-
-
-def _report(answers: "tuple[Answer, ...]", facts: dict[str, str]) -> Report:
-    rows = tuple(
-        (
-            answer.question.model,
-            answer.question.name,
-            answer.question.kind.value,
-            overall(answer.results).value,
-            f"{answer.states}",
-            f"{answer.depth or '-'}",
-            f"{answer.seconds:.1f}",
-        )
-        for answer in answers
-    )
-    columns = ("model", "run", "kind", "verdict", "states", "depth", "seconds")
-    results = tuple(result for answer in answers for result in answer.results)
-    return Report("mqproof check", results, facts, (Table("Runs of TLC", columns, rows),))
 
 
 def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
@@ -231,48 +259,3 @@ def _print_counterexamples(answers: "tuple[Answer, ...]") -> None:
             print(f"Counterexample of {answer.question.model} {answer.question.name}")
             print(render(answer.trace))
             print()
-
-
-@contextmanager
-def _progress(total: int) -> "Iterator[Progress]":
-    """A moving line on a terminal, a line an answer elsewhere; on standard error, away from the table."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    done = 0
-    status = console.status("starting TLC") if console.is_terminal else None
-
-    def told(question: "Question", answer: "Answer | None") -> None:
-        nonlocal done
-        if answer is None:
-            if status is not None:
-                status.update(f"[{done + 1}/{total}] {question.model} {question.name}", spinner="dots")
-            return
-        done += 1
-        verdict = overall(answer.results).value
-        line = f"{done}/{total} {question.model} {question.name}: {verdict}, {answer.states} states"
-        console.print(f"{line}, {answer.seconds:.1f} s", highlight=False, markup=False, soft_wrap=True)
-
-    if status is None:
-        yield told
-        return
-    with status:
-        yield told
-
-
-def _print_table(table: Table) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-
-    shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        shown.add_column(column, no_wrap=not sys.stdout.isatty(), overflow="fold")
-    for row in table.rows:
-        shown.add_row(*row)
-    # Piped, the width is nobody's: so wide that a row is a line.
-    width = None if sys.stdout.isatty() else _PIPED_COLUMNS
-    console = Console(markup=False, highlight=False, width=width)
-    with console.capture() as captured:
-        console.print(shown)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))

@@ -52,7 +52,7 @@ def demo(
     examples: Annotated[int, typer.Option(min=1, help="Examples of the suite flush.")] = 60,
     fuzz_seconds: Annotated[int, typer.Option(min=1, help="For each fuzz target.")] = 5,
 ) -> None:
-    """Models, equivalence, a real run with kills, conformance, traces, fuzzing, audit; the verdict table.
+    """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
 
     Example: mqproof demo --out build/demo
     """
@@ -138,7 +138,7 @@ def _check_logs(run: Demo, lived: RealRun) -> None:
     stores = [option for store in lived.stores for option in ("--store", store)]
     events, out = str(run.out / "run" / "events"), str(run.out / "audit")
     run.command("audit", "audit", "run", "--events", events, *stores, "--out", out)
-    run.command("trace", "trace-check", *map(str, lived.brokers))
+    run.command("trace", "trace-check", *map(str, lived.pair))
 
 
 def _report(run: Demo, total: float) -> Report:

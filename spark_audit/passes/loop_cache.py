@@ -1,4 +1,4 @@
-"""Where the machine code of loops is kept, and when it is made anew.
+"""Where the machine code of loops is kept, and when it is recompiled.
 
 numba by itself looks at the file of a loop alone; ours have parts and constants of other files compiled into
 them.
@@ -18,7 +18,7 @@ from numba.core.caching import (
 
 from mqproof.spec.checkout import checkout
 
-SOURCES: Final = ("append_outcomes.py", "fingerprint.py", "loops.py", "sums.py")
+SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
 """What loops have of other files, they have of these."""
 
 

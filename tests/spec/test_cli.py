@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -38,7 +39,11 @@ def changed(tmp_path: Path) -> Path:
 def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -> None:
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
-    assert "Counter.Counter TypeOK" in result.stdout
+    assert [line.split() for line in result.stdout.splitlines() if line.startswith("Counter ")] == [
+        ["Counter", "held", "57", "9", ANY]
+    ]
+    assert "TypeOK" not in result.stdout
+    assert "Counter.Counter TypeOK" in check("Counter", "--properties").stdout
     assert "1/1 Counter Counter: held, 57 states" in result.stderr
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert document["verdict"] == "held"
@@ -140,8 +145,12 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
     assert result.exit_code == 0
     assert "FLUSH-1 SyncAckedDurable" in result.stdout
-    assert "Flush!SyncAckedDurable, Replication!SyncAckedDurable" in result.stdout
-    assert "n/a SPEC-1 tla: " in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    in_detail = invoke("coverage", "--details")
+    assert in_detail.exit_code == 0
+    assert "FLUSH-1 SyncAckedDurable" in in_detail.stdout
+    assert "Flush!SyncAckedDurable, Replication!SyncAckedDurable" in in_detail.stdout
+    assert "  tla          n/a: " in in_detail.stdout[in_detail.stdout.index("SPEC-1 ") :]
     document = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert set(document) == {"schema", "layers", "totals", "invariants"}
     rows = {row["id"]: row["cells"]["tla"] for row in document["invariants"]}
@@ -151,6 +160,34 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     assert rows["SPEC-1"]["why"]
     cells = len(document["layers"]) * len(document["invariants"])
     assert sum(document["totals"][state] for state in ("checked", "n/a", "open")) == cells
+
+
+def test_coverage_shows_the_invariants_and_layers_that_are_asked_for(tmp_path: Path) -> None:
+    one = invoke("coverage", "--id", "FLUSH-1", "--layer", "fuzz", "--json", str(tmp_path / "one.json"))
+    assert one.exit_code == 0
+    assert one.stdout.startswith("FLUSH-1 SyncAckedDurable (safety)\n")
+    assert "audit" not in one.stdout
+    document = json.loads((tmp_path / "one.json").read_text(encoding="utf-8"))
+    assert [row["id"] for row in document["invariants"]] == ["FLUSH-1"]
+    assert invoke("coverage", "--id", "FLUSH-*").stdout.count("(safety)") > 3
+    is_open = invoke("coverage", "--open")
+    assert is_open.exit_code == 0
+    *rows, _, _, _, _, counts = is_open.stdout.splitlines()
+    assert all("open" in row for row in rows[1:])
+    assert f", {sum(row.count(' open') for row in rows)} open, " in counts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--id", "NOPE-1"), "mqproof: coverage: --id NOPE-1: no invariant has such an id or name\n"),
+        (("--layer", "java"), "mqproof: coverage: --layer java: expected one of tla, reference, "),
+    ],
+)
+def test_coverage_of_what_does_not_exist_is_wrong_use(arguments: tuple[str, ...], message: str) -> None:
+    result = invoke("coverage", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
 
 
 def test_an_expected_counterexample_is_drawn_with_what_broke(tmp_path: Path) -> None:
@@ -175,3 +212,12 @@ def test_a_simulated_behaviour_is_as_long_as_asked_and_the_same_for_the_same_see
     assert "  5  " not in result.stdout
     assert result.stdout == invoke(*arguments).stdout
     assert file.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_run_without_recorded_size_says_what_to_record(tmp_path: Path) -> None:
+    (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
+    text = COUNTER.read_text(encoding="utf-8").replace("states = 57\ndepth = 9\n", "", 1)
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    result = check("Counter", models=tmp_path / "models.toml")
+    assert result.exit_code == 0
+    assert "nothing recorded; record in models.toml: states = 57, depth = 9" in result.stdout

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.adapters import IMPL
-from mqproof.conformance.cli import app
+from mqproof.conformance.adapters.wire_servers import servers
+from mqproof.conformance.commands.conform import app
+from mqproof.conformance.engine.targets import IMPL
 from mqproof.conformance.pages import requests, wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
-from mqproof.conformance.wire.servers import servers
 from mqproof.conformance.wire.suite import examine
 from mqproof.conformance.wire.talk import Address
 from mqproof.report import json_file
@@ -126,7 +126,7 @@ def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
 
 
 def test_a_dry_run_lists_and_asks_nobody() -> None:
-    code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dryrun", "--id", "remoting/pull/4*")
+    code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dry-run", "--id", "remoting/pull/4*")
     assert code == Exit.HELD
     assert "remoting/pull/400  broker  since 4.9  MUST  PULL_MESSAGE at the end finds nothing, at once" in out
 

@@ -1,0 +1,260 @@
+"""`mqproof bench`: what a broker does in a second, side by side, with the machine's own limit beside it.
+
+`send` measures whole sends as a client sees them: `mqproof serve` in a process of its own, `mqproof send` in
+another, messages of one size over one connection, so many outstanding at once, once under SYNC_FLUSH and once
+under ASYNC_FLUSH, on a new store each. Beside them stands the rate of bare writes with fdatasync on the same
+disk: what a broker that syncs each message alone could reach at most. Rounds alternate; the
+median counts.
+"""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from mqproof.conformance.bench import broker as broker_bench
+from mqproof.conformance.bench.broker import BenchError
+from mqproof.report.model import Exit
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+bench = typer.Typer(help="Side-by-side benchmarks; each makes its own data.")
+app.add_typer(bench, name="bench")
+
+_MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
+_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH")
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What is sent in one round."""
+
+    count: int
+    size: int
+    outstanding: int
+
+
+@app.callback()
+def main() -> None:
+    """Keeps `bench` a name of its own."""
+
+
+@bench.command()
+def send(
+    count: Annotated[int, typer.Option(min=1, help="Messages a round.")] = 20_000,
+    size: Annotated[int, typer.Option(min=1, help="Bytes of a body.")] = 1024,
+    outstanding: Annotated[int, typer.Option(min=1, help="Sends at once.")] = 64,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each mode.")] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, beside the disk's own fdatasync rate.
+
+    Example: mqproof bench send --count 5000 --rounds 1
+    """
+    load = Load(count, size, outstanding)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        result = measure(load, rounds, directory)
+    except (BenchError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+@bench.command()
+def broker(
+    apache: Annotated[str, typer.Option(metavar="RELEASE", help="Apache's release; - for none.")] = "5.5.0",
+    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 30_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
+    memory_sends: Annotated[int, typer.Option(min=1, help="Sends before memory is looked at.")] = 1_000_000,
+    recovery_mib: Annotated[int, typer.Option(min=1, help="Size of the store that is recovered.")] = 4096,
+    warm_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Load on each new broker before it is measured.")
+    ] = 5.0,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; memory and recovery are in the first.")] = 3,
+    profile: Annotated[bool, typer.Option(help="Tell where our time goes on rows that are behind.")] = True,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
+
+    Apache's release is fetched by Maven once. On an idle machine of 2 cores with the defaults
+    it should take a quarter of an hour.
+
+    Example: mqproof bench broker --rounds 1 --memory-sends 100000 --recovery-mib 512
+    """
+    from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, jars
+    from mqproof.conformance.adapters.apache.servers import ApacheServerError
+    from mqproof.conformance.bench.broker_profile import profiles
+    from mqproof.conformance.bench.load import LoadError
+    from mqproof.report.console import stages
+
+    sides: dict[str, broker_bench.Side] = {"mqproof": broker_bench.ours}
+    amount = broker_bench.Amount(sends, seconds, warm_seconds, memory_sends, recovery_mib)
+    profiled = ""
+    try:
+        if apache != "-":
+            jars(apache)
+            sides[f"Apache {apache}"] = broker_bench.apache(apache)
+        directory.mkdir(parents=True, exist_ok=True)
+        with stages("bench broker") as told:
+            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
+            if profile:
+                profiled = profiles(result, amount, directory.resolve(), told)
+    except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(broker_bench.table(result))
+    if profiled:
+        print(f"\n{profiled}")
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+@bench.command()
+def replication(
+    sends: Annotated[int, typer.Option(min=100, help="Sends of a throughput row.")] = 10_000,
+    seconds: Annotated[float, typer.Option(min=0.1, help="Time of a latency row.")] = 5.0,
+    kills: Annotated[int, typer.Option(min=1, help="Masters of a group that are killed.")] = 100,
+    copied_mib: Annotated[int, typer.Option(min=1, help="What an empty slave copies.")] = 256,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the throughput rows.")] = 3,
+    directory: Annotated[Path, typer.Option(help="Where the stores go: the disk that is measured.")] = Path(
+        "build/bench"
+    ),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Measure what SYNC_MASTER and a group cost, and how long a change of masters takes.
+
+    Each kill takes some 8 seconds.
+
+    Example: mqproof bench replication --rounds 1 --kills 5
+    """
+    from mqproof.conformance.bench import replicas
+    from mqproof.conformance.bench.load import LoadError
+    from mqproof.conformance.hosts.processes import ClusterError
+    from mqproof.report.console import stages
+
+    amount = replicas.Amount(sends, seconds, kills, copied_mib)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with stages("bench replication") as told:
+            result = replicas.measure(amount, rounds, directory.resolve(), told)
+    except (ClusterError, LoadError, OSError) as error:
+        typer.echo(f"mqproof bench: {error}", err=True)
+        raise typer.Exit(Exit.TOOL) from None
+    print(replicas.table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+@bench.command()
+def history(
+    operations: Annotated[int, typer.Option(min=100, help="Operations of the history.")] = 1_000_000,
+    directory: Annotated[Path, typer.Option(help="Where the history goes meanwhile.")] = Path("build/bench"),
+    json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
+) -> None:
+    """Run all anomaly rules on a generated history without anomalies.
+
+    Example: mqproof bench history --operations 100000
+    """
+    from mqproof.conformance.bench import history_checks as history_bench
+
+    directory.mkdir(parents=True, exist_ok=True)
+    result = history_bench.measure(operations, directory)
+    print(history_bench.table(result))
+    if json_file is not None:
+        json_file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    if result["rules_violated"]:
+        typer.echo(f"mqproof bench: the clean history breaks {result['rules_violated']}", err=True)
+        raise typer.Exit(Exit.VIOLATED)
+
+
+def measure(load: Load, rounds: int, directory: Path) -> dict[str, Any]:
+    """Every round of every mode, and the medians.
+
+    Raises:
+        BenchError: a server did not start, or a send was not SEND_OK.
+    """
+    rates: dict[str, list[float]] = {mode: [] for mode in _MODES}
+    fdatasync: list[float] = []
+    for _ in range(rounds):
+        fdatasync.append(fdatasync_rate(directory, load.size))
+        for mode in _MODES:
+            with tempfile.TemporaryDirectory(dir=directory) as store:
+                rates[mode].append(send_rate(mode, load, Path(store)))
+    return {
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",
+        "load": {"count": load.count, "size": load.size, "outstanding": load.outstanding},
+        "sends_per_second": {mode: round(statistics.median(rates[mode]), 1) for mode in _MODES},
+        "fdatasync_per_second": round(statistics.median(fdatasync), 1),
+        "rounds": {**rates, "fdatasync": fdatasync},
+    }
+
+
+def send_rate(mode: str, load: Load, store: Path) -> float:
+    """Sends a second against a fresh broker. The topic is made, and the code warm, before time is taken."""
+    with broker_bench.ours(store, mode) as broker:
+        _send(broker.name_server, Load(min(load.count, 500), load.size, load.outstanding))
+        return float(_send(broker.name_server, load)["sends_per_second"])
+
+
+def fdatasync_rate(directory: Path, size: int, seconds: float = 1.0) -> float:
+    """How often a second the disk takes `size` bytes and says that they are durable, one after the other."""
+    with tempfile.TemporaryFile(dir=directory) as file:
+        descriptor, data = file.fileno(), bytes(size)
+        os.ftruncate(descriptor, 64 << 20)
+        began = time.perf_counter()
+        count = 0
+        while time.perf_counter() - began < seconds:
+            os.pwrite(descriptor, data, count * size % (64 << 20))
+            os.fdatasync(descriptor)
+            count += 1
+        return count / (time.perf_counter() - began)
+
+
+def table(result: dict[str, Any]) -> str:
+    """The result for people."""
+    load, rates, raw = result["load"], result["sends_per_second"], result["fdatasync_per_second"]
+    spread = {name: f"{min(all_):.0f} to {max(all_):.0f}" for name, all_ in result["rounds"].items()}
+    lines = [
+        result["machine"],
+        f"{load['count']} sends of {load['size']} bytes, {load['outstanding']} outstanding, one connection",
+        "",
+        f"{'':24}{'per second':>12}  {'ratio':>7}  {'rounds':>16}",
+    ]
+    rows = [("ASYNC_FLUSH", "ASYNC_FLUSH"), ("SYNC_FLUSH", "SYNC_FLUSH")]
+    for label, mode in rows:
+        ratio = rates[mode] / rates["ASYNC_FLUSH"]
+        lines.append(f"{label:24}{rates[mode]:>12.0f}  {ratio:>7.2f}  {spread[mode]:>16}")
+    ratio = raw / rates["ASYNC_FLUSH"]
+    lines.append(f"{'write and fdatasync':24}{raw:>12.0f}  {ratio:>7.2f}  {spread['fdatasync']:>16}")
+    lines.append("")
+    lines.append(
+        f"SYNC_FLUSH makes {rates['SYNC_FLUSH'] / raw:.1f} sends durable where one at a time makes 1."
+    )
+    return "\n".join(lines)
+
+
+def _send(namesrv: str, load: Load) -> dict[str, Any]:
+    options = ("--size", load.size, "--count", load.count, "--outstanding", load.outstanding)
+    command = (*_MQPROOF, "send", "--namesrv", namesrv, "--topic", "bench", "--json", "-", *map(str, options))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"mqproof send: {done.stderr.strip() or done.stdout.strip()}")
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
