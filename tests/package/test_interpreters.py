@@ -47,8 +47,8 @@ def test_the_bare_package_works_on(version: str, wheel: Path, tmp_path: Path) ->
         pytest.skip(f"not tested: there is no Python {version} here")
     made = Environment(tmp_path / "environment")
     for command in (
-        [python, "-m", "venv", made.folder],
-        [made.python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel],
+        [str(python), "-m", "venv", str(made.folder)],
+        [str(made.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)],
     ):
         subprocess.run(command, env=clean_variables(), check=True, timeout=300)
     with serving(made, tmp_path) as namesrv:
