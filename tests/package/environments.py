@@ -22,11 +22,19 @@ ROOT: Final = Path(__file__).parents[2]
 _SECONDS_MAX: Final = 300
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout, built by pip without the network."""
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+def build_wheel(folder: Path, source: Path = ROOT) -> Path:
+    """The wheel of this checkout, or of a source distribution, built by pip without the network."""
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (wheel,) = folder.glob("mqproof-*.whl")
     return wheel
+
+
+def build_sdist(folder: Path) -> Path:
+    """The source distribution of this checkout, built without the network."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=clean_variables(), check=True, timeout=_SECONDS_MAX)
+    (archive,) = folder.glob("mqproof-*.tar.gz")
+    return archive
 
 
 @dataclass(frozen=True, slots=True)

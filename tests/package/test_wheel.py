@@ -6,7 +6,7 @@ from zipfile import ZipFile
 
 import pytest
 
-from tests.package.environments import ROOT, Environment, environment, serving
+from tests.package.environments import ROOT, Environment, build_sdist, build_wheel, environment, serving
 
 pytestmark = pytest.mark.xdist_group("package")
 
@@ -62,6 +62,12 @@ def test_the_wheel_has_every_file_of_the_parts(wheel: Path) -> None:
     assert "mqproof/py.typed" in inside
     kinds = {Path(name).suffix for name in inside}
     assert kinds >= {".tla", ".cfg", ".toml", ".html", ".sql", ".java", ".properties", ".xz"}
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    again = build_wheel(tmp_path / "wheel", build_sdist(tmp_path))
+    with ZipFile(wheel) as first, ZipFile(again) as second:
+        assert set(first.namelist()) == set(second.namelist())
 
 
 def test_servers_and_clients_work_beside_an_application_with_folders_of_our_names(
