@@ -126,15 +126,16 @@ def simulate(
     """
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.models import simulated
+    from mqproof.spec.syntax import SyntaxProblemError
     from mqproof.spec.tlc.errors import TlcError
     from mqproof.spec.tlc.trace import render
 
     try:
         models = load() if models_file is None else load(models_file)
-        question = _chosen(models, [name], "smoke", only)[0]
+        question = _to_simulate(models, name, only)
         with terminable():
             trace = simulated(models, question, depth, seed)
-    except ModelFileError as error:
+    except (ModelFileError, SyntaxProblemError) as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
@@ -202,6 +203,13 @@ def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tup
         if not any(fits(each, glob) for each in invariants):
             stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
     return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
+
+
+def _to_simulate(models: "Models", name: str, only: str | None) -> "Question":
+    """The run that is named; else the smoke run, or the first one of a model that has none."""
+    if only or any("smoke" in question.profiles for question in models.questions.get(name, ())):
+        return _chosen(models, [name], "smoke", only)[0]
+    return next(iter(models.questions.get(name, ())), None) or _chosen(models, [name], "smoke", None)[0]
 
 
 def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":

@@ -24,7 +24,7 @@ from mqproof.spec.mutation.judge import Judge, Judgement, Noticed, Stage, Subjec
 from mqproof.spec.mutation.operators import Mutant
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
 
-CACHE: Final = MODELS_FILE.resolve().parents[1] / "build" / "mutation"
+CACHE: Final = Path("build/mutation")
 SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
 SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
 
