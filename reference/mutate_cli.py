@@ -64,67 +64,115 @@ def mutate(
     Examples: mqproof mutate Flush --kind guard;  mqproof mutate --models my-models.toml
     """
     from mqproof.reference.models import MODELS, expect_models
-    from mqproof.report import json_file as as_json
     from mqproof.report import terminal
-    from mqproof.report.write import write_text
-    from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.mutation import score
-    from mqproof.spec.mutation.judge import Noticed
+
+    is_whole = kind is None and only is None
+    if models_file is None:
+        expect_models(names or ())
+    elif record:
+        stop("mutate: --record is not available with --models", Exit.USAGE)
+    _check_options(kind, profile, record=record, is_whole=is_whole)
+    models = _models(models_file)
+    chosen = names or list(MODELS if models_file is None else models.questions)
+    if unknown := [name for name in chosen if name not in models.questions]:
+        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+    scores, reasons = _judged(models, chosen, kind, only, each, profile, fresh)
+    if not any(one.judgements for one in scores):
+        stop("no such mutants", Exit.USAGE)
+    reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
+    results = tuple(_result(one, reasons, models_file) for one in scores)
+    tables = tuple(_tables(scores, compared=models_file is None))
+    report = Report("mqproof mutate", results, {"profile": profile}, tables)
+    terminal.show(report)
+    if record:
+        score.record(scores)
+    if json_file is not None:
+        _write(json_file, report)
+    raise typer.Exit(exit_code(results))
+
+
+def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
+    from mqproof.spec.checkout import expect_checkout
     from mqproof.spec.mutation.operators import Kind
-    from mqproof.spec.syntax import SyntaxProblemError
-    from mqproof.spec.tlc.errors import TlcError
 
     if profile not in _PROFILES:
         stop(f"--profile {profile}: expected mutation or ci", Exit.USAGE)
     if kind is not None and kind not in list(Kind):
         stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
-    if models_file is None:
-        expect_models(names or ())
-    elif record:
-        stop("mutate: --record is not available with --models", Exit.USAGE)
-    whole = kind is None and only is None
-    if record and not whole:
+    if record and not is_whole:
         stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
+
+
+def _models(models_file: Path | None) -> "Models":
+    """Load the models, and say what is not available for models of the user's own."""
+    from mqproof.spec.model_file import ModelFileError, load
+
+    if models_file is None:
+        return load()
     try:
-        models = load() if models_file is None else load(models_file)
-        chosen = names or list(MODELS if models_file is None else models.questions)
-        if unknown := [name for name in chosen if name not in models.questions]:
-            stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
-        if models_file is not None:
-            print(_NO_REFERENCE, file=sys.stderr)
+        models = load(models_file)
+    except ModelFileError as error:
+        stop(str(error), Exit.USAGE)
+    print(_NO_REFERENCE, file=sys.stderr)
+    return models
+
+
+def _judged(
+    models: "Models",
+    chosen: list[str],
+    kind: str | None,
+    only: str | None,
+    each: int,
+    profile: str,
+    fresh: bool,
+) -> "tuple[list[Score], dict[str, str]]":
+    """Judge the mutants of the models; return the scores, and the recorded reasons of the survivors."""
+    from mqproof.spec.model_file import ModelFileError
+    from mqproof.spec.mutation import score
+    from mqproof.spec.syntax import SyntaxProblemError
+    from mqproof.spec.tlc.errors import TlcError
+
+    try:
         with terminable():
             scores = [_score(models, name, kind, only, each, profile, fresh) for name in chosen]
-        file = models.file.with_name("survivors.toml")
-        reasons = {
-            mutant: why for mutant, why in score.survivors(file).items() if mutant.split(".")[0] in chosen
-        }
+        reasons = score.survivors(models.file.with_name("survivors.toml"))
     except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
         stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
+    return scores, {mutant: why for mutant, why in reasons.items() if mutant.split(".")[0] in chosen}
+
+
+def _applicable(
+    reasons: dict[str, str], scores: "list[Score]", *, all_judged: bool, profile: str
+) -> dict[str, str]:
+    """Return the reasons that this campaign can confirm."""
+    from mqproof.spec.mutation.judge import Noticed
+
     judgements = [judgement for one in scores for judgement in one.judgements]
-    if not judgements:
-        stop("no such mutants", Exit.USAGE)
-    if not whole or each:
+    if not all_judged:
         judged = {judgement.mutant for judgement in judgements}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant in judged}
     if profile == "ci":
         # The reasons are of the smaller models; what only larger models notice needs none.
         noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
         reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
-    results = tuple(_result(one, reasons, models_file) for one in scores)
-    report = Report(
-        "mqproof mutate", results, {"profile": profile}, tuple(_tables(scores, compared=models_file is None))
-    )
-    terminal.show(report)
-    if record:
-        score.record(scores)
-    if json_file is not None:
-        try:
-            write_text(json_file, as_json.render(report))
-        except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
-    raise typer.Exit(exit_code(results))
+    return reasons
+
+
+def _write(path: Path, report: Report) -> None:
+    from mqproof.report import json_file
+    from mqproof.report.write import write_text
+
+    try:
+        write_text(path, json_file.render(report))
+    except OSError as error:
+        stop(f"--json {path}: {error}", Exit.USAGE)
 
 
 def _score(

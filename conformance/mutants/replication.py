@@ -8,12 +8,12 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutStatus
-from mqproof.impl.store.store import Store
 
 
 def _always(*_arguments: Any) -> bool:

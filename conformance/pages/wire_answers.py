@@ -20,6 +20,7 @@ from mqproof.conformance.wire.model import Verdict
 from mqproof.conformance.wire.suite import operation_of, verdict_of
 from mqproof.report.json_file import from_json
 from mqproof.report.write import write_text
+from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
 NOT_ASKED: Final = "-"
@@ -176,6 +177,7 @@ def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[
 
 
 def main(arguments: Sequence[str]) -> None:
+    expect_checkout("mqproof.conformance.pages.wire_answers")
     reports = dict(argument.split("=", 1) for argument in arguments)
     matrix = gather({server: Path(path) for server, path in reports.items()})
     write_text(FOLDER / "wire.json", data(matrix))

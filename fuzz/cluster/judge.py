@@ -7,7 +7,7 @@ fuzz/raft/judge.py.
 from collections import Counter
 from collections.abc import Collection
 
-from mqproof.conformance.history.finding import Finding as Found
+from mqproof.conformance.engine.finding import Finding as Found
 from mqproof.conformance.history.record import record
 from mqproof.conformance.history.rules.places import phantom
 from mqproof.conformance.suites.flush import checkers as single_client
@@ -15,7 +15,7 @@ from mqproof.conformance.suites.flush.step_history import as_lines
 from mqproof.conformance.suites.flush.steps import History
 from mqproof.conformance.suites.replication import checkers as replication
 from mqproof.conformance.suites.replication.checkers import Life
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.report.model import Verdict
 from mqproof.spec import catalogue
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqproof.conformance.mutants import flush, replication
+from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects import dledger
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.follow import Follow
@@ -84,7 +85,7 @@ def _never_told(_waits: ReplicaWaits) -> None:
     """Nobody who waits for a slave hears of its acknowledgement."""
 
 
-async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
+async def _at_the_end(queue: MessageQueue, calls: GroupRequests, *_: object) -> int:
     return await calls.max_offset(queue)
 
 
@@ -109,7 +110,7 @@ def _of_brokers(member: Mutant) -> Mutant:
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
 
 
-def _as_here(theirs: flush.Mutant) -> Mutant:
+def _as_here(theirs: ImplMutant) -> Mutant:
     name = "".join(part.capitalize() for part in theirs.name.split("-"))
     breaks = _NOTICED_BY.get(theirs.name, catalogue.catalogue()[theirs.breaks].name)
     return Mutant(name, theirs.defect, _TARGET, breaks, theirs.where, theirs.wrong)

@@ -16,6 +16,7 @@ from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.runtime.serving import run
+from mqproof.impl.terminal import errors
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2
@@ -84,5 +85,5 @@ def show(*tables: Table) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"mqproof admin: {visible(message)}", err=True)
-    raise typer.Exit(code)
+    """End the command with one line and the exit code."""
+    errors.fail("admin", visible(message), code)

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mqproof.impl.command.cli import fail, one_line, write_json
+from mqproof.impl.terminal.errors import fail, one_line
+from mqproof.impl.terminal.output import write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

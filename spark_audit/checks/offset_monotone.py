@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, explain, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-5"
@@ -45,7 +45,7 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
 
 
 def _negative(spans: DataFrame) -> DataFrame:
-    """Committed below 0, which no queue has: whoever asks for it begins anywhere."""
+    """Committed below 0, which no queue has: a client that asks for it begins anywhere."""
     committed = spans.where((f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("offset_min") < 0))
     each = committed.groupBy(*_QUEUE).agg(
         f.min("offset_min").alias("queue_offset"),

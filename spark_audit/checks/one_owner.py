@@ -2,10 +2,10 @@
 
 Owners change when the group rebalances, a member starts or ends, or the broker crashes. From one such change
 to the next, but for the rebalance window around each, a queue is handed to one node only. Looked at are
-queues whose nodes' runs of deliveries (order.py) overlap in such a time; what overlaps by no more than the
-clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
-`rebalance_not_told`).
-Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has no owner for too long.
+queues whose nodes' runs of deliveries (sequences.py) overlap in such a time; what overlaps by no more than
+the clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
+`rebalance_not_told`). Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has
+no owner for too long.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-6"

@@ -3,7 +3,7 @@
 Here the half that safety is about: none is delivered that was not committed before, give or take the clock
 skew, or that was rolled back; and none is both committed and rolled back. That a committed one is delivered
 is NoAckedLost's.
-Cannot conclude: anything, where nobody tells of half messages; what becomes of one that is not resolved when
+Cannot conclude: anything, where no node records half messages; what becomes of one that is not resolved when
 the log ends.
 """
 
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-9"

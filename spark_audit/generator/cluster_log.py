@@ -257,7 +257,7 @@ def _name_server(script: Script) -> None:
     heard(Kind.EXPIRE, "brief", reason="connection closed")
     heard(Kind.REGISTER, "known", 0)
     asked("known:0", "known")
-    # A name server that starts again knows nobody.
+    # A name server that starts again knows no broker.
     script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
     asked("known:0", "known")
     script.expect("ROUTE-1", "route-to-dropped-broker", broker="known:0")
@@ -495,7 +495,7 @@ def _delayed_copies(script: Script) -> None:
 
 
 class _Reader:
-    """One consumer of one queue of a topic that nobody else reads."""
+    """One consumer of one queue of a topic that no other consumer reads."""
 
     def __init__(self, script: Script, node: str, topic: str, group: str) -> None:
         self._script, self._node = script, node
@@ -543,7 +543,7 @@ def _failing(script: Script) -> None:
 
 
 def _copied(script: Script) -> None:
-    """A slave tells of what it copied, from which nobody reads."""
+    """A slave records what it copied, from which no client reads."""
     attrs, group = {"broker": "copied"}, "passing"
     for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
         place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
@@ -577,11 +577,11 @@ def _transactions(script: Script) -> None:
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
     reader.is_handed("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
-    # Acknowledged, and owed to nobody.
+    # Acknowledged, and owed to no group.
     resolved("h_gone", Kind.ROLLBACK)
     resolved("h_last", Kind.COMMIT)
     reader.is_handed("h_last", 5)
-    # Nobody has said what becomes of it.
+    # What becomes of it is not recorded.
     resolved("h_open")
 
 
@@ -674,7 +674,7 @@ def _crashes(script: Script) -> None:
     script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     for invariant in ("FLUSH-1", "DELIV-1"):
         script.expect(invariant, "acked-then-truncated", broker="pair", **copy)
-    # The disk was told to be late: such a loss is counted, and promised by nobody.
+    # The disk was told to be late: such a loss is counted, and no promise is broken.
     script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")
     dies("slow", "os")
@@ -723,67 +723,55 @@ def _broadcast(script: Script) -> None:
         script.expect(invariant, rule, msg_id="n_1", group="news@news-1", **place)
 
 
-def _orderly(script: Script) -> None:
-    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
+class _OrderedGroup:
+    """Two members of a group, at work on a topic of one queue."""
 
-    def members(topic: str, group: str, *, told: bool = False) -> tuple[_Reader, _Reader]:
-        ids = tuple(f"{topic}_{offset}" for offset in range(4))
-        _sent(script, topic, *ids)
+    def __init__(self, script: Script, topic: str, group: str, *, told: bool = False) -> None:
+        _sent(script, topic, *(f"{topic}_{offset}" for offset in range(4)))
         for name in ("0", "1") if told else ():
             attrs = {"orderly": "true"}
             script.tell(f"{group}-{name}", Kind.REBALANCE, attrs, group=group, client=f"{group}-{name}")
-        return _Reader(script, f"{group}-0", topic, group), _Reader(script, f"{group}-1", topic, group)
+        self._script, self._topic, self._group = script, topic, group
+        self._members = [_Reader(script, f"{group}-{number}", topic, group) for number in range(2)]
 
-    def expect(topic: str, group: str, offset: int) -> None:
-        place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0, "queue_offset": offset}
-        script.expect("DELIV-13", "orderly-overlap", msg_id=f"{topic}_{offset}", group=group, **place)
-
-    def done(reader: _Reader, topic: str, *offsets: int) -> None:
+    def takes(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            reader.tells(Kind.CONSUME_OK, f"{topic}_{offset}", offset)
+            self._members[member].is_handed(f"{self._topic}_{offset}", offset)
+        return self
 
-    def handed(reader: _Reader, topic: str, *offsets: int) -> None:
+    def ends(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            reader.is_handed(f"{topic}_{offset}", offset)
+            self._members[member].tells(Kind.CONSUME_OK, f"{self._topic}_{offset}", offset)
+        return self
 
+    def fails(self, member: int, offset: int) -> "_OrderedGroup":
+        self._members[member].fails(f"{self._topic}_{offset}", offset)
+        return self
+
+    def overlaps(self, offset: int) -> "_OrderedGroup":
+        """Expect the violation that this message was taken while another was at work."""
+        place: Row = {"broker": "broker-r", "topic": self._topic, "queue_id": 0, "queue_offset": offset}
+        msg_id = f"{self._topic}_{offset}"
+        self._script.expect("DELIV-13", "orderly-overlap", msg_id=msg_id, group=self._group, **place)
+        return self
+
+
+def _orderly(script: Script) -> None:
+    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
     # Two at once, one that failed and is tried again in place, and the queue moves on between two calls.
-    own, other = members("line", "lined")
-    handed(own, "line", 0, 1)
-    done(own, "line", 0)
-    own.fails("line_1", 1)
-    handed(own, "line", 1)
-    done(own, "line", 1)
-    handed(other, "line", 2, 3)
-    done(other, "line", 2, 3)
-    # More is handed out while the second of two is still at work.
-    own, _ = members("lanes", "lined")
-    handed(own, "lanes", 0, 1)
-    done(own, "lanes", 0)
-    handed(own, "lanes", 2)
-    expect("lanes", "lined", 2)
-    done(own, "lanes", 1, 2)
+    line = _OrderedGroup(script, "line", "lined")
+    line.takes(0, 0, 1).ends(0, 0).fails(0, 1).takes(0, 1).ends(0, 1).takes(1, 2, 3).ends(1, 2, 3)
+    # More is delivered while the second of two is still at work.
+    lanes = _OrderedGroup(script, "lanes", "lined")
+    lanes.takes(0, 0, 1).ends(0, 0).takes(0, 2).overlaps(2).ends(0, 1, 2)
     # Both members are at work.
-    own, other = members("clash", "ranked", told=True)
-    handed(own, "clash", 0)
-    handed(other, "clash", 1)
-    expect("clash", "ranked", 1)
-    done(other, "clash", 1)
-    done(own, "clash", 0)
+    clash = _OrderedGroup(script, "clash", "ranked", told=True)
+    clash.takes(0, 0).takes(1, 1).overlaps(1).ends(1, 1).ends(0, 0)
     # It was at work for longer than its lock lasts.
-    own, other = members("slow_line", "ranked")
-    handed(own, "slow_line", 0)
+    slow = _OrderedGroup(script, "slow_line", "ranked").takes(0, 0)
     script.wait(70 * _STEP_US)
-    handed(other, "slow_line", 1)
-    done(other, "slow_line", 1)
-    done(own, "slow_line", 0)
-    # Nobody knows when its member, which was killed, stopped.
-    own, other = members("killed_line", "ranked")
-    handed(own, "killed_line", 0)
-    handed(other, "killed_line", 1)
-    done(other, "killed_line", 1)
+    slow.takes(1, 1).ends(1, 1).ends(0, 0)
+    # When its member stopped, which was killed, is not known.
+    _OrderedGroup(script, "killed_line", "ranked").takes(0, 0).takes(1, 1).ends(1, 1)
     # A group that consumes in no order.
-    own, other = members("crowd", "crowded")
-    handed(own, "crowd", 0)
-    handed(other, "crowd", 1)
-    done(other, "crowd", 1)
-    done(own, "crowd", 0)
+    _OrderedGroup(script, "crowd", "crowded").takes(0, 0).takes(1, 1).ends(1, 1).ends(0, 0)

@@ -1,6 +1,6 @@
 """Message traces whose truth is known, for tests of what reads them and of its mutants.
 
-Half of them as text, as somebody exported them, half in a store that has their topic.
+Half of them as text, as a user exported them, half in a store that has their topic.
 """
 
 from pathlib import Path
@@ -32,7 +32,7 @@ ABORTED: Final = "m_aborted"
 """Rolled back, and delivered."""
 
 
-def plant(folder: Path) -> tuple[Path, Path]:
+def write_traces(folder: Path) -> tuple[Path, Path]:
     """Write the store and the text file into the folder."""
     store, text = folder / "store", folder / "traces.txt"
     (store / "commitlog").mkdir(parents=True)

@@ -1,32 +1,32 @@
 """The TLA+ tools runner: finds Java and the jar, runs TLC, and turns what it prints into values.
 
-`run` asks TLC one question and returns one `Outcome`; `run_each` runs several side by side; `check_traces`
-decides whether recorded traces are behaviours of a specification. docs/tla-runner.md has an example. Inside
-the package, begin at `run.py`; `graph.py` dumps state graphs, `values.py` defines TLA+ values in Python.
+Begin at `run.py` (one question to TLC, one `Outcome`); `graph.py` dumps state graphs with ground actions,
+`trace_check.py` checks recorded traces, `values.py` says how TLA+ values look in Python.
+
+The names in `__all__` are public and stable:
+
+    run_tlc(Job(module="Clock", config="SPECIFICATION Spec", libraries=(Path("models"),)))
 """
 
 from mqproof.spec.tlc.errors import Reason, TlcError
-from mqproof.spec.tlc.parallel import run_each
-from mqproof.spec.tlc.run import Job, Outcome, Verdict, run
+from mqproof.spec.tlc.output import Coverage
+from mqproof.spec.tlc.run import Job, Outcome, Verdict
+from mqproof.spec.tlc.run import run as run_tlc
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
-from mqproof.spec.tlc.trace import Step, Trace, render
-from mqproof.spec.tlc.trace_check import TraceCheckError, TraceOutcome, TraceVerdict, check_traces
+from mqproof.spec.tlc.trace import Step, Trace
+from mqproof.spec.tlc.trace import render as render_trace
 
 __all__ = [
     "Job",
+    "run_tlc",
     "Outcome",
-    "Reason",
-    "Step",
-    "TlcError",
-    "Toolbox",
-    "Trace",
-    "TraceCheckError",
-    "TraceOutcome",
-    "TraceVerdict",
     "Verdict",
-    "check_traces",
+    "Coverage",
+    "Trace",
+    "Step",
+    "render_trace",
+    "TlcError",
+    "Reason",
+    "Toolbox",
     "find_toolbox",
-    "render",
-    "run",
-    "run_each",
 ]

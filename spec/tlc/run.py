@@ -88,7 +88,7 @@ def run(
     job: Job,
     toolbox: Toolbox | None = None,
     abandoned: threading.Event | None = None,
-    on_states: Callable[[int], None] = lambda _states: None,
+    on_states: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Runs TLC and waits for it.
 
@@ -154,7 +154,7 @@ def _execute(
     place: Path,
     seconds_max: float,
     abandoned: threading.Event,
-    on_states: Callable[[int], None],
+    on_states: Callable[[int], None] | None,
 ) -> tuple[str, int]:
     """Runs the command in a process group of its own; returns its output and exit code."""
     try:
@@ -188,7 +188,7 @@ def _output(
     process: subprocess.Popen[str],
     seconds_max: float,
     abandoned: threading.Event,
-    on_states: Callable[[int], None],
+    on_states: Callable[[int], None] | None,
 ) -> str | None:
     """All that the process printed until it ended by itself; None when its time was over before."""
     until = time.monotonic() + seconds_max
@@ -197,7 +197,7 @@ def _output(
             return process.communicate(timeout=min(left, _GLANCE_SECONDS))[0]
         except subprocess.TimeoutExpired as running:
             printed = bytes(running.output or b"")[-_TAIL_BYTES:]  # bytes, in text mode too
-            if found := _STATES.findall(printed):
+            if on_states is not None and (found := _STATES.findall(printed)):
                 on_states(int(found[-1].replace(b",", b"")))
     return None
 

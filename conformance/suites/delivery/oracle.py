@@ -9,8 +9,8 @@ queue is the allocation of reference/allocation.py over who is there, which the 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,
@@ -24,7 +24,7 @@ from mqproof.conformance.suites.delivery.steps import (
 )
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES
 from mqproof.reference import allocation, delivery, group
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))
 

@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.fuzz.engine import execution
 from mqproof.fuzz.engine.execution import Failure, judge
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from tests.fuzz import faulty
 from tests.fuzz.faulty import Faulty
 

@@ -1,6 +1,5 @@
 """Goal: TLC's verdicts arrive, and so do the reasons for having none. Method: TLC on tiny modules."""
 
-import importlib
 import importlib.util
 import os
 import signal
@@ -15,13 +14,12 @@ import pytest
 
 from mqproof.spec import java
 from mqproof.spec.tlc import config, toolbox
+from mqproof.spec.tlc import run as runner
 from mqproof.spec.tlc.errors import Reason, TlcError
 from mqproof.spec.tlc.run import DEADLOCK, Job, Outcome, Verdict, run
 from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace import render
 from tests.spec.tlc.counter import CONFIG, DISTINCT, LIBRARIES
-
-runner = importlib.import_module("mqproof.spec.tlc.run")  # the package exports a function of that name
 
 ONE_VARIABLE = """---- MODULE Tiny ----
 EXTENDS Naturals, Sequences, TLC

@@ -1,0 +1,96 @@
+"""Two ledgers are compared up to the last entry that both have, of one term.
+
+Method: many small ledgers at random, of members that share a beginning and have tails of their own, some with
+a record changed or gone; all their pairs are compared at once, in buckets of two entries, against a
+comparison entry by entry.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from random import Random
+from typing import Any, cast
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof.spark_audit.checks import two_logs
+from mqproof.spark_audit.checks.log_matching import _stored
+from mqproof.spark_audit.sources.store_tables import Stored
+
+ENTRY_BYTES = 4
+WORLDS = 60
+RECORDS = (
+    "broker string, commit_offset bigint, size bigint, hashed bigint, topic string, queue_id int,"
+    " queue_offset bigint, msg_id string, term bigint, entry_index bigint"
+)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    begin: int
+    """Index of the first entry that is left."""
+    entries: dict[int, tuple[int, int]]
+    """Index to term and content; a no-op has none."""
+
+    @property
+    def end(self) -> int:
+        return max(self.entries, default=self.begin - 1) + 1
+
+
+def world(random: Random) -> dict[str, Ledger]:
+    common = [(1 + index // 7, random.getrandbits(40)) for index in range(random.randint(1, 30))]
+    ledgers = {}
+    for number in range(3):
+        shared = random.randint(0, len(common))
+        # A tail of its own is of a term of its own.
+        tail = [(10 + number, random.getrandbits(40)) for _ in range(random.randint(0, 5))]
+        entries = dict(enumerate([*common[:shared], *tail]))
+        begin = random.choice([0, 0, random.randint(0, len(entries))])
+        kept = {index: entry for index, entry in entries.items() if index >= begin}
+        if kept and random.random() < 0.3:
+            at = random.choice(list(kept))
+            if random.random() < 0.5:
+                del kept[at]
+            else:
+                kept[at] = (kept[at][0], kept[at][1] + 1)
+        ledgers[f"{number}"] = Ledger(begin, kept)
+    return ledgers
+
+
+def differences(one: Ledger, other: Ledger) -> set[int]:
+    spanned = range(max(one.begin, other.begin), min(one.end, other.end))
+    both = [index for index in spanned if index in one.entries and index in other.entries]
+    agreed = max((index for index in both if one.entries[index][0] == other.entries[index][0]), default=-1)
+    return {
+        index for index in spanned if index <= agreed and one.entries.get(index) != other.entries.get(index)
+    }
+
+
+def test_what_two_members_agreed_on_is_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(two_logs, "_BUCKET_BITS", 3)
+    worlds = [world(Random(seed)) for seed in range(WORLDS)]
+    records: list[tuple[Any, ...]] = []
+    bounds, pairs, due = [], [], set()
+    for seed, ledgers in enumerate(worlds):
+        for name, ledger in ledgers.items():
+            broker = f"{seed}-{name}"
+            bounds.append((broker, ledger.begin * ENTRY_BYTES, ledger.end * ENTRY_BYTES, False))
+            for index, (term, content) in ledger.entries.items():
+                place = (broker, index * ENTRY_BYTES, ENTRY_BYTES, content, "t", 0, index, f"m_{index}")
+                records.append((*place, term, index))
+        for one, other in combinations(ledgers, 2):
+            pairs.append((f"{seed}-{one}", f"{seed}-{other}"))
+            due |= {(f"{seed}-{other}", index) for index in differences(ledgers[one], ledgers[other])}
+    given = {
+        "records": spark.createDataFrame(records, RECORDS),
+        "gaps": spark.createDataFrame([], "broker string, kind string, commit_offset bigint, size bigint"),
+        "bounds": spark.createDataFrame(
+            bounds, "broker string, log_begin bigint, whole_end bigint, is_clean boolean"
+        ),
+        "members": spark.createDataFrame(pairs, "master string, slave string"),
+    }
+    others = dict.fromkeys(Stored.__dataclass_fields__.keys() - given.keys())
+    found = _stored(Stored(**cast(Any, given | others))).collect()
+    assert {(row.broker, row.queue_offset) for row in found if row.cause is None} == due
+    assert len(due) > 20
+    assert any(not differences(*each) for ledgers in worlds for each in combinations(ledgers.values(), 2))
