@@ -75,7 +75,7 @@ def missing(arguments: Sequence[str]) -> str | None:
 
     `arguments` begin with the command's name. Help needs no extra.
     """
-    if "--help" in arguments:
+    if "--help" in arguments or "-h" in arguments:
         return None
     extras = needed(arguments)
     lacking = [extra for extra in extras if not is_installed(extra)]
