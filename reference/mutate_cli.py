@@ -65,8 +65,10 @@ def mutate(
     """
     from mqproof.reference.models import MODELS, expect_models
     from mqproof.report import terminal
+    from mqproof.report.files import expect_writable
     from mqproof.spec.mutation import score
 
+    expect_writable(json=json_file)
     is_whole = kind is None and only is None
     if models_file is None:
         expect_models(names or ())

@@ -41,12 +41,14 @@ def bounds(
     """
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
+    from mqproof.report.files import expect_writable
     from mqproof.report.write import write_text
     from mqproof.spec.bounds import compare, table
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.syntax import SyntaxProblemError
     from mqproof.spec.tlc.errors import TlcError
 
+    expect_writable(json=json_file)
     try:
         models = load() if models_file is None else load(models_file)
         if unknown := [name for name in names or [] if name not in models.questions]:
@@ -67,7 +69,7 @@ def bounds(
         try:
             write_text(json_file, as_json.render(report))
         except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
     raise typer.Exit(exit_code(results))
 
 

@@ -65,6 +65,7 @@ def check(
     """
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
+    from mqproof.report.files import expect_writable
     from mqproof.report.write import write_text
     from mqproof.spec.check_screen import full_table, progress, runs_table
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
@@ -74,6 +75,7 @@ def check(
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
+    expect_writable(json=json_file, draw=draw)
     began = time.monotonic()
     try:
         models = load() if models_file is None else load(models_file)
@@ -103,7 +105,7 @@ def check(
         try:
             write_text(json_file, as_json.render(report))
         except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
     raise typer.Exit(exit_code(report.results))
 
 
@@ -124,12 +126,14 @@ def simulate(
 
     Example: mqproof simulate Flush --depth 20 --seed 7 --draw behaviour.svg
     """
+    from mqproof.report.files import expect_writable
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.models import simulated
     from mqproof.spec.syntax import SyntaxProblemError
     from mqproof.spec.tlc.errors import TlcError
     from mqproof.spec.tlc.trace import render
 
+    expect_writable(draw=draw)
     try:
         models = load() if models_file is None else load(models_file)
         question = _to_simulate(models, name, only)
@@ -189,7 +193,7 @@ def coverage(
         try:
             write_text(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
         except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
 
 
 def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
@@ -255,7 +259,7 @@ def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated
     try:
         write_text(file, render(diagram))
     except OSError as error:
-        stop(f"--draw {file}: {error}", Exit.USAGE)
+        stop(f"--draw {file}: {error.strerror}", Exit.USAGE)
     print(f"drawn: {file}", file=sys.stderr)
 
 

@@ -150,8 +150,12 @@ def load(path: Path = MODELS_FILE) -> Models:
     """
     try:
         tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, _Model])
-    except (OSError, msgspec.MsgspecError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path}: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ModelFileError(f"{path}: {error}") from None
+    if not tables:
+        raise ModelFileError(f"{path}: no model; a table [MODEL] for each is expected")
     questions = {name: _questions(name, table, path) for name, table in tables.items()}
     traces = {name: _trace(name, table.trace, path) for name, table in tables.items() if table.trace}
     return Models(path, questions, traces)

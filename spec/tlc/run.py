@@ -1,8 +1,10 @@
 """Runs TLC once, in a directory of its own, and returns what it found."""
 
 import contextlib
+import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -22,6 +24,8 @@ from mqproof.spec.tlc.trace import Trace
 
 DEADLOCK: Final = "Deadlock"
 """The name under which a deadlock is reported as a violated property."""
+
+_log = logging.getLogger(__name__)
 
 _CONFIG_FILE: Final = "run.cfg"
 _GLANCE_SECONDS: Final = 0.2
@@ -109,8 +113,11 @@ def run(
         _prepare(place, job)
         began = time.monotonic()
         command = _command(tools, place, job)
+        _log.info("TLC starts on %s with %d workers and %d MiB", job.module, job.workers, job.heap_mib)
+        _log.debug("%s", shlex.join(command))
         text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event(), on_states)
         seconds = time.monotonic() - began
+        _log.info("TLC ended on %s after %.1f s with exit code %d", job.module, seconds, exit_code)
     return _judge(job, text, exit_code, seconds)
 
 
