@@ -67,7 +67,7 @@ def check(
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable
     from mqproof.report.write import write_text
-    from mqproof.spec.check_screen import full_table, progress, runs_table
+    from mqproof.spec.check_screen import full_table, progress, runs_table, shown_results
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
     from mqproof.spec.models import ask_all
     from mqproof.spec.tlc.errors import TlcError
@@ -98,7 +98,8 @@ def check(
     results = tuple(result for answer in answers for result in answer.results)
     report = Report("mqproof check", results, facts, (full_table(answers),))
     _print_counterexamples(answers)
-    terminal.show(replace(report, tables=(runs_table(answers),)), rows=properties)
+    screen = replace(report, results=shown_results(answers), tables=(runs_table(answers),))
+    terminal.show(screen, rows=properties)
     if draw is not None:
         _draw_first(draw, answers)
     if json_file is not None:
