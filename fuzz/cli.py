@@ -1,6 +1,5 @@
 """`mqproof fuzz`: run, replay and list fuzz targets."""
 
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -50,6 +49,7 @@ def run(
     from mqproof.fuzz.engine import campaign as campaigns
     from mqproof.fuzz.engine import verdict
     from mqproof.report import json_file, terminal
+    from mqproof.report.files import folder_not_writable, not_writable
     from mqproof.report.model import exit_code
     from mqproof.report.write import write_text
 
@@ -57,13 +57,11 @@ def run(
         targets.load(target)
     except targets.UnknownTargetError as error:
         _fail(str(error), Exit.USAGE)
-    _expect_writable(f"--findings {findings}", findings)
-    if corpus is not None:
-        _expect_writable(f"--corpus {corpus}", corpus)
-    if json is not None:
-        if json.is_dir():
-            _fail(f"--json {json}: Is a directory", Exit.USAGE)
-        _expect_writable(f"--json {json}", json.parent)
+    for option, folder in (("--findings", findings), ("--corpus", corpus)):
+        if folder is not None and (reason := folder_not_writable(folder)):
+            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
+    if json is not None and (reason := not_writable(json)):
+        _fail(f"--json {json}: {reason}", Exit.USAGE)
     campaign = campaigns.Campaign(
         target=target,
         seconds=seconds,
@@ -142,17 +140,6 @@ def list_targets() -> None:
             known = verdict.catalogue_id(invariant, name)
             label = f"{known} {invariant}" if known != name else invariant
             print(f"  {label}: {statement}")
-
-
-def _expect_writable(option: str, folder: Path) -> None:
-    """Check, before the time box begins, that files can be written to the folder or that it can be made."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        _fail(f"{option}: Not a directory: {place}", Exit.USAGE)
-    if not os.access(place, os.W_OK | os.X_OK):
-        _fail(f"{option}: Permission denied: {place}", Exit.USAGE)
 
 
 def _engine(name: str) -> str:
