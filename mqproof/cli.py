@@ -41,19 +41,25 @@ COMMANDS: Final = {
     "consume": ("mqproof.impl.command.cli", "Consume messages."),
     "store": ("mqproof.impl.examine.cli", "Inspect and verify a store directory of any RocketMQ broker."),
     "admin": ("mqproof.impl.admin.cli", "Administer a cluster, with mqadmin's names and letters."),
-    "conform": ("mqproof.conformance.cli", "Test an implementation against the specification."),
+    "conform": ("mqproof.conformance.commands.conform", "Test an implementation against the specification."),
     "behaviours": (
-        "mqproof.conformance.behaviours.cli",
+        "mqproof.conformance.commands.model_behaviours",
         "Replay every step of the models' graphs.",
     ),
-    "trace-check": ("mqproof.conformance.cli", "Validate event logs against the specification with TLC."),
+    "trace-check": (
+        "mqproof.conformance.commands.conform",
+        "Validate event logs against the specification with TLC.",
+    ),
     "workload": (
-        "mqproof.conformance.history.cli",
+        "mqproof.conformance.commands.histories",
         "Run concurrent clients and record what they see.",
     ),
-    "check-history": ("mqproof.conformance.history.cli", "Find anomalies in the histories of clients."),
+    "check-history": (
+        "mqproof.conformance.commands.histories",
+        "Find anomalies in the histories of clients.",
+    ),
     "convert-history": (
-        "mqproof.conformance.history.cli",
+        "mqproof.conformance.commands.histories",
         "Convert a history from OpenChaos, to Jepsen or elle.",
     ),
     "fuzz": ("mqproof.fuzz.cli", "Run, replay and list fuzz targets."),
@@ -80,13 +86,16 @@ _EPILOG: Final = (
     "141 the reader of the output closed the pipe. mqproof COMMAND --help describes a command."
 )
 
-MATRIX_ON: Final = {"model": "mqproof.spec.guarantee.cli", "impl": "mqproof.conformance.guarantee.cli"}
+MATRIX_ON: Final = {
+    "model": "mqproof.spec.guarantee.cli",
+    "impl": "mqproof.conformance.commands.guarantee_matrix",
+}
 """What `mqproof matrix --on` names to the module that has its `matrix`."""
 
 MUTANTS: Final = {
     "tla": "mqproof.spec.mutants",
     "reference": "mqproof.reference.mutants",
-    "impl": "mqproof.conformance.mutants.judge",
+    "impl": "mqproof.conformance.registry.mutant_judge",
     "fuzz": "mqproof.fuzz.mutants",
     "simulation": "mqproof.fuzz.simulation",
     "audit": "mqproof.spark_audit.quality.mutants",
@@ -162,7 +171,7 @@ def _matrix_module() -> str:
 
 def _own_app() -> Any:
     """The commands that go through several folders, and so belong to none."""
-    from mqproof.conformance.bench.cli import app, bench
+    from mqproof.conformance.commands.benchmarks import app, bench
     from mqproof.reference.explorer.bench import bench_explore
 
     bench.command("audit")(bench_audit)

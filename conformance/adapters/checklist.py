@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqproof.conformance.engine.suite_run import Suite, examine
+from mqproof.conformance.engine.suite_definition import Suite
+from mqproof.conformance.engine.suite_run import examine
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.suites.flush.target import (
     Capability,
     Outcome,
@@ -21,7 +23,6 @@ from mqproof.conformance.suites.flush.target import (
     Sent,
     Setup,
     Target,
-    TargetError,
     WireOnly,
 )
 from mqproof.reference.flush import SYNC_FLUSH

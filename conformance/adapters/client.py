@@ -1,16 +1,10 @@
 """Our client as the caller that an adapter needs, with the answers of conformance/suites/flush/target.py."""
 
 from collections.abc import Awaitable
-from dataclasses import dataclass
 
-from mqproof.conformance.suites.flush.target import (
-    Outcome,
-    Pulled,
-    PulledMessage,
-    PullStatus,
-    Sent,
-    TargetError,
-)
+from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.faults.controls import Place
+from mqproof.conformance.suites.flush.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, PullResult, Refused
 from mqproof.impl.client.model import Sent as Stored
 from mqproof.impl.client.producer import Producer, ProducerConfig
@@ -25,15 +19,6 @@ TEMPLATE_TOPIC = "TBW102"
 """Every broker that creates topics by itself has it, so that its route tells which brokers there are."""
 
 _STATUSES = {"FOUND": PullStatus.FOUND, "OFFSET_ILLEGAL": PullStatus.OFFSET_MOVED}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The broker that a client found; addresses as HOST:PORT."""
-
-    broker: str
-    address: str
-    name_server: str
 
 
 class Client:

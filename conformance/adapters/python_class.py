@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mqproof.conformance.adapters import PYTHON, UnknownTargetError
+from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
 
 
 def adapter_class(name: str) -> type[Any]:

@@ -14,11 +14,11 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from mqproof.conformance.adapters import REMOTING
-from mqproof.conformance.adapters.brokers.caller import Caller
+from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.client import Client
+from mqproof.conformance.engine.targets import REMOTING, TargetError
 from mqproof.conformance.faults import controls
-from mqproof.conformance.faults.controls import Lever, Levers
+from mqproof.conformance.faults.controls import FaultControl, FaultControls
 from mqproof.conformance.faults.link import FAULTS, Link, LinkedNetwork
 from mqproof.conformance.suites.flush.target import (
     Capability,
@@ -28,7 +28,6 @@ from mqproof.conformance.suites.flush.target import (
     RestartFailedError,
     Sent,
     Setup,
-    TargetError,
     WireOnly,
 )
 from mqproof.impl.admin.brokers import properties_of
@@ -44,7 +43,10 @@ _DISTURBED_MS: Final = 500
 """How long a send waits for its answer while something is the matter."""
 _SERVES_SECONDS_MAX: Final = 120.0
 _LOOK_S: Final = 0.1
-_UNDONE: Final = {Fault.ISOLATE: (Lever.ISOLATE, Lever.REJOIN), Fault.FREEZE: (Lever.FREEZE, Lever.THAW)}
+_UNDONE: Final = {
+    Fault.ISOLATE: (FaultControl.ISOLATE, FaultControl.REJOIN),
+    Fault.FREEZE: (FaultControl.FREEZE, FaultControl.THAW),
+}
 
 
 def asked_flush_mode(name_server: Address) -> Callable[[], str]:
@@ -83,7 +85,7 @@ class RemotingTarget(WireOnly):
         self,
         name_server: Address,
         name: str = "",
-        pulled: Levers = MappingProxyType({}),
+        pulled: FaultControls = MappingProxyType({}),
         flush_mode: Callable[[], str] = str,
     ) -> None:
         """`flush_mode` is asked for the broker's, and says nothing where nobody knows."""
@@ -135,15 +137,15 @@ class RemotingTarget(WireOnly):
 
     def kill(self) -> None:
         self._is_down = True
-        self._pull(Lever.KILL)
+        self._pull(FaultControl.KILL)
 
     def shutdown(self) -> None:
         self._is_down = True
-        self._pull(Lever.STOP)
+        self._pull(FaultControl.STOP)
 
     def restart(self) -> None:
         self._is_down = False
-        self._pull(Lever.START)
+        self._pull(FaultControl.START)
         if not self._serves():
             raise RestartFailedError(f"{self._client.place.broker} does not serve after its start")
 
@@ -195,13 +197,13 @@ class RemotingTarget(WireOnly):
         if self._fault in _UNDONE:
             self._pull(_UNDONE[self._fault][1])
         if self._is_down:
-            self._pull(Lever.START)
+            self._pull(FaultControl.START)
         self._fault, self._is_down = None, False
 
     def _link(self) -> Link:
         return self._network.link(Address.parse(self._client.place.address))
 
-    def _pull(self, lever: Lever) -> None:
+    def _pull(self, lever: FaultControl) -> None:
         self._levers[lever](self._client.place)
 
     def _renamed(self, message: PulledMessage, topic: str) -> PulledMessage:

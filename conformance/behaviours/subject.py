@@ -4,10 +4,9 @@ A target takes the steps of a script one by one and tells after each what can be
 variable as the model has them. What it tells is compared; what it does not tell is not.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
-from pkgutil import resolve_name
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.plain import plain
@@ -93,26 +92,3 @@ def _parameters(model: str, configuration: str) -> Mapping[tuple[str, str], Para
 
 def _key(parameters: object) -> str:
     return repr(plain(parameters))
-
-
-_OURS: Final = {
-    "Flush": "mqproof.conformance.subjects.stepped_store:SteppedStore",
-    "Routing": "mqproof.conformance.subjects.stepped_name_servers:SteppedNameServers",
-    "Election": "mqproof.conformance.subjects.stepped_group:SteppedGroup",
-    "Replication": "mqproof.conformance.subjects.stepped_pair:SteppedPair",
-    "QueueChoice": "mqproof.conformance.subjects.stepped_producer:SteppedProducer",
-    "OrderLock": "mqproof.conformance.subjects.stepped_lock:SteppedLock",
-    "Delivery": "mqproof.conformance.subjects.stepped_service:SteppedDelivery",
-    "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
-}
-"""By name, since each brings much of ours along."""
-
-
-def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
-    """The target `reference` or `impl` for a model; None when there is no such."""
-    if name == "reference":
-        return lambda: ReferenceTarget(model)
-    if name != "impl" or model not in _OURS:
-        return None
-    make: Callable[[], BehaviourTarget] = resolve_name(_OURS[model])
-    return make

@@ -6,14 +6,16 @@ from typing import Generic, Protocol, TypeVar
 
 from hypothesis.stateful import RuleBasedStateMachine
 
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
 
-TargetT = TypeVar("TargetT", bound="Closable")
 SessionT = TypeVar("SessionT")
 
 
 class Closable(Protocol):
     def close(self) -> None: ...
+
+
+TargetT = TypeVar("TargetT", bound=Closable)
 
 
 class UndrivableError(BaseException):

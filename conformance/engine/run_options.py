@@ -7,9 +7,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.adapters import APACHE, REMOTING
-from mqproof.conformance.faults.kinds import FaultKind
-from mqproof.conformance.faults.shell_commands import Controls
+from mqproof.conformance.engine.fault_commands import FaultCommands
+from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.targets import APACHE, REMOTING
 from mqproof.report.model import Result, Table
 
 SINCE: Final = ("4.9", "5")
@@ -40,7 +40,7 @@ class Order:
     """A SHOULD that is not met fails."""
     events: Path | None = None
     """A folder for the event logs of targets that have one."""
-    controls: Controls = field(default_factory=Controls)
+    controls: FaultCommands = field(default_factory=FaultCommands)
 
     @property
     def name_server(self) -> str:

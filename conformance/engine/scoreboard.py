@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.run_options import Order, Part
-from mqproof.conformance.engine.suite_run import SCRIPT
-from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.report.model import Report, Result, Table, Verdict
 
 EVIDENCE: Final = "Evidence"

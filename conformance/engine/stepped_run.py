@@ -10,10 +10,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from mqproof.conformance.faults.broker_faults import Befall
-from mqproof.conformance.faults.kinds import KINDS, FaultKind
-from mqproof.conformance.history.finding import Finding
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.report.model import Verdict, Witness
 
 StateT = TypeVar("StateT", bound=Hashable)

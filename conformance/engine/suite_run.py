@@ -1,154 +1,37 @@
 """A suite as a function of a target: every invariant, judged on as many drawn examples as wanted.
 
-The same seed draws the same examples. What fails is shrunk to a minimal script. `FLUSH` is the suite of
-brokers and their stores; conformance/suites/routing has that of name servers.
+The same seed draws the same examples. A failure is shrunk to a minimal script. The suites are in
+conformance/suites; `conformance/registry` lists them all.
 """
 
-import shlex
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Final
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 from hypothesis.errors import Flaky
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from mqproof.conformance.engine.examination import Examination
 from mqproof.conformance.engine.example import UndrivableError
 from mqproof.conformance.engine.seeded_draws import repeatable
-from mqproof.conformance.faults.kinds import FaultKind
-from mqproof.conformance.history.finding import Finding
-from mqproof.conformance.suites.flush.checkers import CHECKERS
-from mqproof.conformance.suites.flush.machine import FlushMachine
-from mqproof.conformance.suites.flush.session import SPEC_1
-from mqproof.conformance.suites.flush.target import Capability, TargetError
-from mqproof.report.model import Moment, Result, Verdict, Witness
-from mqproof.spec.catalogue import catalogue
-from mqproof.spec.events import Event
+from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory
+from mqproof.conformance.engine.suite_results import results
+from mqproof.conformance.engine.targets import TargetError
+from mqproof.report.model import Result, Verdict
 
 STEPS_MAX: Final = 40
 """Of one example, not counting what the session adds to examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
 """So many are judged to make a violation smaller, at most. No time: the same seed ends in the same script."""
-SCRIPT: Final = "the shortest run seen that violates it"
-"""The text of the witness whose timeline has the steps."""
 
 Progress = Callable[[int, int], None]
-"""Told (examples so far, examples in all)."""
-
-
-class Examined(Protocol):
-    """A target, as far as every suite knows it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def capabilities(self) -> frozenset[Any]: ...
-
-
-class Session(Protocol):
-    """One run of one target."""
-
-    dead: bool
-    """The target does not come up again."""
-
-    @property
-    def target(self) -> Any:
-        """What it drives. One that keeps an event log has it as `events`."""
-        ...
-
-    def findings(self) -> dict[str, Finding]: ...
-    def faults(self) -> Counter[FaultKind]:
-        """How often each was met."""
-        ...
-
-    def actions(self) -> Counter[str]:
-        """How often each action of the model was needed to explain what was seen."""
-        ...
-
-    def script(self) -> list[str]:
-        """The run as steps for people."""
-        ...
-
-
-TargetFactory = Callable[[], Any]
-"""Of targets of one suite."""
+"""Called with (examples so far, examples in all)."""
 OnExample = Callable[[int, Session], None]
-"""Told of each example that counts, with its number; not of what makes a violation smaller."""
-Judge = Callable[[Session], None]
-"""Told of each run that nothing interrupted; raises if it is displeased."""
-
-
-@dataclass(frozen=True, slots=True)
-class Need:
-    """The capabilities without which an invariant cannot be tested."""
-
-    one_of: frozenset[Any] = frozenset()
-    ways: frozenset[Any] = frozenset()
-    """One of these as well. What is held is told with those that the target lacks."""
-
-
-Needs = Mapping[str, Need]
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    name: str
-    model: str
-    """The module of spec/tla whose actions explain what is seen."""
-    ids: tuple[str, ...]
-    """What it judges."""
-    needs: Needs
-    machine: Callable[[Any, Judge], RuleBasedStateMachine]
-    """A class of state machines, made of a target and a judge."""
-
-
-_CRASHES: Final = (Capability.KILL, Capability.OS_CRASH, Capability.POWER_LOSS)
-_ENDS: Final = (*_CRASHES, Capability.CLEAN_RESTART)
-_NEEDS: Final = {
-    "FLUSH-1": Need(frozenset({Capability.FLUSH_MODE, Capability.SYNC_FLUSH}), frozenset(_CRASHES)),
-    "FLUSH-2": Need(frozenset({Capability.FLUSH_MODE, Capability.ASYNC_FLUSH}), frozenset({Capability.KILL})),
-    "FLUSH-5": Need(ways=frozenset(_CRASHES)),
-    "FLUSH-8": Need(ways=frozenset(_ENDS)),
-    "DELIV-5": Need(frozenset({Capability.COMMIT_OFFSET})),
-}
-
-FLUSH: Final = Suite("flush", "Flush.tla", (*CHECKERS, SPEC_1), _NEEDS, FlushMachine)
-"""One broker and its store: sends, pulls, offsets, crashes."""
-
-
-@dataclass(slots=True)
-class Examination:
-    """What a run of the suite found; grows while it runs."""
-
-    suite: Suite
-    examples: int = 0
-    """Until the first violation; shrinking is not counted."""
-    operations: int = 0
-    faults: Counter[FaultKind] = field(default_factory=Counter)
-    counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    held_in: Counter[str] = field(default_factory=Counter)
-    """Id to the number of examples in which it held."""
-    failures: dict[str, "Failure"] = field(default_factory=dict)
-    """Id to the shortest run that violates it. Only the one that the search ended with is minimal."""
-    actions: Counter[str] = field(default_factory=Counter)
-    """How often each action of the model was needed to explain what was seen."""
-    seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    script: tuple[str, ...]
-    finding: Finding
-    examples: int
-    """It took so many to find the first violation."""
-    events: tuple[Event, ...] = ()
-    """The target's event log of this run, if it keeps one."""
-    drawn: bool = True
-    """That one is a violation of this invariant; else only a shorter run is, made of it."""
+"""Called with the number and the session of each example that counts; not while a violation is shrunk."""
 
 
 class ViolationError(Exception):
@@ -170,7 +53,7 @@ def run_suite(
     seed: int,
     on_progress: Progress | None = None,
     *,
-    suite: Suite = FLUSH,
+    suite: Suite,
 ) -> tuple[Result, ...]:
     """Examine the target and return a result for every invariant of the suite, in the catalogue's order.
 
@@ -187,7 +70,7 @@ def examine(
     seed: int,
     on_progress: Progress | None = None,
     *,
-    suite: Suite = FLUSH,
+    suite: Suite,
     wanted: frozenset[str] | None = None,
     shrink: bool = True,
     on_example: OnExample = lambda *_: None,
@@ -200,72 +83,81 @@ def examine(
     Raises:
         TargetError: the target could not be driven.
     """
-    examination = Examination(suite)
     began = time.monotonic()
-    shrunk = 0
+    search = _Search(target_factory, Examination(suite), examples, wanted, on_progress, on_example)
+    examination = search.examination
+    complete, before = search.run(seed, examples, shrink=shrink), 0
+    while not complete and before < examination.examples < examples:
+        before = examination.examples
+        complete = search.run(f"{seed}, after {before} examples", examples - before, shrink=shrink)
+    examination.seconds = time.monotonic() - began
+    return examination
 
-    def judge(session: Session) -> None:
-        nonlocal shrunk
-        findings = session.findings()
-        violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
-        chosen = [invariant for invariant in violated if wanted is None or invariant in wanted]
-        # The example of a broker that does not come up, which nobody asked about, is drawn again.
-        if not examination.failures and (chosen or not session.dead):
-            _count(examination, session, findings)
-            on_example(examination.examples, session)
-            if on_progress:
-                on_progress(examination.examples, examples)
-        shrunk += bool(examination.failures)
-        if shrunk > SHRINK_EXAMPLES_MAX:
-            raise _EnoughShrinkingError
-        if not chosen:
-            return
-        script, events = tuple(session.script()), tuple(getattr(session.target, "events", ()))
-        for invariant in chosen:
-            found = examination.failures.get(invariant)
-            if found is None and shrunk:
-                examination.counts[invariant].update(findings[invariant].counts)
-            if found is None or len(script) <= len(found.script):
-                drawn = not shrunk if found is None else found.drawn
-                examination.failures[invariant] = Failure(
-                    script, findings[invariant], examination.examples, events, drawn=drawn
-                )
-        raise _violation(chosen[0])("\n".join(script))
 
-    def machine() -> RuleBasedStateMachine:
-        try:
-            return suite.machine(target_factory(), judge)
-        except TargetError as error:
-            raise UndrivableError(error) from None
+@dataclass(slots=True)
+class _Search:
+    """Draws examples with Hypothesis, and notes in the examination what each of them shows."""
 
-    def search(seed: int | str, examples: int) -> bool:
-        """False when it was broken off, by answers that are not those of a like example before."""
+    target_factory: TargetFactory
+    examination: Examination
+    examples: int
+    wanted: frozenset[str] | None
+    on_progress: Progress | None
+    on_example: OnExample
+    shrunk: int = 0
+    """How many runs were judged since the first violation."""
+
+    def run(self, seed: int | str, examples: int, *, shrink: bool) -> bool:
+        """Return False when the search broke off because the target answered a like example differently.
+
+        Raises:
+            TargetError: the target could not be driven.
+        """
         settings = _settings(examples, shrink=shrink)
-        seeded = hypothesis.seed(seed)(machine)
+        seeded = hypothesis.seed(seed)(partial(self._machine))  # a bound method takes no attribute
         try:
             with repeatable():
                 run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
         except (ViolationError, _EnoughShrinkingError):
             return True
         except (Flaky, UndrivableError) as ended:
-            if examination.failures:
-                return True  # while it was made smaller: what was found before stands
+            if self.examination.failures:
+                return True  # it ended while shrinking: what was found before stands
             if error := _died_of(ended):
                 raise error from None
             return False
         return True
 
-    whole, before = search(seed, examples), 0
-    while not whole and before < examination.examples < examples:
-        before = examination.examples
-        whole = search(f"{seed}, after {before} examples", examples - before)
-    examination.seconds = time.monotonic() - began
-    return examination
+    def _machine(self) -> RuleBasedStateMachine:
+        try:
+            return self.examination.suite.machine(self.target_factory(), self._judge)
+        except TargetError as error:
+            raise UndrivableError(error) from None
+
+    def _judge(self, session: Session) -> None:
+        """Count the run and keep its violations. Raises ViolationError at one that is wanted."""
+        examination = self.examination
+        findings = session.findings()
+        violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
+        chosen = [invariant for invariant in violated if self.wanted is None or invariant in self.wanted]
+        # An example whose broker does not come up is drawn again, unless it violates a wanted invariant.
+        if not examination.failures and (chosen or not session.dead):
+            examination.count(session, findings)
+            self.on_example(examination.examples, session)
+            if self.on_progress:
+                self.on_progress(examination.examples, self.examples)
+        self.shrunk += bool(examination.failures)
+        if self.shrunk > SHRINK_EXAMPLES_MAX:
+            raise _EnoughShrinkingError
+        for invariant in chosen:
+            examination.keep_failure(invariant, session, findings[invariant], shrinking=bool(self.shrunk))
+        if chosen:
+            raise _violation(chosen[0])("\n".join(session.script()))
 
 
 def _died_of(ended: BaseException | None) -> TargetError | None:
-    """Where a target dies that lived on in a like example before, Hypothesis tells that the examples differ;
-    what the target died of is the context."""
+    """Where a target dies that survived a like example before, Hypothesis reports that the examples differ;
+    the error that ended the target is in the context."""
     while ended is not None:
         if isinstance(ended, UndrivableError):
             return ended.error
@@ -286,96 +178,3 @@ def _settings(examples: int, *, shrink: bool) -> hypothesis.settings:
         verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
     )
-
-
-def _count(examination: Examination, session: Session, findings: dict[str, Finding]) -> None:
-    examination.examples += 1
-    examination.operations += len(session.script()) - 1  # the first step opens the target
-    examination.faults.update(session.faults())
-    examination.actions.update(session.actions())
-    for invariant, finding in findings.items():
-        examination.counts[invariant].update(finding.counts)
-        examination.held_in[invariant] += finding.verdict is Verdict.HELD
-
-
-def results(
-    examination: Examination,
-    target: Examined,
-    examples: int,
-    seed: int,
-    *,
-    ids: Container[str] | None = None,
-    replay: str = "",
-) -> tuple[Result, ...]:
-    """The examination as results; `examples` is how many there could have been.
-
-    `ids`: only these; None for all. `replay`: the command that repeats it, if it is not the plain one.
-    """
-    suite = examination.suite
-    replay = replay or (
-        f"mqproof conform --target {shlex.quote(target.name)}{of_suite(suite)} --seed {seed}"
-        f" --examples {examples}"
-    )
-    found = (
-        _result(examination, target.capabilities, invariant, replay)
-        for invariant in known(suite)
-        if ids is None or invariant in ids
-    )
-    return shared(found, examination.seconds)
-
-
-def shared(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
-    """Results that were found together, each with its share of the time that they took."""
-    results = tuple(found)
-    share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
-    return tuple(
-        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=share) for each in results
-    )
-
-
-def known(suite: Suite) -> tuple[str, ...]:
-    """The ids that the suite judges, in the catalogue's order."""
-    return tuple(invariant for invariant in catalogue() if invariant in suite.ids)
-
-
-def of_suite(suite: Suite) -> str:
-    """How `conform` is told of this suite alone."""
-    return f" --suite {suite.name}"
-
-
-def _result(examination: Examination, capabilities: frozenset[Any], invariant: str, replay: str) -> Result:
-    name, layer = catalogue()[invariant].name, examination.suite.name
-    counts = {"examples": examination.examples, **examination.counts[invariant]}
-    if failure := examination.failures.get(invariant):
-        return Result(
-            invariant,
-            name,
-            layer,
-            Verdict.VIOLATED,
-            counts,
-            (*failure.finding.witnesses, scripted(failure.script)),
-            f"violated by {'' if failure.drawn else 'a shorter run made of '}example {failure.examples}",
-            replay,
-        )
-    need = examination.suite.needs.get(invariant, Need())
-    if missing := _missing(need, capabilities):
-        return Result(
-            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
-        )
-    if not examination.held_in[invariant]:
-        detail = "no example showed anything about it"
-        return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
-    lacking = ", ".join(sorted(need.ways - capabilities))
-    detail = f"the target cannot be asked for {lacking}" if lacking else ""
-    return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail)
-
-
-def _missing(need: Need, capabilities: frozenset[Any]) -> str:
-    groups = (group for group in (need.one_of, need.ways) if group and not group & capabilities)
-    return ", ".join(" or ".join(sorted(group)) for group in groups)
-
-
-def scripted(steps: Iterable[str]) -> Witness:
-    """Steps as `script` tells them, for people."""
-    parted = ((str(number), *step.partition(": ")) for number, step in enumerate(steps, start=1))
-    return Witness(SCRIPT, timeline=tuple(Moment(at, done, answer) for at, done, _, answer in parted))

@@ -1,1 +1,1 @@
-"""Faults and what injects them: relays, links, shell commands and fault controls of a broker."""
+"""Disturbs a running broker: fault controls of its process, and relays that disturb its connections."""

@@ -1,6 +1,6 @@
-"""The guarantee matrix on the running broker: each cell of spec/guarantee lived through and, where it is not
-safe, the model's own counterexample replayed.
+"""The guarantee matrix on running brokers: each entry of spec/guarantee is tried on brokers of ours.
 
-Begin at `live.py`, which goes through all cells; what one cell does to brokers is
-`conformance/subjects/guarantee_entry.py`. `processes.py` does so with processes on real sockets and files.
+An entry that is not safe replays the counterexample of the model. Start with `live.py`, which runs all
+entries; `conformance/subjects/guarantee_entry.py` is what one entry does to brokers in simulated time, and
+`on_processes.py` uses processes on real sockets and files.
 """

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import linearizations
-from mqproof.conformance.history.finding import Finding
 from mqproof.conformance.history.lines import Line, decode_lines
 from mqproof.conformance.history.record import Record, record
 from mqproof.conformance.history.rules import RULES, Rule

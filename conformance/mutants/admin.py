@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import checks
 from mqproof.impl.broker.durable_table import DurableTable
 from mqproof.impl.broker.offsets import OffsetTable

@@ -3,7 +3,7 @@ judge the suite consumers."""
 
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.offset_store import Offsets
 

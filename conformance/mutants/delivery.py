@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.broker.services import Services

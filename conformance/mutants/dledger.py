@@ -8,7 +8,7 @@ among the simulation's: `mqproof mutants --layer simulation`.
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.dledger import rules
 from mqproof.impl.dledger.changes import Written
 from mqproof.impl.dledger.codes import RoundResult, Vote

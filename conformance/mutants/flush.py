@@ -1,18 +1,9 @@
-"""Mutants of the implementation: the target `impl` with one rule replaced by a wrong one.
+"""The mutants that the suite flush must catch: a broker and its store with one wrong rule each."""
 
-Each names the rule that it breaks, where that rule lives, and the invariant that must notice. They judge the
-suite: `mqproof mutants --layer impl` runs all, and every one must be caught. A mutant replaces an attribute
-of a module or class while its target is open, so at most one mutant is open at a time.
-"""
-
-from collections.abc import Callable
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.adapters.impl import ImplTarget
-from mqproof.conformance.mutants.replacement import planted
-from mqproof.conformance.suites.flush.target import Setup
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.store import reader, record, recovery
@@ -24,36 +15,6 @@ from mqproof.impl.store.flush import FlushRound, LogFlusher
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, PutStatus
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    name: str
-    defect: str
-    """What is wrong, in a sentence."""
-    breaks: str
-    """The id of the invariant that must catch it."""
-    where: str
-    """module:attribute that is replaced."""
-    wrong: Callable[..., Any]
-
-
-class MutantTarget(ImplTarget):
-    """The target `impl` with the mutant's defect while it is open."""
-
-    def __init__(self, mutant: Mutant) -> None:
-        super().__init__(f"mutant:{mutant.name}")
-        self._mutant = mutant
-        self._planted = ExitStack()
-
-    def open(self, setup: Setup) -> None:
-        self._planted.enter_context(planted(self._mutant))
-        super().open(setup)
-
-    def close(self) -> None:
-        with self._planted:
-            super().close()
-
 
 # An answer tells the truth
 

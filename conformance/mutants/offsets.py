@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import pull, queries
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.offsets import OffsetTable

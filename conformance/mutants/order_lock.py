@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.locks import QueueLocks
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
 from mqproof.impl.client.orderly import OrderlyConsumption, _Lane

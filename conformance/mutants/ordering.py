@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.queue_locks import QueueLockTable
 from mqproof.impl.remoting.bodies import MessageQueue

@@ -7,7 +7,7 @@ Behaviours of QueueChoice catch these too, and two that a suite of one send at a
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.client.queue_choice import QueueChoice

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.config import LogCheck
 from mqproof.impl.store.base import Store

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace as with_members
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker import retries
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.services import Services

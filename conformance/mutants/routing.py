@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.namesrv.route_table import MASTER_ID, BrokerKey, LiveBroker, RouteTable
 from mqproof.impl.remoting.bodies import PERM_WRITE, RegisterBrokerBody, TopicRoute

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from msgspec import structs
 
 from mqproof.conformance.faults.expected_warnings import silenced
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.checks import scheduled_or_refused
 from mqproof.impl.client import group_requests
 from mqproof.impl.client.concurrent import ConcurrentConsumption

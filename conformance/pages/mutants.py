@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.mutants.judge import EXAMPLES_MAX, HUNTS, Hunt, names, run
+from mqproof.conformance.registry.mutant_judge import EXAMPLES_MAX, HUNTS, Hunt, names, run
 from mqproof.report import json_file
 from mqproof.report.model import Report, Result, Verdict
 from mqproof.report.write import write_text

@@ -1,4 +1,4 @@
-"""Step-by-step drivers of our own code.
+"""Step-by-step drivers of our own code: they take the steps of a model's behaviour on the implementation.
 
-They take the steps of a model's behaviour on the real implementation.
+Start with `stepped_targets.py`, which finds the driver of a model.
 """

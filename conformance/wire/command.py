@@ -1,17 +1,20 @@
 """The suite wire of `mqproof conform`."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 from mqproof.conformance.engine.run_options import Order, Part
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.environment import SceneError
 from mqproof.conformance.wire.model import Case, Since
-from mqproof.conformance.wire.servers import ServersError, servers
 from mqproof.conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
-from mqproof.conformance.wire.talk import UnreachableError
+from mqproof.conformance.wire.talk import Address, UnreachableError
 from mqproof.report.model import Result
+
+Servers = Callable[[str], AbstractContextManager[list[Address]]]
+"""Finds or starts the servers of a target, for the block. Raises UnknownTargetError, TargetError."""
 
 
 def listed(order: Order) -> tuple[Result, ...]:
@@ -33,8 +36,8 @@ def lines(order: Order) -> Iterator[str]:
         )
 
 
-def run(order: Order, progress: Progress) -> Part:
-    """Ask the chosen cases.
+def run(order: Order, progress: Progress, servers: Servers) -> Part:
+    """Send the chosen cases to the servers of the target.
 
     Raises:
         OrderError, UnknownTargetError, TargetError.
@@ -45,7 +48,7 @@ def run(order: Order, progress: Progress) -> Part:
     try:
         with servers(order.target) as addresses:
             judged = examine(addresses, cases, progress)
-    except (ServersError, UnreachableError, SceneError) as error:
+    except (UnreachableError, SceneError) as error:
         raise TargetError(str(error)) from None
     found = tuple(results(judged, asked))
     looked_at = {"cases": len(found), "exchanges": sum(one.counts.get("exchanges", 0) for one in found)}

@@ -7,7 +7,7 @@ fuzz/raft/judge.py.
 from collections import Counter
 from collections.abc import Collection
 
-from mqproof.conformance.history.finding import Finding as Found
+from mqproof.conformance.engine.finding import Finding as Found
 from mqproof.conformance.history.record import record
 from mqproof.conformance.history.rules.places import phantom
 from mqproof.conformance.suites.flush import checkers as single_client

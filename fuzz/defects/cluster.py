@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqproof.conformance.mutants import flush, replication
+from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects import dledger
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.impl.broker.offsets import OffsetTable
@@ -109,7 +110,7 @@ def _of_brokers(member: Mutant) -> Mutant:
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
 
 
-def _as_here(theirs: flush.Mutant) -> Mutant:
+def _as_here(theirs: ImplMutant) -> Mutant:
     name = "".join(part.capitalize() for part in theirs.name.split("-"))
     breaks = _NOTICED_BY.get(theirs.name, catalogue.catalogue()[theirs.breaks].name)
     return Mutant(name, theirs.defect, _TARGET, breaks, theirs.where, theirs.wrong)

@@ -16,8 +16,8 @@ from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.artifacts import releases
 from mqproof.conformance.adapters.apache.clients import java_client, mqadmin
 from mqproof.conformance.adapters.apache.servers import ApacheServer, ApacheServerError, running
+from mqproof.conformance.adapters.apache.single_request import ask
 from mqproof.conformance.adapters.apache.tap import Passed, Tap
-from mqproof.conformance.adapters.apache.wire import ask
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import ConsumerIds
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

@@ -16,7 +16,7 @@ import pytest
 
 from mqproof.conformance.adapters.apache import servers
 from mqproof.conformance.adapters.apache.servers import ApacheServer
-from mqproof.conformance.adapters.apache.wire import ask
+from mqproof.conformance.adapters.apache.single_request import ask
 from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.compose import new_message

@@ -69,7 +69,7 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
 @pytest.mark.parametrize(
     ("layer", "module"),
     [
-        ("conformance", "mqproof.conformance.mutants.judge"),
+        ("conformance", "mqproof.conformance.registry.mutant_judge"),
         ("fuzz", "mqproof.fuzz.mutants"),
         ("audit", "mqproof.spark_audit.quality.mutants"),
     ],

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.adapters import UnknownTargetError
+from mqproof.conformance.engine.targets import UnknownTargetError
 
 RELEASES: Final = ("4.9.5", "5.5.0")
 """The newest of each line whose four modules and all that they need are there for Maven."""

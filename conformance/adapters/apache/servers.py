@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.conformance.adapters.apache.artifacts import class_path, java
-from mqproof.conformance.adapters.apache.wire import ask
+from mqproof.conformance.adapters.apache.single_request import ask
 from mqproof.conformance.hosts.processes import free_port
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request

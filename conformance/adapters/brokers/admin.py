@@ -4,11 +4,10 @@ import asyncio
 import random
 from typing import Final
 
-from mqproof.conformance.adapters import REFERENCE
 from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
-from mqproof.conformance.faults.broker_faults import CRASHES, ENDS, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
+from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS
-from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.impl.client.records import read_records
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs, TopicRoute

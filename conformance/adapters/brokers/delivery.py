@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.conformance.adapters import REFERENCE
-from mqproof.conformance.adapters.brokers.caller import TIMEOUT_S
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
 from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.adapters.caller import TIMEOUT_S
+from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, Message
-from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.impl.client.records import read_records
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerData, ConsumerIds, Heartbeat, Subscription, SubscriptionGroup

@@ -4,7 +4,7 @@ is drawn."""
 import random
 from dataclasses import dataclass, field
 
-from mqproof.conformance.faults.broker_faults import CRASHES, ENDS, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 
 
 @dataclass(slots=True)

@@ -12,25 +12,24 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
-from mqproof.conformance.adapters import (
+from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
+from mqproof.conformance.engine.targets import (
     APACHE,
     IMPL,
     MUTANT,
-    NO_CONTROLS,
     REMOTING,
+    TargetError,
     UnknownTargetError,
-    mutant_called,
+    mutant_named,
 )
-from mqproof.conformance.adapters.brokers.caller import Caller
-from mqproof.conformance.adapters.client import Place
-from mqproof.conformance.faults.broker_faults import ENDS, BrokerFault
-from mqproof.conformance.faults.controls import Lever, Levers, by_shell, of_apache
+from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
 from mqproof.conformance.faults.expected_warnings import silenced
 from mqproof.conformance.faults.link import LinkedNetwork
-from mqproof.conformance.faults.shell_commands import Controls
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
 from mqproof.conformance.mutants.replacement import Defect, planted
-from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
@@ -53,9 +52,9 @@ _FROZEN_S: Final = 4.0
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
 _LEVERS: Final = {
-    BrokerFault.KILL: (Lever.KILL, Lever.START),
-    BrokerFault.RESTART: (Lever.STOP, Lever.START),
-    BrokerFault.FREEZE: (Lever.FREEZE, Lever.THAW),
+    BrokerFault.KILL: (FaultControl.KILL, FaultControl.START),
+    BrokerFault.RESTART: (FaultControl.STOP, FaultControl.START),
+    BrokerFault.FREEZE: (FaultControl.FREEZE, FaultControl.THAW),
 }
 
 CONFIG: Final = BrokerConfig(
@@ -220,7 +219,7 @@ class RunningGround:
         name: str,
         name_server: Address,
         config: BrokerConfig,
-        levers: Levers = MappingProxyType({}),
+        levers: FaultControls = MappingProxyType({}),
     ) -> None:
         """`config`: how it is configured, as far as it matters here. `levers`: what can be done to it."""
         self.name = name
@@ -316,7 +315,7 @@ class OnGround:
 
 @contextmanager
 def grounds(
-    name: str, defects: Mapping[str, Defect], controls: Controls = NO_CONTROLS
+    name: str, defects: Mapping[str, Defect], controls: FaultCommands = NO_COMMANDS
 ) -> Iterator[Callable[[], Ground]]:
     """The factory of grounds called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`, one of
     these defects. What it needs runs within the block. `controls` say what can be done to a broker that runs.
@@ -327,7 +326,7 @@ def grounds(
     if name == IMPL:
         yield SimulatedGround
     elif name.startswith(MUTANT):
-        defect = mutant_called(name, defects)
+        defect = mutant_named(name, defects)
         yield lambda: SimulatedGround(name, defect)
     elif name.startswith(REMOTING):
         try:
@@ -346,7 +345,7 @@ def grounds(
 
 
 @contextmanager
-def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
+def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
     """The address of a name server of Apache's that has a broker, and what can be done to the broker."""
     # Imported late: nobody else needs them.
     from mqproof.conformance.adapters.apache import servers
@@ -362,4 +361,4 @@ def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
             stack.enter_context(servers.running(names, broker))
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
-        yield Address(*names.address), of_apache(broker)
+        yield Address(*names.address), of_broker(broker)

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqproof.conformance.adapters import MUTANT, NO_CONTROLS, PYTHON, REFERENCE
 from mqproof.conformance.adapters.brokers.admin import BrokerAdmin, ReferenceAdmin
 from mqproof.conformance.adapters.brokers.delivery import BrokerDelivery, ReferenceDelivery
 from mqproof.conformance.adapters.brokers.environments import Ground, SimulatedGround, grounds
@@ -13,10 +12,11 @@ from mqproof.conformance.adapters.brokers.offsets import BrokerOffsets, Referenc
 from mqproof.conformance.adapters.brokers.ordering import BrokerOrdering, ReferenceOrdering
 from mqproof.conformance.adapters.brokers.retry import BrokerRetry, ReferenceRetry
 from mqproof.conformance.adapters.python_class import adapter
-from mqproof.conformance.engine.suite_run import Suite, TargetFactory
-from mqproof.conformance.faults.shell_commands import Controls
+from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
+from mqproof.conformance.engine.suite_definition import Suite, TargetFactory
+from mqproof.conformance.engine.targets import MUTANT, PYTHON, REFERENCE
 from mqproof.conformance.mutants import admin, delivery, offsets, ordering, retry
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.suites.admin.suite import ADMIN
 from mqproof.conformance.suites.admin.target import AdminTarget
 from mqproof.conformance.suites.delivery.suite import DELIVERY
@@ -43,7 +43,7 @@ class Examinee:
     """By name."""
 
     @contextmanager
-    def targets(self, name: str, controls: Controls = NO_CONTROLS) -> Iterator[TargetFactory]:
+    def targets(self, name: str, controls: FaultCommands = NO_COMMANDS) -> Iterator[TargetFactory]:
         """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`,
         `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block. `controls` do to a
         running broker what the wire cannot.

@@ -5,11 +5,11 @@ import random
 import time
 from typing import Final
 
-from mqproof.conformance.adapters import REFERENCE
-from mqproof.conformance.adapters.brokers.caller import TIMEOUT_S
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
 from mqproof.conformance.adapters.brokers.environments import CONFIG, Ground, OnGround
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.adapters.caller import TIMEOUT_S
+from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
 from mqproof.impl.client.records import read_records
 from mqproof.impl.remoting import headers

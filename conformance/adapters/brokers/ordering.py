@@ -5,9 +5,9 @@ import random
 from collections.abc import Set
 from typing import Final
 
-from mqproof.conformance.adapters import REFERENCE
 from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
-from mqproof.conformance.faults.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
+from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capability, Span
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup

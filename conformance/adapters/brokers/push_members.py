@@ -11,10 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mqproof.conformance.adapters.brokers.caller import Caller
 from mqproof.conformance.adapters.brokers.environments import SimulatedGround
+from mqproof.conformance.adapters.caller import Caller
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.suites.consumers.suite import CHANGES
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
 from mqproof.conformance.suites.delivery.steps import (
@@ -46,8 +47,6 @@ _FORGOTTEN_S: Final = 150.0
 """After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""
 _SETTLES_S: Final = 30.0
 """After a change: longer than a rebalance, an interval of offsets and a wait for messages take."""
-CHANGES: Final = 8
-"""Members that come or go in the life of a group."""
 _RESET_CHANCE: Final = 0.1
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 

@@ -4,9 +4,9 @@ import asyncio
 import random
 from typing import Final, NamedTuple
 
-from mqproof.conformance.adapters import REFERENCE
 from mqproof.conformance.adapters.brokers.environments import Ground, OnGround, SimulatedGround
-from mqproof.conformance.faults.broker_faults import CRASHES, BrokerFault
+from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
+from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
 from mqproof.conformance.suites.retry.steps import SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span

@@ -6,11 +6,18 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, TypeVar
 
-from mqproof.conformance.adapters import IMPL, MUTANT, PYTHON, REFERENCE, UnknownTargetError, mutant_called
 from mqproof.conformance.adapters.producers.cluster import PlayedCluster
 from mqproof.conformance.adapters.python_class import adapter
+from mqproof.conformance.engine.targets import (
+    IMPL,
+    MUTANT,
+    PYTHON,
+    REFERENCE,
+    UnknownTargetError,
+    mutant_named,
+)
 from mqproof.conformance.faults.expected_warnings import silenced
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.producers import MUTANTS
 from mqproof.conformance.mutants.replacement import planted
 from mqproof.conformance.suites.producers.oracle import ended_s, rest_s
@@ -51,7 +58,7 @@ def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
     elif name.startswith(PYTHON):
         yield adapter(name, ProducerTarget)
     elif name.startswith(MUTANT):
-        mutant = mutant_called(name, MUTANTS)
+        mutant = mutant_named(name, MUTANTS)
         yield lambda: ImplProducer(mutant)
     else:
         raise UnknownTargetError(

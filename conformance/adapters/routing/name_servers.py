@@ -12,24 +12,23 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from mqproof.conformance.adapters import (
+from mqproof.conformance.adapters.apache.fault_controls import of_name_server
+from mqproof.conformance.adapters.python_class import adapter
+from mqproof.conformance.adapters.routing.player import Player
+from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommands
+from mqproof.conformance.engine.targets import (
     APACHE,
     IMPL,
     MUTANT,
-    NO_CONTROLS,
     PYTHON,
     REMOTING,
+    TargetError,
     UnknownTargetError,
-    mutant_called,
+    mutant_named,
 )
-from mqproof.conformance.adapters.client import Place
-from mqproof.conformance.adapters.python_class import adapter
-from mqproof.conformance.adapters.routing.player import Player
-from mqproof.conformance.faults.controls import Lever, Levers, by_shell, of_apache_names
-from mqproof.conformance.faults.shell_commands import Controls
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import planted
-from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.conformance.suites.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
@@ -47,9 +46,9 @@ Factory = Callable[[], NameServerTarget]
 
 NODE: Final = "namesrv"
 _UNHEARD_S: Final = 1.0
-_NEEDS: Final[Mapping[Capability, tuple[Lever, Lever]]] = {
-    Capability.RESTART: (Lever.NAMESRV_KILL, Lever.NAMESRV_START),
-    Capability.ISOLATE: (Lever.NAMESRV_ISOLATE, Lever.NAMESRV_REJOIN),
+_NEEDS: Final[Mapping[Capability, tuple[FaultControl, FaultControl]]] = {
+    Capability.RESTART: (FaultControl.NAMESRV_KILL, FaultControl.NAMESRV_START),
+    Capability.ISOLATE: (FaultControl.NAMESRV_ISOLATE, FaultControl.NAMESRV_REJOIN),
 }
 _CONFIG: Final = NameServerConfig()
 TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
@@ -57,7 +56,9 @@ TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms /
 
 
 @contextmanager
-def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CONTROLS) -> Iterator[Factory]:
+def targets(
+    name: str, *, slave_speaks: bool = True, controls: FaultCommands = NO_COMMANDS
+) -> Iterator[Factory]:
     """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` or
     `python:MODULE:CLASS`.
 
@@ -72,7 +73,7 @@ def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CON
     elif name.startswith(MUTANT):
         from mqproof.conformance.mutants.routing import MUTANTS
 
-        mutant = mutant_called(name, MUTANTS)
+        mutant = mutant_named(name, MUTANTS)
         yield lambda: MutantNameServer(mutant)
     elif name.startswith(REMOTING):
         try:
@@ -86,7 +87,7 @@ def targets(name: str, *, slave_speaks: bool = True, controls: Controls = NO_CON
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as (release, server):
             slave_speaks, address = not release.startswith("4."), Address(*server.address)
-            levers = of_apache_names(server)
+            levers = of_name_server(server)
             yield lambda: RunningNameServer(name, address, slave_speaks=slave_speaks, levers=levers)
     else:
         raise UnknownTargetError(
@@ -233,14 +234,14 @@ class RunningNameServer(_Played):
     """One that runs already, and goes on running; what can be done to it, the levers tell."""
 
     def __init__(
-        self, name: str, address: Address, *, slave_speaks: bool, levers: Levers = MappingProxyType({})
+        self, name: str, address: Address, *, slave_speaks: bool, levers: FaultControls = MappingProxyType({})
     ) -> None:
         super().__init__(name)
         can = {capability for capability, needed in _NEEDS.items() if levers.keys() >= set(needed)}
         self.capabilities = frozenset(can | ({Capability.SLAVE_SPEAKS} if slave_speaks else set()))
         self._address = address
         self._levers = levers
-        self._undo: Lever | None = None
+        self._undo: FaultControl | None = None
 
     def open(self) -> None:
         self._open(asyncio.new_event_loop())
@@ -248,15 +249,15 @@ class RunningNameServer(_Played):
         self.cluster()  # it must be there
 
     def restart(self) -> None:
-        self._undo = Lever.NAMESRV_START
-        self._pull(Lever.NAMESRV_KILL)
+        self._undo = FaultControl.NAMESRV_START
+        self._pull(FaultControl.NAMESRV_KILL)
         self._put_back()
         self._run(self._player.again())
         self._run(self._player.answers())
 
     def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
-        self._undo = Lever.NAMESRV_REJOIN
-        self._pull(Lever.NAMESRV_ISOLATE)
+        self._undo = FaultControl.NAMESRV_REJOIN
+        self._pull(FaultControl.NAMESRV_ISOLATE)
         self._run(self._player.register_unheard(broker, topics, _UNHEARD_S))
         self._put_back()
         self._run(self._player.answers())
@@ -273,5 +274,5 @@ class RunningNameServer(_Played):
         if undo is not None:
             self._pull(undo)
 
-    def _pull(self, lever: Lever) -> None:
+    def _pull(self, lever: FaultControl) -> None:
         self._levers[lever](Place("", "", str(self._address)))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Final
 
-from mqproof.conformance.suites.flush.target import TargetError
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.suites.routing.target import Broker, Route
 from mqproof.impl.client.routes import Routes, publish_queues
 from mqproof.impl.client.session import Session

@@ -21,6 +21,7 @@ from mqproof.conformance.adapters.workload.offset_requests import (
     told_commit,
     told_query,
 )
+from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.history.lines import (
     DEAD,
     AssignValue,
@@ -38,7 +39,6 @@ from mqproof.conformance.history.lines import (
 from mqproof.conformance.history.lines import Message as Told
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
-from mqproof.conformance.suites.flush.target import TargetError
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
 from mqproof.impl.client.model import Outcome as SendOutcome
 from mqproof.impl.client.producer import Producer, ProducerConfig

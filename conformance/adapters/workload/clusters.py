@@ -17,19 +17,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from mqproof.conformance.adapters import APACHE, IMPL, MUTANT, REMOTING, mutant_called
-from mqproof.conformance.adapters.brokers.caller import Caller
-from mqproof.conformance.adapters.client import Place
+from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.adapters.workload.clients import Clients, groups
-from mqproof.conformance.faults.controls import Lever, Levers, by_shell, of_apache
+from mqproof.conformance.engine.fault_commands import FaultCommands
+from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
+from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
 from mqproof.conformance.faults.expected_warnings import silenced
 from mqproof.conformance.faults.link import FAULTS, LinkedNetwork
-from mqproof.conformance.faults.shell_commands import Controls
 from mqproof.conformance.history.lines import Line, SetupValue
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.mutants.replacement import planted
-from mqproof.conformance.suites.flush.target import Fault, TargetError
+from mqproof.conformance.suites.flush.target import Fault
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -41,11 +41,11 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store.config import FlushMode, StoreConfig
 
 Progress = Callable[[str], None]
-NO_CONTROLS: Final = Controls()
+NO_CONTROLS: Final = FaultCommands()
 
 
 def run(
-    target: str, workload: Workload, told: Progress = lambda _: None, controls: Controls = NO_CONTROLS
+    target: str, workload: Workload, told: Progress = lambda _: None, controls: FaultCommands = NO_CONTROLS
 ) -> list[Line]:
     """The history of a workload on `impl` (simulated), `mutant:NAME`, `remoting://HOST:PORT` of a name
     server, or `apache:LINE`, started for it. `controls` say what can be done to a cluster that runs.
@@ -58,7 +58,7 @@ def run(
     if target.startswith(MUTANT):
         from mqproof.conformance.mutants.workload import MUTANTS  # it needs what is above
 
-        with planted(mutant_called(target, MUTANTS)):
+        with planted(mutant_named(target, MUTANTS)):
             return _simulated(workload, told)
     if target.startswith(APACHE):
         with _apache(target.removeprefix(APACHE)) as (address, levers):
@@ -76,7 +76,7 @@ def run(
 # A cluster that runs somewhere.
 
 
-async def _remote(address: Address, levers: Levers, workload: Workload, told: Progress) -> list[Line]:
+async def _remote(address: Address, levers: FaultControls, workload: Workload, told: Progress) -> list[Line]:
     """Topics and groups are new ones; they stay behind."""
     prefix = f"w{time.time_ns():x}"
     began = time.time_ns() - time.monotonic_ns()
@@ -105,13 +105,13 @@ class _Hand:
     """Does to one broker what links and levers can."""
 
     _LEVERS: Final = MappingProxyType({
-        "kill": (Lever.KILL, Lever.START, "start"),
-        "shutdown": (Lever.STOP, Lever.START, "start"),
-        "isolate": (Lever.ISOLATE, Lever.REJOIN, "heal"),
-        "pause": (Lever.FREEZE, Lever.THAW, "resume"),
+        "kill": (FaultControl.KILL, FaultControl.START, "start"),
+        "shutdown": (FaultControl.STOP, FaultControl.START, "start"),
+        "isolate": (FaultControl.ISOLATE, FaultControl.REJOIN, "heal"),
+        "pause": (FaultControl.FREEZE, FaultControl.THAW, "resume"),
     })  # fmt: skip
 
-    def __init__(self, network: LinkedNetwork, levers: Levers, place: Place) -> None:
+    def __init__(self, network: LinkedNetwork, levers: FaultControls, place: Place) -> None:
         self._link = network.link(Address.parse(place.address))
         self._levers = levers
         self._place = place
@@ -137,7 +137,7 @@ class _Hand:
 
 
 @contextmanager
-def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
+def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
     """A name server and a broker of Apache's, and what can be done to the broker."""
     from mqproof.conformance.adapters.apache import servers  # nobody else needs them
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
@@ -150,7 +150,7 @@ def _apache(line: str) -> Iterator[tuple[Address, Levers]]:
             stack.enter_context(servers.running(names, broker))
         except (ApacheMissingError, servers.ApacheServerError) as error:
             raise TargetError(str(error)) from None
-        yield names.address, of_apache(broker)
+        yield names.address, of_broker(broker)
 
 
 # Ours, simulated.

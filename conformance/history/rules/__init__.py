@@ -7,7 +7,7 @@ that the audit uses too. `ELSEWHERE` says of every other row of that catalogue w
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history.record import Record
 from mqproof.conformance.history.rules import (
     groups,

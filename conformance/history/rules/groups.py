@@ -3,7 +3,7 @@
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.engine.finding import Finding, Tally, not_judged
 from mqproof.conformance.history.record import NEVER, Read, Record
 from mqproof.conformance.history.rules.loss import gone
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.linearize import Element, Empty, Violation, violation
 from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, is_own
 

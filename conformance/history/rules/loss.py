@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.engine.finding import Finding, Tally, not_judged
 from mqproof.conformance.history.record import NEVER, SEND_OK, Read, Record, Sent, Span, is_own
 from mqproof.conformance.history.rules.service import calm
 from mqproof.report.model import Verdict, Witness

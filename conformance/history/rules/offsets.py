@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.record import NEVER, Outcome, Record, Step
 from mqproof.conformance.history.rules.order import first_readable
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Handed
 from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
 

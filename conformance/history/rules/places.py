@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Handed, topic_of
 from mqproof.conformance.history.record import Outcome, Record, Sent, is_own
 

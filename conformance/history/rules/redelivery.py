@@ -5,7 +5,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.engine.finding import Finding, Tally, not_judged
 from mqproof.conformance.history.lines import DEAD, Handed, topic_of
 from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
 from mqproof.conformance.history.rules.service import calm, calm_at

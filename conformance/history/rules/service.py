@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from typing import NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally, not_judged
+from mqproof.conformance.engine.finding import Finding, Tally, not_judged
 from mqproof.conformance.history.record import CLOSERS, NEVER, Outcome, Record, Span
 
 _MS = 1_000_000

@@ -7,8 +7,8 @@ spec/invariants.toml.
 from collections.abc import Iterator
 from typing import Final
 
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
-from mqproof.conformance.history.finding import Finding, Tally
 from mqproof.conformance.suites.admin.oracle import may_be_found
 from mqproof.conformance.suites.admin.steps import ById, ByKey, DeleteTopic, Operation, Pull, Send
 

@@ -8,8 +8,8 @@ are those that were written last, which may be any that there were.
 from collections.abc import Iterable
 from typing import Final, NamedTuple, TypeVar
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.suites.admin.steps import (
     ById,
     ByKey,

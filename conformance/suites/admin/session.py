@@ -1,7 +1,7 @@
 """One run of one broker: administers it, writes down what was seen, and follows what the model allows."""
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
 from mqproof.conformance.suites.admin.checkers import CHECKERS
 from mqproof.conformance.suites.admin.oracle import EXPLANATION, State
 from mqproof.conformance.suites.admin.steps import (

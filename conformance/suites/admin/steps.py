@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.faults.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import Befall
 from mqproof.reference.administration import READ, WRITE, Group, Topic
 
 

@@ -5,7 +5,7 @@ Topics and groups are the suite's own. The broker may serve others at the same t
 
 from typing import Final, Protocol
 
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.reference.administration import Group, Topic
 
 TOPICS: Final = ("t", "u")

@@ -1,7 +1,7 @@
 """The suite consumers of `mqproof conform`: our push consumer as the members of a group, on our broker.
 
-Held to the same model and invariants as the members that the suite delivery plays itself. An example is a
-member that comes or goes; so many of them as CHANGES are one group's, which has a seed of its own.
+Judged by the same model and invariants as the members that the suite delivery plays itself. An example is a
+member that joins or leaves; each group takes CHANGES of them and has a seed of its own.
 """
 
 import time
@@ -9,17 +9,23 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from mqproof.conformance.adapters import IMPL, UnknownTargetError
+from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.run_options import Order, Part
-from mqproof.conformance.engine.suite_run import scripted, shared
-from mqproof.conformance.faults.kinds import FaultKind
-from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.engine.stepped_run import Stepped
+from mqproof.conformance.engine.suite_results import scripted, shared
+from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.suites.delivery.oracle import State
+from mqproof.conformance.suites.delivery.steps import Operation
 from mqproof.report.model import Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
 NAME: Final = "consumers"
+Play = Callable[[int], Stepped[State, Operation]]
+"""Plays one group whose members join and leave as the seed says."""
+CHANGES: Final = 8
+"""How often members of one group join or leave."""
 
 
 def listed(order: Order) -> tuple[Result, ...]:
@@ -35,10 +41,10 @@ def lines(order: Order) -> Iterator[str]:
         yield f"{each.id}  {NAME}  {catalogue()[each.id].statement}"
 
 
-def run(order: Order, progress: Callable[[int, int], None]) -> Part:
-    """Raises UnknownTargetError: the target is another than ours."""
-    from mqproof.conformance.adapters.brokers.push_members import CHANGES, live
-
+def run(
+    order: Order, progress: Callable[[int, int], None], play: Callable[[int], Stepped[State, Operation]]
+) -> Part:
+    """Examine groups that `play` makes of a seed. Raises UnknownTargetError: the target is not ours."""
     if order.target != IMPL:
         raise UnknownTargetError(f"{order.target!r}: the suite examines our own consumers, on {IMPL}")
     began = time.perf_counter()
@@ -47,7 +53,7 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     operations, faults = 0, Counter[FaultKind]()
     groups = -(-order.examples // CHANGES)
     for number in range(groups):
-        group = live(order.seed + number)
+        group = play(order.seed + number)
         operations += len(group.run.operations)
         faults.update(group.faults())
         for id_, finding in group.findings().items():

@@ -9,8 +9,8 @@ queue is the allocation of reference/allocation.py over who is there, which the 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,

@@ -4,9 +4,9 @@ model allows."""
 from collections.abc import Iterable
 from typing import Final
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
-from mqproof.conformance.faults.kinds import FaultKind
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
 from mqproof.conformance.suites.delivery.steps import (

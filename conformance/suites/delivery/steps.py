@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqproof.conformance.faults.broker_faults import Befall
-from mqproof.conformance.faults.kinds import FaultKind
+from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.suites.delivery.target import Message
 
 

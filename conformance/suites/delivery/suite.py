@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.suite_run import Suite
+from mqproof.conformance.engine.finding import SPEC_1
+from mqproof.conformance.engine.suite_definition import Suite
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.machine import DeliveryMachine
-from mqproof.conformance.suites.flush.session import SPEC_1
 
 DELIVERY: Final = Suite(
     "delivery",

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.lines import Handed
 from mqproof.conformance.history.record import (
     ASYNC_FLUSH,

@@ -8,8 +8,8 @@ from collections import Counter
 from dataclasses import replace
 from typing import Final
 
-from mqproof.conformance.faults.kinds import KINDS, FaultKind
-from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.suites.flush.checkers import judge
 from mqproof.conformance.suites.flush.oracle import Oracle, OracleLimitError
 from mqproof.conformance.suites.flush.steps import (
@@ -42,7 +42,6 @@ from mqproof.conformance.suites.flush.target import (
 from mqproof.reference import flush
 from mqproof.report.model import Verdict, Witness
 
-SPEC_1: Final = "SPEC-1"
 _PULLS_MAX: Final = 1000
 _DRAIN_COUNT: Final = 32
 

@@ -11,10 +11,6 @@ from enum import StrEnum
 from typing import Protocol
 
 
-class TargetError(Exception):
-    """The target cannot be driven: it cannot be reached, or its tooling failed. One line for a person."""
-
-
 class RestartFailedError(Exception):
     """The broker does not come up on what the end of its last life left. One line that says why."""
 

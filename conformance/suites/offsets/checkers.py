@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
-from mqproof.conformance.faults.broker_faults import CRASHES, Befall, BrokerFault
-from mqproof.conformance.history.finding import Finding, Tally
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
     Commit,

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import product
 from typing import Final, NamedTuple
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault, found_after
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
     Commit,

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
-from mqproof.conformance.faults.kinds import FaultKind
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.oracle import EXPLANATION, State
 from mqproof.conformance.suites.offsets.steps import (

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.faults.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import Befall
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
 
 

@@ -2,9 +2,9 @@
 
 from functools import partial
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
-from mqproof.conformance.faults.broker_faults import ENDS, Befall
-from mqproof.conformance.history.finding import Finding, Tally
 from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation
 
 _Key = tuple[str, int, str]

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import ENDS, Befall
 from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
 from mqproof.reference import order_lock

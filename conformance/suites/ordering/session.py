@@ -3,9 +3,9 @@ what the model allows."""
 
 from collections.abc import Iterable, Set
 
+from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import ENDS, Befall, BrokerFault
-from mqproof.conformance.faults.kinds import FaultKind
 from mqproof.conformance.suites.ordering.checkers import checkers
 from mqproof.conformance.suites.ordering.oracle import State, explanation
 from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait

@@ -7,7 +7,7 @@ from collections.abc import Set
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault
 
 QUEUES: Final = 2
 GROUPS: Final = ("g", "h")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
 
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
-from mqproof.conformance.history.finding import Finding, Tally
 from mqproof.conformance.suites.producers.oracle import CLOCK_S, ended_s, rest_s
 from mqproof.conformance.suites.producers.steps import Operation, Route, Send
 from mqproof.conformance.suites.producers.target import BROKERS, Attempt, Setup

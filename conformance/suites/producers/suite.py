@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.suite_run import Suite
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.engine.finding import SPEC_1
+from mqproof.conformance.engine.suite_definition import Suite
 from mqproof.conformance.suites.producers.machine import ProducerMachine
 
 PRODUCERS: Final = Suite(

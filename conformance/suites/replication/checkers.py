@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from mqproof.conformance.history.finding import Finding
+from mqproof.conformance.engine.finding import Finding
 from mqproof.report.model import Verdict, Witness
 
 SEND_OK: Final = "SEND_OK"

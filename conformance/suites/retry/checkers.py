@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import partial
 from operator import le
 
+from mqproof.conformance.engine.broker_faults import CRASHES, Befall
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
-from mqproof.conformance.faults.broker_faults import CRASHES, Befall
-from mqproof.conformance.history.finding import Finding, Tally
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
 from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import Answer, Place, Setup

@@ -6,8 +6,8 @@ from typing import Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
+from mqproof.conformance.engine.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.engine.example import Machine
-from mqproof.conformance.faults.broker_faults import FAULTS_MAX, BrokerFault
 from mqproof.conformance.suites.retry.session import RetrySession
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Copy, RetryTarget
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
+from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
 from mqproof.conformance.engine.stepped_run import Explanation
-from mqproof.conformance.faults.broker_faults import CRASHES, Befall, BrokerFault
 from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Place, Setup, Span
 from mqproof.reference import delay

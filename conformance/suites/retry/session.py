@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
-from mqproof.conformance.faults.kinds import FaultKind
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import State, bound_for, explanation, wait_s
 from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBack, Wait

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple, Protocol
 
-from mqproof.conformance.faults.broker_faults import BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault
 
 RETRIES_MAX: Final = 2
 """Of the group."""

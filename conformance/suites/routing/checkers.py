@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from mqproof.conformance.history.finding import Finding, Tally
+from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.suites.routing.steps import (
     AskCluster,
     AskPublish,

@@ -4,9 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from mqproof.conformance.faults.kinds import FaultKind
-from mqproof.conformance.history.finding import Finding
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from mqproof.conformance.engine.suite_run import Need, Suite
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.engine.finding import SPEC_1
+from mqproof.conformance.engine.suite_definition import Need, Suite
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.machine import RoutingMachine
 from mqproof.conformance.suites.routing.target import Capability

@@ -8,18 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from mqproof.conformance.adapters import UnknownTargetError
+from mqproof.conformance.engine.fault_commands import FaultCommands
+from mqproof.conformance.engine.fault_kinds import KINDS
 from mqproof.conformance.engine.run_options import Order, OrderError, Part
-from mqproof.conformance.engine.suite_run import shared
-from mqproof.conformance.faults.kinds import KINDS
+from mqproof.conformance.engine.suite_results import shared
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.history.judge import results
-from mqproof.conformance.history.lines import encode
+from mqproof.conformance.history.lines import Line, encode
 from mqproof.conformance.history.record import record
 from mqproof.conformance.history.rules import RULES, Rule
 from mqproof.conformance.history.workload import Workload
 from mqproof.report.model import Result, Verdict
 
 NAME: Final = "workload"
+Play = Callable[[str, Workload, Callable[[str], None], FaultCommands], list[Line]]
+"""Runs a workload on the target of this name, reports each stage, and returns the history. Raises ValueError
+when there is no such target, TargetError when it cannot be driven."""
 _EXAMPLES_PER_FAULT: Final = 20
 
 
@@ -33,16 +37,12 @@ def lines(order: Order) -> Iterator[str]:
         yield f"{rule.id}  {NAME}  {rule.name}, of {rule.invariant}"
 
 
-def run(order: Order, progress: Callable[[int, int], None]) -> Part:
-    """One history, judged; kept in the order's folder for events, if there is one.
+def run(order: Order, progress: Callable[[int, int], None], play: Play) -> Part:
+    """Judge the history of one workload that `play` runs; write it to the folder for events, if there is one.
 
     Raises:
         OrderError, UnknownTargetError, TargetError.
     """
-    from mqproof.conformance.adapters.workload.clusters import (
-        run as run_workload,  # nobody else needs the clients
-    )
-
     began = time.perf_counter()
     workload = Workload(
         messages=order.examples, faults=1 + order.examples // _EXAMPLES_PER_FAULT, seed=order.seed
@@ -50,7 +50,7 @@ def run(order: Order, progress: Callable[[int, int], None]) -> Part:
     stages = 4 + workload.faults
     told = iter(range(1, stages))
     try:
-        history = run_workload(
+        history = play(
             order.name_server, workload, lambda _: progress(next(told, stages), stages), order.controls
         )
     except UnknownTargetError:

@@ -6,8 +6,8 @@ from mqproof.conformance.behaviours.corpus import bounded
 from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.crash_images.member_images import expand
 from mqproof.conformance.crash_images.store_images import Recovered
-from mqproof.conformance.mutants import judge
 from mqproof.conformance.mutants.dledger import MUTANTS
+from mqproof.conformance.registry import mutant_judge
 from mqproof.impl.dledger import ballot_file
 from mqproof.impl.dledger.ledger import Flush
 from mqproof.impl.runtime.disk import Disk
@@ -69,5 +69,5 @@ def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_defect_of_a_member_is_seen(name: str) -> None:
-    (result,) = judge.run([name])
+    (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.cli import app
+from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.comparison import compare
 from mqproof.report import json_file
 from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code

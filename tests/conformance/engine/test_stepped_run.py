@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import pytest
 
 from mqproof.conformance.engine import stepped_run
+from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.stepped_run import Explanation, Run, Stepped
-from mqproof.conformance.history.finding import Finding
-from mqproof.conformance.suites.flush.session import SPEC_1
 from mqproof.report.model import Verdict, Witness
 
 

@@ -9,21 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters import resolve
 from mqproof.conformance.adapters.impl import ImplTarget
+from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.reference import ReferenceTarget
-from mqproof.conformance.engine.suite_run import examine, results, run_suite
-from mqproof.conformance.faults.kinds import KINDS, FaultKind
-from mqproof.conformance.mutants.flush import MUTANTS, MutantTarget
-from mqproof.conformance.suites.flush.target import (
-    Capability,
-    Outcome,
-    Sent,
-    Setup,
-    Target,
-    TargetError,
-    WireOnly,
-)
+from mqproof.conformance.adapters.resolution import resolve
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.suite_results import results
+from mqproof.conformance.engine.suite_run import examine, run_suite
+from mqproof.conformance.engine.targets import TargetError
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.suites.flush.suite import FLUSH
+from mqproof.conformance.suites.flush.target import Capability, Outcome, Sent, Setup, Target, WireOnly
 from mqproof.reference.flush import SYNC_FLUSH
 from mqproof.report.model import Verdict, overall
 
@@ -33,7 +29,7 @@ from mqproof.report.model import Verdict, overall
     ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
 )
 def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> None:
-    examination = examine(factory, examples, 1)
+    examination = examine(factory, examples, 1, suite=FLUSH)
     found = {result.id: result for result in results(examination, factory(), examples, 1)}
     assert {i: r.verdict for i, r in found.items() if r.verdict is not Verdict.HELD} == {}
     assert all(result.counts["examples"] == examples for result in found.values())
@@ -44,7 +40,13 @@ def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> 
 def test_examples_are_not_variants_of_one_another() -> None:
     """Else a run of a hundred would look at twenty."""
     scripts: list[set[str]] = []
-    examine(ReferenceTarget, 60, 0, on_example=lambda _, session: scripts.append(set(session.script())))
+    examine(
+        ReferenceTarget,
+        60,
+        0,
+        on_example=lambda _, session: scripts.append(set(session.script())),
+        suite=FLUSH,
+    )
     alike = [len(one & next_) > 0.5 * len(one | next_) for one, next_ in pairwise(scripts)]
     assert sum(alike) < 6
 
@@ -56,7 +58,7 @@ class Killed(ReferenceTarget):
 
 
 def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None:
-    found = {result.id: result for result in run_suite(Killed, 20, seed=1)}
+    found = {result.id: result for result in run_suite(Killed, 20, seed=1, suite=FLUSH)}
     assert found["FLUSH-1"].verdict is Verdict.HELD
     assert found["FLUSH-1"].detail == "the target cannot be asked for os_crash, power_loss"
     assert found["FLUSH-2"].verdict is Verdict.NOT_TESTED
@@ -71,7 +73,7 @@ def test_the_same_seed_is_the_same_run() -> None:
             targets.append(ImplTarget())
             return targets[-1]
 
-        examination = examine(factory, 8, seed)
+        examination = examine(factory, 8, seed, suite=FLUSH)
         logs = [repr(target.events).encode() for target in targets]
         return {i: dict(counts) for i, counts in examination.counts.items()}, logs
 
@@ -83,7 +85,7 @@ def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
-    examination = examine(factory, 100, 0)
+    examination = examine(factory, 100, 0, suite=FLUSH)
     found = {result.id: result for result in results(examination, factory(), 100, 0)}
     assert overall(found.values()) is Verdict.VIOLATED
     violated = found["DELIV-4"]
@@ -130,7 +132,7 @@ def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(Mortal, "sends", 0)
     monkeypatch.setattr(Mortal, "sends_max", sends)
     with pytest.raises(TargetError, match="no send"):
-        examine(Mortal, 60, 7)
+        examine(Mortal, 60, 7, suite=FLUSH)
     assert Mortal.sends == sends
 
 
@@ -146,7 +148,7 @@ class Moody(ReferenceTarget):
 
 
 def test_a_target_that_does_not_repeat_itself_is_examined_to_the_end() -> None:
-    examination = examine(Moody, 60, 1)
+    examination = examine(Moody, 60, 1, suite=FLUSH)
     assert (examination.examples, examination.failures) == (60, {})
 
 
@@ -167,14 +169,14 @@ class DiesOfIt(MutantTarget):
 
 def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiesOfIt, "opened", 0)
-    examination = examine(DiesOfIt, 50, 0)
+    examination = examine(DiesOfIt, 50, 0, suite=FLUSH)
     assert "DELIV-2" in examination.failures
     assert DiesOfIt.opened == 61
 
 
 def test_progress_is_told_after_every_example() -> None:
     told: list[tuple[int, int]] = []
-    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)))
+    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)), suite=FLUSH)
     assert told == [(n, 5) for n in range(1, 6)]
 
 
@@ -210,7 +212,7 @@ def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_te
 ) -> None:
     factory = resolve(f"remoting://{name_server}")
     assert isinstance(factory(), WireOnly)
-    verdicts = {result.id: result.verdict for result in run_suite(factory, 6, seed=0)}
+    verdicts = {result.id: result.verdict for result in run_suite(factory, 6, seed=0, suite=FLUSH)}
     not_tested = {i for i, verdict in verdicts.items() if verdict is Verdict.NOT_TESTED}
     assert not_tested == {"FLUSH-1", "FLUSH-2", "FLUSH-5", "FLUSH-8"}
     assert {verdicts[i] for i in verdicts.keys() - not_tested} == {Verdict.HELD}

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines
 from mqproof.conformance.history.exact_delivery import LATER, SETUP, Perfect, clean
-from mqproof.conformance.history.finding import Finding
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Line, Setup
 from mqproof.conformance.history.planted import PLANTED, parts, redelivery

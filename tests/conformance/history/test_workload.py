@@ -12,9 +12,9 @@ from mqproof.conformance.history.lines import Consume, Fault, Line, Send, Type, 
 from mqproof.conformance.history.record import Outcome, record
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.mutants import consumers, workload
-from mqproof.conformance.mutants import judge as mutant_judge
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.registry import mutant_judge
 from mqproof.report.model import Verdict
 
 SMALL = Workload(messages=30, faults=3, seed=2)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from mqproof.conformance.mutants import judge, wire
+from mqproof.conformance.mutants import wire
 from mqproof.conformance.mutants.wire import MUTANTS
+from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.model import Verdict as CaseVerdict
 from mqproof.conformance.wire.runner import Judged
@@ -16,7 +17,7 @@ PATIENT_S = 60.0
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_wrong_server_fails_the_case_for_it(name: str) -> None:
-    (result,) = judge.run([name])
+    (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed by {result.id}"
 
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from mqproof.conformance.adapters import IMPL
-from mqproof.conformance.cli import app
+from mqproof.conformance.adapters.wire_servers import servers
+from mqproof.conformance.commands.conform import app
+from mqproof.conformance.engine.targets import IMPL
 from mqproof.conformance.pages import requests, wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
-from mqproof.conformance.wire.servers import servers
 from mqproof.conformance.wire.suite import examine
 from mqproof.conformance.wire.talk import Address
 from mqproof.report import json_file

@@ -3,8 +3,8 @@
 import socket
 import threading
 
+from mqproof.conformance.adapters.apache.single_request import ask
 from mqproof.conformance.adapters.apache.tap import Tap
-from mqproof.conformance.adapters.apache.wire import ask
 from mqproof.impl.remoting.command import decode, encode, new_request
 from mqproof.impl.remoting.frame import read_frame
 from mqproof.impl.runtime.network import Address

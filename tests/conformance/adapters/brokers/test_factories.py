@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters import UnknownTargetError
-from mqproof.conformance.adapters.brokers.caller import Caller
 from mqproof.conformance.adapters.brokers.environments import CONFIG
 from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.suite_run import examine, run_suite
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig

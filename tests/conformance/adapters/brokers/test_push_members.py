@@ -3,13 +3,13 @@
 import pytest
 
 from mqproof.conformance.adapters.brokers.push_members import PushMembers, live
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.mutants import consumers, delivery
-from mqproof.conformance.mutants.flush import Mutant
+from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.replacement import planted
 from mqproof.conformance.mutants.workload import MUTANTS as OF_CLIENTS
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.steps import Change, Membership
-from mqproof.conformance.suites.flush.session import SPEC_1
 from mqproof.report.model import Verdict
 
 SEEDS = range(1, 7)

@@ -2,21 +2,24 @@
 
 import pytest
 
-from mqproof.conformance.adapters import UnknownTargetError
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import Order
-from mqproof.conformance.engine.suite_run import SCRIPT
+from mqproof.conformance.engine.suite_results import SCRIPT
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.replacement import planted
 from mqproof.conformance.mutants.workload import MUTANTS
+from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.consumers import suite
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.flush.session import SPEC_1
 from mqproof.report.model import Verdict
+
+RUN = SUITES["consumers"].run
 
 
 def test_ours_holds_every_invariant_of_the_group() -> None:
     seen: list[tuple[int, int]] = []
     order = Order("impl", seed=3, examples=10)
-    part = suite.run(order, lambda done, all_: seen.append((done, all_)))
+    part = RUN(order, lambda done, all_: seen.append((done, all_)))
     held = dict.fromkeys((*CHECKERS, SPEC_1), Verdict.HELD)
     assert {each.id: each.verdict for each in part.results} == held
     assert seen == [(8, 10), (10, 10)]
@@ -25,7 +28,7 @@ def test_ours_holds_every_invariant_of_the_group() -> None:
 
 def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() -> None:
     with planted(MUTANTS["everybody-owns-everything"]):
-        part = suite.run(Order("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
+        part = RUN(Order("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
     (found,) = part.results
     assert found.verdict is Verdict.VIOLATED
     assert found.witnesses[-1].text == SCRIPT
@@ -35,7 +38,7 @@ def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() ->
 
 def test_consumers_of_others_are_not_examined() -> None:
     with pytest.raises(UnknownTargetError, match="our own consumers"):
-        suite.run(Order("apache:5"), lambda *_: None)
+        RUN(Order("apache:5"), lambda *_: None)
     assert [each.id for each in suite.listed(Order("apache:5", ids=("DELIV-[12]",)))] == [
         "DELIV-1",
         "DELIV-2",

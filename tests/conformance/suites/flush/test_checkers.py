@@ -9,7 +9,7 @@ from mqproof.conformance.suites.flush.steps import Commit, History, Pull, Query,
 from mqproof.conformance.suites.flush.target import Pulled, PullStatus
 from mqproof.report.model import Verdict
 from mqproof.spec.catalogue import catalogue
-from tests.conformance.histories import (
+from tests.conformance.suites.flush.histories import (
     ASYNC,
     KILLED,
     OS_CRASHED,

@@ -15,7 +15,7 @@ from mqproof.conformance.suites.flush.steps import (
 )
 from mqproof.conformance.suites.flush.target import Setup
 from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
-from tests.conformance.histories import (
+from tests.conformance.suites.flush.histories import (
     ASYNC,
     KILLED,
     OS_CRASHED,

@@ -12,7 +12,7 @@ from mqproof.conformance.suites.flush.step_history import as_lines
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.conformance.suites.flush.target import Setup
 from mqproof.report.model import Verdict
-from tests.conformance.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
+from tests.conformance.suites.flush.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
 
 
 def violated(session: Session) -> set[str]:

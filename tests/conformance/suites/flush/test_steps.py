@@ -2,7 +2,7 @@
 
 from mqproof.conformance.suites.flush.steps import Commit, Restart, events, numbered
 from mqproof.spec.events import Kind, decode, encode
-from tests.conformance.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
+from tests.conformance.suites.flush.histories import KILLED, SYNC, abandoned, found, refused, seen, stored
 
 HISTORY = seen(
     SYNC,

@@ -3,10 +3,10 @@ oracle and checkers may and may not accept, on histories written by hand."""
 
 import pytest
 
-from mqproof.conformance.adapters import UnknownTargetError
 from mqproof.conformance.adapters.producers.factories import ImplProducer, targets
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.engine.suite_run import examine, run_suite
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.producers import MUTANTS
 from mqproof.conformance.suites.producers.checkers import checkers
 from mqproof.conformance.suites.producers.oracle import explanation

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mqproof.conformance.mutants import judge
 from mqproof.conformance.mutants.replication import MUTANTS
+from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.suites.replication import checkers
 from mqproof.conformance.suites.replication.checkers import CHECKERS, Life, LogsSeen, ReadsSeen, SendSeen
@@ -39,7 +39,7 @@ def test_a_life_is_the_same_each_time(lives: list[Life]) -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
-    (result,) = judge.run([name], seed=FIRST.get(name, 0), examples_max=60)
+    (result,) = mutant_judge.run([name], seed=FIRST.get(name, 0), examples_max=60)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
 

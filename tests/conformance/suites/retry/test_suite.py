@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
+from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.faults.broker_faults import Befall, BrokerFault
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import explanation
 from mqproof.conformance.suites.retry.session import RetrySession

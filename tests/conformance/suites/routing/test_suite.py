@@ -8,11 +8,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.adapters.routing.name_servers import TIMES, ImplNameServer, targets
-from mqproof.conformance.cli import app
+from mqproof.conformance.commands.conform import app
+from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.suite_run import examine, run_suite
-from mqproof.conformance.mutants import judge
 from mqproof.conformance.mutants.routing import MUTANTS
-from mqproof.conformance.suites.flush.session import SPEC_1
+from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (
@@ -47,7 +47,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
-    (result,) = judge.run([name])
+    (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == MUTANTS[name].breaks
 

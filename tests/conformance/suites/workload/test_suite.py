@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.adapters import UnknownTargetError
 from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.history.judge import check_files
 from mqproof.conformance.history.rules import RULES
+from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.workload import suite
 from mqproof.report.model import Verdict
+
+RUN = SUITES["workload"].run
 
 
 def silent(_done: int, _all: int) -> None:
@@ -18,7 +21,7 @@ def silent(_done: int, _all: int) -> None:
 
 def test_every_rule_has_its_row_and_none_is_broken(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
-    part = suite.run(
+    part = RUN(
         Order("impl", seed=4, examples=20, events=tmp_path), lambda done, all_: seen.append((done, all_))
     )
     assert [each.id for each in part.results] == [rule.id for rule in RULES]
@@ -35,7 +38,7 @@ def test_every_rule_has_its_row_and_none_is_broken(tmp_path: Path) -> None:
 
 def test_a_defect_is_named_with_the_command_that_shows_it_again() -> None:
     order = Order("mutant:consumed-twice", examples=10, ids=("DELIV-3",))
-    part = suite.run(order, silent)
+    part = RUN(order, silent)
     found = {each.id: each for each in part.results}
     assert set(found) == {rule.id for rule in RULES if rule.invariant == "DELIV-3"}
     assert found["A07"].verdict is Verdict.VIOLATED
@@ -46,7 +49,7 @@ def test_a_defect_is_named_with_the_command_that_shows_it_again() -> None:
 @pytest.mark.parametrize("target", ["reference", "mutant:nobody", "remoting://nowhere"])
 def test_a_target_that_it_has_not_is_refused(target: str) -> None:
     with pytest.raises(UnknownTargetError, match=r"nobody|nowhere|expected"):
-        suite.run(Order(target), silent)
+        RUN(Order(target), silent)
 
 
 def test_rules_are_chosen_by_their_ids_and_by_those_of_their_invariants() -> None:

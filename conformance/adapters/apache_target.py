@@ -1,0 +1,33 @@
+"""A broker of Apache's as a target of the suite flush: started for the run, killed, stopped, frozen in it."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
+from mqproof.conformance.adapters.apache.fault_controls import of_broker
+from mqproof.conformance.adapters.apache.servers import ApacheServerError, broker, name_server, running
+from mqproof.conformance.adapters.remoting import RemotingTarget, asked_flush_mode
+from mqproof.conformance.engine.targets import APACHE, TargetError
+from mqproof.conformance.suites.flush.target import Target
+from mqproof.impl.runtime.network import Address
+
+
+@contextmanager
+def targets(name: str) -> Iterator[Callable[[], Target]]:
+    """The factory of the target called `apache:LINE`; one name server and one broker for all its examples.
+
+    Raises:
+        UnknownTargetError: there is no such release. TargetError: the servers did not come up.
+    """
+    release = release_of(name.removeprefix(APACHE))
+    with tempfile.TemporaryDirectory(prefix="mqproof-apache-") as folder, ExitStack() as stack:
+        try:
+            names = name_server(release, Path(folder))
+            server = broker(release, Path(folder), names.address)
+            stack.enter_context(running(names, server))
+        except (ApacheMissingError, ApacheServerError) as error:
+            raise TargetError(str(error)) from None
+        mode = asked_flush_mode(Address(*names.address))
+        yield lambda: RemotingTarget(names.address, name, of_broker(server), mode)

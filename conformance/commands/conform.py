@@ -1,0 +1,376 @@
+"""`mqproof conform` and `mqproof trace-check`."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, exit_code
+
+if TYPE_CHECKING:
+    from mqproof.conformance.engine.run_options import Order, Part
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+conform_app = typer.Typer(invoke_without_command=True)
+app.add_typer(conform_app, name="conform")
+
+_PROGRESS_LINES: Final = 10
+_FOR_PEOPLE: Final = (".html", ".md")
+"""Reports that sum up what machines read one by one."""
+
+
+@app.callback()
+def _root() -> None:
+    """Conformance: hold an implementation to the specification."""
+
+
+@conform_app.callback()
+def conform(
+    context: typer.Context,
+    target: Annotated[
+        str,
+        typer.Option(
+            help="reference, impl, remoting://NAMESERVER[,BROKER] (each HOST:PORT), apache:LINE, mutant:NAME "
+            "or python:MODULE:CLASS."
+        ),
+    ] = "",
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Only this suite; once for each. All that the target can do else."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
+    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw, for each suite.")] = 100,
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="GLOB", help="Only such invariants and wire cases; once for each."),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
+    ] = None,
+    events: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
+    ] = None,
+    since: Annotated[
+        str,
+        typer.Option(help="Rules that hold since 4.9, or since 5 too: as apache:LINE says, 5 of any other."),
+    ] = "",
+    start: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="remoting://: starts the broker; {broker}, {address} and {name_server} stand for it.",
+        ),
+    ] = "",
+    stop_: Annotated[
+        str, typer.Option("--stop", metavar="COMMAND", help="remoting://: a clean exit of the broker.")
+    ] = "",
+    kill: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the broker.")] = "",
+    isolate: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the broker any more.")
+    ] = "",
+    rejoin: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --isolate.")] = "",
+    freeze: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGSTOP to the broker.")] = "",
+    thaw: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --freeze.")] = "",
+    namesrv_start: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: starts the name server, {name_server}.")
+    ] = "",
+    namesrv_kill: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the name server.")
+    ] = "",
+    namesrv_isolate: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the name server; or SIGSTOP.")
+    ] = "",
+    namesrv_rejoin: Annotated[
+        str, typer.Option(metavar="COMMAND", help="remoting://: undoes --namesrv-isolate.")
+    ] = "",
+    strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be judged.")] = False,
+) -> None:
+    """Drive a target with drawn operations, faults and numbered questions, and judge every invariant on what
+    a client saw.
+
+    What the target cannot be asked for is reported as not tested. A failure is shrunk to a minimal script.
+
+    Examples: mqproof conform --target impl --examples 300;
+    mqproof conform --target remoting://127.0.0.1:9876 --report conform.html;
+    mqproof conform --target apache:5 --suite routing --examples 30;
+    mqproof conform --target remoting://127.0.0.1:9876 --suite wire --since 4.9 --id 'remoting/send*'
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommandError, FaultCommands
+    from mqproof.conformance.engine.run_options import SINCE, Order, since_of
+    from mqproof.conformance.engine.targets import REMOTING
+    from mqproof.conformance.registry.suite_registry import SUITES
+
+    if not target:
+        stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
+    for name in suite or ():
+        if name not in SUITES:
+            stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
+    if since not in ("", *SINCE):
+        stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
+    try:
+        controls = FaultCommands(
+            start, stop_, kill, isolate, rejoin, freeze, thaw,
+            namesrv_start, namesrv_kill, namesrv_isolate, namesrv_rejoin,
+        )  # fmt: skip
+    except FaultCommandError as error:
+        stop(str(error), Exit.USAGE)
+    if controls != NO_COMMANDS and not target.startswith(REMOTING):
+        stop(f"--{next(controls.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
+    order = Order(
+        target, seed, examples, tuple(ids or ()), since or since_of(target), strict, events, controls=controls
+    )
+    # The order of running is ours: what stands on the command line in another order is the same run.
+    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
+    if not names:
+        stop(f"--id {' '.join(order.ids)}: no invariant and no case has such an id", Exit.USAGE)
+    if dry_run:
+        sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
+        raise typer.Exit(Exit.HELD)
+    named = bool(suite)
+    _finish(_conducted(order, names, named=named), order, json_file, junit_file, report_file, named=named)
+
+
+@conform_app.command()
+def diff(
+    before: Annotated[Path, typer.Argument(metavar="A.json", help="A run, as --json wrote it.")],
+    after: Annotated[Path, typer.Argument(metavar="B.json", help="The run to be compared with it.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
+    ] = None,
+    junit_file: Annotated[
+        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
+    ] = None,
+) -> None:
+    """Compare two runs: exit 1 when something is violated that was not, 3 when it is not seen to hold now.
+
+    Example: mqproof conform diff released.json candidate.json --report diff.md
+    """
+    from mqproof.conformance.engine.comparison import compare
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.json_file import ReportFileError, from_json
+
+    try:
+        runs = [from_json(path.read_text(encoding="utf-8"), str(path)) for path in (before, after)]
+    except (ReportFileError, UnicodeDecodeError) as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    compared = compare(*runs)
+    terminal.show(compared)
+    write_files(compared, json=json_file, junit=junit_file, page=report_file)
+    raise typer.Exit(exit_code(compared.results))
+
+
+@conform_app.command()
+def template(
+    file: Annotated[Path, typer.Argument(metavar="FILE.py", help="Where the adapter begins its life.")],
+    suite: Annotated[str, typer.Option(metavar="NAME", help="For which suite.")] = "flush",
+) -> None:
+    """Write an adapter to begin with: for the suite flush a toy broker that passes, to be replaced method by
+    method; for any other what its target has to offer, to be filled in.
+
+    Examples: mqproof conform template my_broker.py;  mqproof conform template my_offsets.py --suite offsets
+    """
+    from mqproof.conformance.adapters import skeleton, template
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+
+    if not isinstance(registered := SUITES.get(suite), Drawn):
+        known = ", ".join(name for name, one in SUITES.items() if isinstance(one, Drawn))
+        stop(f"--suite {suite}: expected {known}", Exit.USAGE)
+    if suite == "flush":
+        text, name = Path(template.__file__).read_text(encoding="utf-8"), "MyBroker"
+    else:
+        text = skeleton.skeleton(registered.protocol(), suite).replace("MODULE", file.stem)
+        name = skeleton.CLASS
+    try:
+        with file.open("x", encoding="utf-8") as new:
+            new.write(text)
+    except OSError as error:
+        stop(f"{file}: {error.strerror}", Exit.USAGE)
+    print(f"{file}: fill it in; then mqproof conform check-adapter python:{file.stem}:{name}")
+
+
+@conform_app.command("check-adapter")
+def check_adapter(
+    target: Annotated[str, typer.Argument(metavar="python:MODULE:CLASS", help="The adapter.")],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+) -> None:
+    """Check what the suite requires of an adapter, and report what to fix first.
+
+    Example: mqproof conform check-adapter python:my_broker:MyBroker
+    """
+    from mqproof.conformance.adapters.checklist import check, check_for
+    from mqproof.conformance.adapters.python_class import adapter_class, members
+    from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import SUITES, Drawn
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.model import Report, Result
+
+    if not target.startswith(PYTHON):
+        stop(f"{target!r}: {PYTHON}MODULE:CLASS expected", Exit.USAGE)
+    try:
+        factory = adapter_class(target)
+    except UnknownTargetError as error:
+        stop(str(error), Exit.USAGE)
+    drawn = {name: one for name, one in SUITES.items() if isinstance(one, Drawn)}
+    lacking = {
+        name: [member for member in members(one.protocol()) if not hasattr(factory, member)]
+        for name, one in drawn.items()
+    }
+    fitting = [name for name in drawn if not lacking[name]]
+    if not fitting:
+        nearest = min(drawn, key=lambda name: len(lacking[name]) / len(members(drawn[name].protocol())))
+        protocol = drawn[nearest].protocol().__name__
+        stop(f"{target!r} is no {protocol}: it lacks {', '.join(lacking[nearest])}", Exit.USAGE)
+    replay = f"mqproof conform check-adapter {target}"
+    found: list[Result] = []
+    with terminable():
+        for name in fitting:
+            one = drawn[name]
+            found += (
+                check(factory, replay) if name == "flush"
+                else check_for(one.load(), one.protocol(), factory, replay)
+            )  # fmt: skip
+    report = Report(f"The adapter {target}", tuple(found))
+    terminal.show(report)
+    write_files(report, json=json_file)
+    raise typer.Exit(exit_code(report.results))
+
+
+def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
+    """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
+    from mqproof.conformance.engine.run_options import OrderError
+    from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
+    from mqproof.conformance.registry.suite_registry import conduct
+
+    parts: list[Part] = []
+    with terminable(), stages(f"conform {order.target}") as told:
+        for name in names:
+            try:
+                parts.append(conduct(order, name, _progress(told, name)))
+            except OrderError as error:
+                stop(str(error), Exit.USAGE)
+    with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
+    if not with_target:
+        stop(f"--target {_no_target(parts, order.target)}", Exit.USAGE)
+    if order.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
+        return with_target
+    return parts
+
+
+def _no_target(parts: "list[Part]", target: str) -> str:
+    """Why none of the suites has such a target: what one says is enough, but each has its own mutants."""
+    from mqproof.conformance.engine.targets import UnknownMutantError
+
+    known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
+    if len(known) < 2:
+        return str(parts[0].refusal)
+    told = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
+    return f"{target!r} is no mutant of any suite; there are those of {'; '.join(told)}"
+
+
+def _finish(
+    parts: "list[Part]",
+    order: "Order",
+    json: Path | None,
+    junit: Path | None,
+    page: Path | None,
+    *,
+    named: bool,
+) -> None:
+    """Show and write what there is, before a refusal ends the command: a suite may have run for hours."""
+    from mqproof.conformance.engine import scoreboard
+    from mqproof.conformance.engine.targets import UnknownTargetError
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+
+    refusals = [part.refusal for part in parts if part.refusal]
+    whole = scoreboard.scoreboard(parts, order)
+    if len(refusals) < len(parts):
+        terminal.show(scoreboard.screen(parts, order))
+    write_files(whole, json=json, junit=junit)
+    write_files(scoreboard.page(parts, order) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    for refusal in refusals:
+        if named and isinstance(refusal, UnknownTargetError):
+            stop(f"--target {refusal}", Exit.USAGE)
+    if len(refusals) == len(parts):
+        told = next(one for one in refusals if not isinstance(one, UnknownTargetError))
+        stop(f"{order.target}: {told}", Exit.TOOL)
+    raise typer.Exit(exit_code(whole.results))
+
+
+def _progress(told: Callable[[str], None], name: str) -> Callable[[int, int], None]:
+    def progress(done: int, to_do: int) -> None:
+        if done % max(1, to_do // _PROGRESS_LINES) == 0:
+            told(f"{name}: {done} of {to_do}")
+
+    return progress
+
+
+@app.command("trace-check")
+def trace_check(
+    logs: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
+        ),
+    ],
+    window: Annotated[
+        int, typer.Option(min=1, help="Messages in one trace; a log is cut into many, and all are checked.")
+    ] = 100,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+) -> None:
+    """Decide with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
+
+    A log that is not is shown with its longest accepted prefix, the event that no action explains, and the
+    actions that came closest.
+
+    Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
+    """
+    from mqproof.conformance.traces.check import check_logs, results
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+    from mqproof.report.model import Report
+    from mqproof.spec.events import EventError
+    from mqproof.spec.tlc.errors import TlcError
+
+    began = time.perf_counter()
+    with stages("trace-check") as told:
+        try:
+            checked = check_logs(logs, records_max=window, on_stage=told)
+        except EventError as error:
+            stop(str(error), Exit.USAGE)
+        except OSError as error:
+            stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+        except TlcError as error:
+            stop(str(error), Exit.TOOL)
+    found = results(checked, time.perf_counter() - began)
+    report = Report("mqproof trace-check", found)
+    terminal.show(report)
+    write_files(report, json=json_file)
+    raise typer.Exit(exit_code(found))

@@ -1,0 +1,123 @@
+"""`mqproof check-history`, `mqproof convert-history` and `mqproof workload`."""
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqproof.report.console import stages, stop, terminable
+from mqproof.report.model import Exit, exit_code
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def _root() -> None:
+    """Histories of what clients saw, and the anomalies in them."""
+
+
+@app.command("check-history")
+def check_history(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE", help="Histories, JSON Lines (docs/histories.md).")
+    ],
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+    ] = None,
+    report_file: Annotated[
+        Path | None, typer.Option("--report", metavar="FILE", help="As .html, .xml (JUnit), .sarif or .md.")
+    ] = None,
+    orders: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The order of each queue's operations, step by step, or which allow none."
+        ),
+    ] = None,
+) -> None:
+    """Find anomalies in what clients saw: lost, duplicated, reordered, phantom messages, and thirty more.
+
+    A rule of which a history shows nothing is reported as not tested. With lines missing nothing is held.
+
+    Examples: mqproof workload --target impl --out h.jsonl; mqproof check-history h.jsonl --json h.json
+    """
+    from mqproof.conformance.history.judge import check_files
+    from mqproof.conformance.history.lines import HistoryError
+    from mqproof.report import terminal
+    from mqproof.report.files import write_files
+
+    try:
+        with orders.open("wb") if orders else nullcontext() as order_file:
+            report = check_files(files, order_file)
+    except HistoryError as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    terminal.show(report)
+    write_files(report, json=json_file, page=report_file)
+    raise typer.Exit(exit_code(report.results))
+
+
+@app.command("convert-history")
+def convert_history(
+    source: Annotated[Path, typer.Argument(metavar="FILE", help="What to read.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="What to write.")],
+    read: Annotated[str, typer.Option("--from", help="jsonl, jepsen or openchaos.")] = "jsonl",
+    written: Annotated[str, typer.Option("--to", help="jsonl, jepsen or elle.")] = "jepsen",
+) -> None:
+    """Convert a history: from OpenChaos, to the input of Jepsen's kafka checker or of elle-cli.
+
+    Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
+    mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
+    """
+    from mqproof.conformance.history.exchange import READERS, WRITERS
+    from mqproof.conformance.history.lines import HistoryError
+
+    if read not in READERS:
+        stop(f"--from {read}: expected {', '.join(READERS)}", Exit.USAGE)
+    if written not in WRITERS:
+        stop(f"--to {written}: expected {', '.join(WRITERS)}", Exit.USAGE)
+    try:
+        lines = READERS[read](source)
+        target.write_bytes(WRITERS[written](lines))
+    except HistoryError as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+
+
+@app.command()
+def workload(
+    target: Annotated[
+        str,
+        typer.Option(help="impl (simulated), remoting://HOST:PORT of a name server, or apache:LINE."),
+    ],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The history, JSON Lines.")],
+    seed: Annotated[int, typer.Option(help="Of impl, the same seed gives the same history.")] = 0,
+    messages: Annotated[int, typer.Option(min=1, help="Sends of each producer.")] = 100,
+    producers: Annotated[int, typer.Option(min=1, help="How many send at once.")] = 3,
+    faults: Annotated[int, typer.Option(min=0, help="impl: how often the broker is killed or cut off.")] = 3,
+) -> None:
+    """Run concurrent producers and consumer groups of all kinds, and write what they saw as a history.
+
+    Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
+    """
+    from mqproof.conformance.adapters.workload.clusters import run
+    from mqproof.conformance.engine.targets import TargetError
+    from mqproof.conformance.history.lines import encode
+    from mqproof.conformance.history.workload import Workload
+
+    try:
+        with terminable(), stages(f"workload {target}") as told:
+            lines = run(
+                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), told
+            )
+    except ValueError as error:
+        stop(f"--target {error}", Exit.USAGE)
+    except TargetError as error:
+        stop(f"{target}: {error}", Exit.TOOL)
+    try:
+        out.write_bytes(b"".join(map(encode, lines)))
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    print(f"{len(lines)} lines in {out}")

@@ -1,0 +1,230 @@
+"""Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it.
+
+`HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
+all; `python -m mqproof.conformance.pages.mutants` writes what it came to into docs/conformance/mutants.md.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any, Final
+
+from mqproof.conformance.adapters.brokers import push_members
+from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.adapters.mutant_broker import MutantTarget
+from mqproof.conformance.adapters.producers.factories import ImplProducer
+from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
+from mqproof.conformance.adapters.workload import clusters
+from mqproof.conformance.behaviours.corpus import Script, file_of, read, read_lines
+from mqproof.conformance.behaviours.replay import replay
+from mqproof.conformance.engine.suite_definition import Suite, option
+from mqproof.conformance.engine.suite_run import examine
+from mqproof.conformance.engine.targets import IMPL, MUTANT
+from mqproof.conformance.history.judge import judge as judge_history
+from mqproof.conformance.history.workload import Workload
+from mqproof.conformance.mutants import consumers, dledger, order_lock, replication, wire, workload
+from mqproof.conformance.mutants import producers as producers_mutants
+from mqproof.conformance.mutants import routing as routing_mutants
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.subjects.pair_run import live
+from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
+from mqproof.conformance.suites.flush.suite import FLUSH
+from mqproof.conformance.suites.producers.suite import PRODUCERS
+from mqproof.conformance.suites.replication import checkers
+from mqproof.conformance.suites.routing.suite import ROUTING
+from mqproof.conformance.wire.catalogue import choose
+from mqproof.conformance.wire.model import Verdict as CaseVerdict
+from mqproof.conformance.wire.runner import Judged
+from mqproof.conformance.wire.suite import examine as examine_wire
+from mqproof.conformance.wire.talk import Address
+from mqproof.report.model import Result, Verdict, Witness
+
+LAYER: Final = "impl"
+EXAMPLES_MAX: Final = 600
+
+Progress = Callable[[str, int, int], None]
+"""Told (mutant, examples so far, examples in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How long is looked for a mutant, and from where on."""
+
+    seed: int = 0
+    examples_max: int = EXAMPLES_MAX
+    on_progress: Progress | None = None
+
+    def told(self, mutant: Mutant, examples: int) -> None:
+        if self.on_progress:
+            self.on_progress(mutant.name, examples, self.examples_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Hunt:
+    """The mutants that one suite has to catch."""
+
+    suite: str
+    mutants: Mapping[str, Mutant]
+    """By name; no other suite's mutant has the same one."""
+    judge: Callable[[Mutant, Search], Result]
+    """HELD when it was caught, VIOLATED when it survived."""
+
+
+# How it is looked for a mutant
+
+
+def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant, Search], Result]:
+    """Examples of a suite, each on a target made of the mutant."""
+
+    def judge(mutant: Mutant, search: Search) -> Result:
+        examination = examine(
+            partial(target, mutant),
+            search.examples_max,
+            search.seed,
+            lambda done, _: search.told(mutant, done),
+            suite=suite,
+            wanted=frozenset({mutant.breaks}),
+            shrink=False,
+        )
+        caught = examination.failures.get(mutant.breaks)
+        replay = (
+            f"mqproof conform --target {MUTANT}{mutant.name}{option(suite)} --seed {search.seed}"
+            f" --examples {search.examples_max}"
+        )
+        witnesses = caught.finding.witnesses if caught else ()
+        return _result(mutant, search, witnesses, examination.examples, examination.seconds, replay)
+
+    return judge
+
+
+def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mutant, Search], Result]:
+    """One seed after the other, with the defect in place, until there is something to be seen."""
+
+    def judge(mutant: Mutant, search: Search) -> Result:
+        began = time.monotonic()
+        witnesses: tuple[Witness, ...] = ()
+        examples = 0
+        with planted(mutant):
+            while not witnesses and examples < search.examples_max:
+                witnesses = look(mutant, search.seed + examples)
+                examples += 1
+                search.told(mutant, examples)
+        replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+        return _result(mutant, search, witnesses, examples, time.monotonic() - began, replay)
+
+    return judge
+
+
+def _result(
+    mutant: Mutant,
+    search: Search,
+    witnesses: tuple[Witness, ...],
+    examples: int,
+    seconds: float,
+    replay: str,
+) -> Result:
+    return Result(
+        id=mutant.breaks,
+        name=mutant.name,
+        layer=LAYER,
+        verdict=Verdict.HELD if witnesses else Verdict.VIOLATED,
+        counts={"examples": examples, "examples_max": search.examples_max},
+        witnesses=witnesses or (Witness(mutant.defect),),
+        detail=mutant.defect,
+        replay=replay,
+        seconds=seconds,
+    )
+
+
+def _of_a_pair(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What the mutant's invariant says of a life of master and slave."""
+    return checkers.CHECKERS[mutant.breaks](live(seed)).witnesses
+
+
+def _of_a_workload(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What rules of the mutant's invariant find in the history of clients of all kinds."""
+    judged = judge_history(clusters.run(IMPL, Workload(messages=30, faults=1, seed=seed)))
+    return tuple(
+        witness
+        for each in judged
+        if each.rule.invariant == mutant.breaks and each.finding.verdict is Verdict.VIOLATED
+        for witness in each.finding.witnesses
+    )
+
+
+def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
+    """What the mutant's invariant says of push consumers that come and go."""
+    finding = push_members.live(seed).findings()[mutant.breaks]
+    return finding.witnesses if finding.verdict is Verdict.VIOLATED else ()
+
+
+def by_case(mutant: Mutant, search: Search) -> Result:
+    """The one wire case, asked of servers that run with the defect."""
+    began = time.monotonic()
+    with planted(mutant), wire.serving() as address:
+        judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
+    search.told(mutant, len(judged))
+    witnesses = tuple(
+        Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
+    )
+    replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
+    return _result(mutant, search, witnesses, len(judged), time.monotonic() - began, replay)
+
+
+def _of_a_behaviour(model: str) -> Callable[[Mutant, int], tuple[Witness, ...]]:
+    """Where our own leaves a behaviour of the model, one of the corpus each; first those in which what the
+    model forbids is tried, and of these those that end with it: there everything can be."""
+
+    @cache
+    def scripts() -> tuple[Script, ...]:
+        def later(script: Script) -> tuple[bool, bool]:
+            return script.disabled_at != len(script.steps), not script.disabled
+
+        return tuple(sorted(read(read_lines(file_of(model)), model), key=later))
+
+    def look(_: Mutant, seed: int) -> tuple[Witness, ...]:
+        make = behaviour_target(IMPL, model)
+        assert make is not None, f"{model} has no target"
+        seen = replay(make, [scripts()[seed % len(scripts())]])
+        return tuple(Witness(failure.why, {"step": str(failure.at)}) for failure in seen.failures)
+
+    return look
+
+
+HUNTS: Final = (
+    Hunt(FLUSH.name, MUTANTS, by_suite(FLUSH, MutantTarget)),
+    Hunt("replication", replication.MUTANTS, by_seed(_of_a_pair)),
+    Hunt(ROUTING.name, routing_mutants.MUTANTS, by_suite(ROUTING, MutantNameServer)),
+    Hunt(PRODUCERS.name, producers_mutants.MUTANTS, by_suite(PRODUCERS, ImplProducer)),
+    *(Hunt(name, each.mutants, by_suite(each.suite, each.mutant)) for name, each in EXAMINEES.items()),
+    Hunt("consumers", consumers.MUTANTS, by_seed(_of_a_group)),
+    Hunt("workload", workload.MUTANTS, by_seed(_of_a_workload)),
+    Hunt("wire", wire.MUTANTS, by_case),
+    Hunt("behaviours of Replication", replication.STEPPED, by_seed(_of_a_behaviour("Replication"))),
+    Hunt("behaviours of Election", dledger.MUTANTS, by_seed(_of_a_behaviour("Election"))),
+    Hunt("behaviours of QueueChoice", producers_mutants.STEPPED, by_seed(_of_a_behaviour("QueueChoice"))),
+    Hunt("behaviours of OrderLock", order_lock.MUTANTS, by_seed(_of_a_behaviour("OrderLock"))),
+)
+
+
+def names() -> tuple[str, ...]:
+    """The mutants, in order."""
+    return tuple(name for hunt in HUNTS for name in hunt.mutants)
+
+
+def run(
+    chosen: Sequence[str] = (),
+    on_progress: Progress | None = None,
+    *,
+    seed: int = 0,
+    examples_max: int = EXAMPLES_MAX,
+) -> Iterator[Result]:
+    """A result for each mutant, or each that is named, as soon as it is judged: HELD when caught, VIOLATED
+    when it survived. Its layer names the suite."""
+    search = Search(seed, examples_max, on_progress)
+    for name in chosen or names():
+        hunt = next(hunt for hunt in HUNTS if name in hunt.mutants)
+        yield replace(hunt.judge(hunt.mutants[name], search), layer=f"{LAYER}/{hunt.suite}")

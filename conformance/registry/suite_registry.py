@@ -1,0 +1,323 @@
+"""All suites, and how each is run at a target: `mqproof conform` finds every suite here.
+
+A suite and its targets are imported when the suite runs, so that a run loads only what it needs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from mqproof.conformance.engine.examination import Examination
+from mqproof.conformance.engine.run_options import SINCE, Order, OrderError, Part
+from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
+from mqproof.conformance.engine.suite_results import results
+from mqproof.conformance.engine.suite_run import OnExample, examine
+from mqproof.conformance.engine.targets import APACHE, TargetError, UnknownTargetError
+from mqproof.report.model import Result, Table, Verdict
+from mqproof.spec.catalogue import catalogue
+from mqproof.spec.events import encode
+
+if TYPE_CHECKING:
+    from mqproof.conformance.adapters.brokers.factories import Examinee
+    from mqproof.conformance.traces.round_trip import Class
+
+Progress = Callable[[int, int], None]
+"""Told (done, to do), of examples or cases."""
+Targets = AbstractContextManager[TargetFactory]
+
+
+class Registered(Protocol):
+    """A suite, as `conform` knows it."""
+
+    @property
+    def about(self) -> str:
+        """For people, in a few words."""
+        ...
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        """What of it is asked for, nothing of which is tested yet."""
+        ...
+
+    def lines(self, order: Order) -> Iterable[str]:
+        """The same for a dry run, with what people want to know of each."""
+        ...
+
+    def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
+        """In fewer rows, for people; None: as they are."""
+        ...
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        """Raises UnknownTargetError, TargetError, OrderError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A suite of drawn examples."""
+
+    about: str
+    load: Callable[[], Suite]
+    protocol: Callable[[], type[Any]]
+    """What a target of it must offer."""
+    targets: Callable[[Order], Targets]
+    """Those of the order's name, for as long as the block lasts. Raises as `run`."""
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        suite = self.load()
+        return tuple(
+            Result(each, catalogue()[each].name, suite.name, Verdict.NOT_TESTED)
+            for each in order.chosen(known(suite))
+        )
+
+    def lines(self, order: Order) -> Iterator[str]:
+        for each in self.listed(order):
+            yield f"{each.id}  {each.layer}  {catalogue()[each.id].statement}"
+
+    def in_short(self, results: tuple[Result, ...]) -> None:  # noqa: ARG002
+        return None
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        suite = self.load()
+        chosen = order.chosen(known(suite))
+        wanted = frozenset(chosen) if order.ids else None
+        with ExitStack() as stack:
+            factory = stack.enter_context(self.targets(order))
+            target = factory()
+            examination = examine(
+                factory, order.examples, order.seed, progress,
+                suite=suite, wanted=wanted, on_example=_kept(order, suite.name),
+            )  # fmt: skip
+        options = ["--seed", str(order.seed), "--examples", str(order.examples)]
+        options += [word for glob in order.ids for word in ("--id", glob)]
+        found = results(
+            examination, target, order.examples, order.seed,
+            ids=chosen, replay=order.replay(suite.name, *options),
+        )  # fmt: skip
+        classed: dict[str, Class] = {}
+        if examination.failures:
+            from mqproof.conformance.traces.round_trip import classes, with_classes
+
+            classed = classes(examination, order.events)
+            found = with_classes(found, classed)
+        looked_at = {
+            "examples": examination.examples,
+            "operations": examination.operations,
+            "traces": sum(one.traces for one in classed.values()),
+            "transitions": examination.actions.total(),
+        }
+        return Part(
+            suite.name, found, looked_at, examination.seconds, tuple(_actions(examination)),
+            faults=examination.faults,
+        )  # fmt: skip
+
+
+def _kept(order: Order, suite: str) -> OnExample:
+    """Writes the event logs of targets that keep one, if that is wanted."""
+    if (folder := order.events) is None:
+        return lambda *_: None
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OrderError(f"--events {folder}: {error.strerror}") from None
+
+    def keep(number: int, session: Session) -> None:
+        if events := getattr(session.target, "events", ()):
+            (folder / f"{suite}-{number:05}.ndjson").write_bytes(b"".join(map(encode, events)))
+
+    return keep
+
+
+def _actions(examination: Examination) -> Iterator[Table]:
+    """Nothing for a run that explained nothing."""
+    if actions := examination.actions.most_common():
+        rows = tuple((name, str(count)) for name, count in actions)
+        title = f"Actions of {examination.suite.model} that explain what was seen"
+        yield Table(title, ("action", "times"), rows)
+
+
+def conduct(order: Order, name: str, progress: Progress) -> Part:
+    """One suite's part of the scoreboard. Where the suite has no such target the part says "not tested", and
+    where the target could not be driven "unknown", for as long as nobody has seen more.
+
+    Raises:
+        OrderError.
+    """
+    suite = SUITES[name]
+    try:
+        return suite.run(order, progress)
+    except (UnknownTargetError, TargetError) as error:
+        verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
+        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(order))
+        return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
+
+
+# -- the suites, each with what it needs, imported when it is used
+
+
+def _load_flush() -> Suite:
+    from mqproof.conformance.suites.flush.suite import FLUSH
+
+    return FLUSH
+
+
+@contextmanager
+def _flush_targets(order: Order) -> Iterator[TargetFactory]:
+    from mqproof.conformance.adapters.resolution import resolve
+
+    if order.target.startswith(APACHE):
+        from mqproof.conformance.adapters.apache_target import targets
+
+        with targets(order.target) as factory:
+            yield factory
+    else:
+        factory = resolve(order.name_server, order.controls)
+        if order.events is not None and not hasattr(factory(), "events"):
+            raise OrderError("--events: only the targets impl and mutant:NAME have a broker's event log")
+        yield factory
+
+
+def _broker() -> type[Any]:
+    from mqproof.conformance.suites.flush.target import Target
+
+    return Target
+
+
+def _load_routing() -> Suite:
+    from mqproof.conformance.suites.routing.suite import ROUTING
+
+    return ROUTING
+
+
+def _routing_targets(order: Order) -> Targets:
+    from mqproof.conformance.adapters.routing.name_servers import targets
+
+    return targets(order.name_server, slave_speaks=order.since != SINCE[0], controls=order.controls)
+
+
+def _name_server() -> type[Any]:
+    from mqproof.conformance.suites.routing.target import NameServerTarget
+
+    return NameServerTarget
+
+
+def _of_one_broker(name: str, about: str) -> Drawn:
+    """A suite that sends requests to one broker, of those in conformance/adapters/brokers."""
+
+    def examinee() -> "Examinee":
+        from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+
+        return EXAMINEES[name]
+
+    return Drawn(
+        about,
+        lambda: examinee().suite,
+        lambda: examinee().protocol,
+        lambda order: examinee().targets(order.name_server, order.controls),
+    )
+
+
+def _load_producers() -> Suite:
+    from mqproof.conformance.suites.producers.suite import PRODUCERS
+
+    return PRODUCERS
+
+
+def _producer_targets(order: Order) -> Targets:
+    from mqproof.conformance.adapters.producers.factories import targets
+
+    return targets(order.target)
+
+
+def _producer() -> type[Any]:
+    from mqproof.conformance.suites.producers.target import ProducerTarget
+
+    return ProducerTarget
+
+
+def _run_consumers(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.brokers.push_members import live
+    from mqproof.conformance.suites.consumers.suite import run
+
+    return run(order, progress, live)
+
+
+def _run_workload(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.workload import clusters
+    from mqproof.conformance.suites.workload.suite import run
+
+    return run(order, progress, clusters.run)
+
+
+def _run_wire(order: Order, progress: Progress) -> Part:
+    from mqproof.conformance.adapters.wire_servers import servers
+    from mqproof.conformance.wire.command import run
+
+    return run(order, progress, servers)
+
+
+@dataclass(frozen=True, slots=True)
+class Undrawn:
+    """A suite that draws no examples of steps: a module with its functions."""
+
+    about: str
+    module: str
+    play: Callable[[Order, Progress], Part]
+    is_long: bool = False
+    """The module has a function `in_short`."""
+
+    def listed(self, order: Order) -> tuple[Result, ...]:
+        found: tuple[Result, ...] = import_module(self.module).listed(order)
+        return found
+
+    def lines(self, order: Order) -> Iterable[str]:
+        found: Iterable[str] = import_module(self.module).lines(order)
+        return found
+
+    def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
+        rows: tuple[Result, ...] | None = (
+            import_module(self.module).in_short(results) if self.is_long else None
+        )
+        return rows
+
+    def run(self, order: Order, progress: Progress) -> Part:
+        return self.play(order, progress)
+
+
+SUITES: Final[dict[str, Registered]] = {
+    "flush": Drawn(
+        "a broker and its store: sends, pulls, offsets, crashes", _load_flush, _broker, _flush_targets
+    ),
+    "routing": Drawn(
+        "a name server: route registration and expiry", _load_routing, _name_server, _routing_targets
+    ),
+    "offsets": _of_one_broker("offsets", "pulls and consumer offsets"),
+    "retry": _of_one_broker("retry", "retried and delayed messages, dead letters"),
+    "delivery": _of_one_broker("delivery", "a consumer group: its members, and where each starts to read"),
+    "ordering": _of_one_broker("ordering", "orderly consumption: a broker's queue locks"),
+    "admin": _of_one_broker("admin", "topics, groups, offsets and look-ups"),
+    "producers": Drawn(
+        "a producer: which queue it chooses, and which brokers it avoids",
+        _load_producers,
+        _producer,
+        _producer_targets,
+    ),
+    "consumers": Undrawn(
+        "our push consumers as the members of a group",
+        "mqproof.conformance.suites.consumers.suite",
+        _run_consumers,
+    ),
+    "workload": Undrawn(
+        "many clients at once, while faults are injected",
+        "mqproof.conformance.suites.workload.suite",
+        _run_workload,
+    ),
+    "wire": Undrawn(
+        "numbered questions, request code by request code",
+        "mqproof.conformance.wire.command",
+        _run_wire,
+        is_long=True,
+    ),
+}
+"""By the name given to `--suite`, in the order in which they run."""

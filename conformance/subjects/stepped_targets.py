@@ -1,0 +1,29 @@
+"""Finds the target that behaviours of a model are replayed on: the reference, or a step driver of ours."""
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Final
+
+from mqproof.conformance.behaviours.subject import BehaviourTarget, ReferenceTarget
+
+_OURS: Final = {
+    "Flush": "mqproof.conformance.subjects.stepped_store:SteppedStore",
+    "Routing": "mqproof.conformance.subjects.stepped_name_servers:SteppedNameServers",
+    "Election": "mqproof.conformance.subjects.stepped_group:SteppedGroup",
+    "Replication": "mqproof.conformance.subjects.stepped_pair:SteppedPair",
+    "QueueChoice": "mqproof.conformance.subjects.stepped_producer:SteppedProducer",
+    "OrderLock": "mqproof.conformance.subjects.stepped_lock:SteppedLock",
+    "Delivery": "mqproof.conformance.subjects.stepped_service:SteppedDelivery",
+    "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
+}
+"""By name, since each brings much of ours along."""
+
+
+def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
+    """The target `reference` or `impl` for a model; None when there is no such."""
+    if name == "reference":
+        return lambda: ReferenceTarget(model)
+    if name != "impl" or model not in _OURS:
+        return None
+    make: Callable[[], BehaviourTarget] = resolve_name(_OURS[model])
+    return make

@@ -1,0 +1,131 @@
+"""The commands on histories: exit codes, files, and one clear line for what is wrong."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from mqproof.conformance.bench import history_checks
+from mqproof.conformance.commands.histories import app
+from mqproof.conformance.history.exact_delivery import Perfect, clean
+from mqproof.conformance.history.lines import decode_lines, encode
+from mqproof.conformance.history.planted import PLANTED
+from mqproof.conformance.history.rules import RULES
+
+
+def mqproof(*arguments: object) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def written(world: Perfect, file: Path) -> Path:
+    file.write_bytes(b"".join(map(encode, world.lines)))
+    return file
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    return written(clean(1), tmp_path / "h.jsonl")
+
+
+def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path) -> None:
+    out = tmp_path / "h.json"
+    result = mqproof("check-history", history, "--json", out)
+    assert result.exit_code == 0, result.output
+    report = json.loads(out.read_text())
+    assert report["exit_code"] == 0
+    assert [each["id"] for each in report["results"]] == [rule.id for rule in RULES]
+    assert all(each["layer"] == "history" for each in report["results"])
+
+
+def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tmp_path: Path) -> None:
+    world = clean(1)
+    PLANTED["message-of-nobody"].plant(world)
+    file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
+    result = mqproof("check-history", file, "--json", out, "--report", tmp_path / "h.xml")
+    assert result.exit_code == 1
+    (found,) = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]
+    assert (found["id"], found["name"], found["counts"]["wrong"]) == ("A04", "phantom", 1)
+    assert found["witnesses"][0]["text"] == "x3 was handed ghost, which was never sent"
+    assert found["replay"] == f"mqproof check-history {file}"
+    assert found["detail"] == "DELIV-2 NoPhantom"
+    assert "<failure" in (tmp_path / "h.xml").read_text()
+
+
+def test_the_orders_of_the_queues_are_shown_and_written(history: Path, tmp_path: Path) -> None:
+    out = tmp_path / "orders.jsonl"
+    result = mqproof("check-history", history, "--orders", out)
+    assert result.exit_code == 0, result.output
+    assert "Orders of the queues" in result.output
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {each["queue"] for each in told if each["group"] == "g"} == {"T/b/0", "T/b/1"}
+    assert all(each["order"] for each in told if each["group"] == "g")
+    assert mqproof("check-history", history, "--orders", tmp_path).exit_code == 2
+
+
+def test_missing_lines_exit_with_3(tmp_path: Path) -> None:
+    world = clean(1)
+    del world.lines[50]
+    result = mqproof("check-history", written(world, tmp_path / "h.jsonl"))
+    assert result.exit_code == 3
+    assert "line 50 is missing" in result.output
+
+
+def test_nothing_seen_is_nothing_held(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_bytes(b"")
+    assert mqproof("check-history", empty).exit_code == 3
+
+
+def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: Path) -> None:
+    world = clean(2)
+    PLANTED["body-changed"].plant(world)
+    other, out = written(world, tmp_path / "other.jsonl"), tmp_path / "out.json"
+    assert mqproof("check-history", history, other, "--json", out).exit_code == 1
+    found = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]
+    assert [(each["id"], each["detail"]) for each in found] == [("C17", f"{other}: FLUSH-5 RecoveredPrefix")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("check-history", "nowhere.jsonl"), "nowhere.jsonl: No such file"),
+        (("check-history", __file__), "test_histories.py:1: not a line of a history"),
+        (("convert-history", "a", "b", "--from", "csv"), "--from csv: expected jsonl, jepsen, openchaos"),
+        (("convert-history", "a", "b", "--to", "csv"), "--to csv: expected jsonl, jepsen, elle"),
+        (("convert-history", "nowhere", "b"), "nowhere: No such file"),
+        (("workload", "--target", "reference", "--out", "x"), "impl, mutant:NAME, remoting://HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
+    result = mqproof(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_a_history_is_converted_there_and_back(history: Path, tmp_path: Path) -> None:
+    edn, back = tmp_path / "h.edn", tmp_path / "back.jsonl"
+    assert mqproof("convert-history", history, edn).exit_code == 0
+    assert edn.read_text().startswith("{:type :invoke, :f :")
+    assert mqproof("convert-history", edn, back, "--from", "jepsen", "--to", "jsonl").exit_code == 0
+    assert len(list(decode_lines(back.read_bytes().splitlines(keepends=True), "back"))) > 100
+    assert mqproof("convert-history", history, tmp_path / "elle.edn", "--to", "elle").exit_code == 0
+    assert ":append" in (tmp_path / "elle.edn").read_text()
+
+
+def test_a_workload_is_written_and_checked(tmp_path: Path) -> None:
+    out = tmp_path / "w.jsonl"
+    result = mqproof("workload", "--target", "impl", "--messages", 10, "--faults", 1, "--out", out)
+    assert result.exit_code == 0, result.output
+    checked = mqproof("check-history", out)
+    assert checked.exit_code in (0, 3), checked.output  # undecided is what a small workload did not do
+
+
+def test_the_benchmark_makes_its_history_and_finds_nothing(tmp_path: Path) -> None:
+    result = history_checks.measure(2000, tmp_path)
+    assert 1000 < result["operations"] < 4000
+    assert result["rules_violated"] == []
+    assert result["rules_held"] > 25
+    assert "operations a second" in history_checks.table(result)
+    assert list(tmp_path.iterdir()) == []

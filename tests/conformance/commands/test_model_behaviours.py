@@ -1,0 +1,72 @@
+"""`mqproof behaviours`: what it says, writes and draws."""
+
+import json
+import lzma
+from pathlib import Path
+from xml.etree import ElementTree
+
+from typer.testing import CliRunner, Result
+
+from mqproof.conformance.behaviours.corpus import file_of, lines, read_lines
+from mqproof.conformance.commands.model_behaviours import app
+
+
+def _run(arguments: list[str]) -> Result:
+    return CliRunner().invoke(app, ["behaviours", *arguments])
+
+
+def test_the_coverage_of_a_target_is_told_drawn_and_written(tmp_path: Path) -> None:
+    told, drawn = tmp_path / "told.json", tmp_path / "graph.svg"
+    arguments = [
+        "Election",
+        "--target",
+        "reference",
+        "--every",
+        "40",
+        "--json",
+        str(told),
+        "--draw",
+        str(drawn),
+    ]
+    ended = _run(arguments)
+    assert ended.exit_code == 0, ended.output
+    (result,) = json.loads(told.read_text())["results"]
+    assert result["verdict"] == "held"
+    assert 0 < result["counts"]["steps"] < result["counts"]["steps_of"] == 3254
+    assert ElementTree.fromstring(drawn.read_text()).tag.endswith("svg")
+
+
+def test_a_target_that_cannot_step_is_not_tested_rather_than_held() -> None:
+    ended = _run(["Guarantee", "--target", "impl"])
+    assert ended.exit_code == 3
+    assert "not tested" in " ".join(ended.output.split())
+
+
+def test_a_corpus_that_lies_is_violated(tmp_path: Path) -> None:
+    """One step says another outcome than the model has."""
+    text = read_lines(file_of("Delivery"))
+    row = json.loads(text[1])
+    row["steps"][0][2] = {"serving": "perhaps"}
+    (tmp_path / "lies").mkdir()
+    data = "\n".join([text[0], json.dumps(row)]).encode()
+    file_of("Delivery", tmp_path / "lies").write_bytes(lzma.compress(data))
+    ended = _run(["Delivery", "--target", "reference", "--corpus", str(tmp_path / "lies")])
+    assert ended.exit_code == 1
+    assert "expected" in ended.output
+
+
+def test_behaviours_are_written_as_they_are_made(tmp_path: Path) -> None:
+    assert _run(["Election", "--out", str(tmp_path)]).exit_code == 0
+    assert read_lines(file_of("Election", tmp_path)) == list(lines("Election"))
+
+
+def test_wrong_use_is_one_line() -> None:
+    for arguments in (
+        ["Nothing"],
+        ["--target", "moon"],
+        ["--draw", "x.svg"],
+        ["Flush", "--corpus", "/nowhere"],
+    ):
+        ended = _run(arguments)
+        assert ended.exit_code == 2, arguments
+        assert len(ended.stderr.strip().splitlines()) <= 2

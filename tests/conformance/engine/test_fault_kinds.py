@@ -1,0 +1,25 @@
+"""Whatever is done to a broker has a kind on the scoreboard."""
+
+import pytest
+
+from mqproof.conformance.adapters.brokers.factories import EXAMINEES
+from mqproof.conformance.engine.broker_faults import BrokerFault
+from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
+from mqproof.conformance.engine.suite_run import examine
+from mqproof.conformance.history.record import CLOSERS
+from mqproof.conformance.suites.flush.steps import End
+from mqproof.conformance.suites.flush.target import Fault
+
+
+def test_every_fault_has_a_kind() -> None:
+    assert {*Fault, *BrokerFault, *End, *(kind for kinds in CLOSERS.values() for kind in kinds)} == set(KINDS)
+
+
+@pytest.mark.parametrize("suite", EXAMINEES)
+def test_ours_meets_every_kind_of_a_suite_that_asks_one_broker(suite: str) -> None:
+    """But for the power in `retry` (docs/conformance/suites.md)."""
+    examinee = EXAMINEES[suite]
+    with examinee.targets("impl") as factory:
+        drawn = examine(factory, 30, 0, suite=examinee.suite).faults
+    missing = {KINDS[each] for each in BrokerFault} - drawn.keys()
+    assert missing == ({FaultKind.LOSE_WRITES} if suite == "retry" else set())

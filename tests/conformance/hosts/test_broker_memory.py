@@ -1,0 +1,148 @@
+"""A broker's memory under peers that ask for much and read nothing."""
+
+import resource
+import select
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from mqproof.conformance.hosts.processes import Cluster, cluster
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import decode, encode, new_request
+from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, LENGTH_BYTES, read_frame
+from mqproof.impl.remoting.headers import PullRequest, SendRequest
+
+SEND = headers.write(SendRequest("PG", "T", "TBW102", 4, 0, 0, 1, 0))
+MIB = 1 << 20
+CONNECTIONS = 1000
+NO_REQUEST, NOT_SUPPORTED = 9999, 3
+HALF = (FRAME_BYTES_MAX - LENGTH_BYTES).to_bytes(LENGTH_BYTES, "big") + bytes(1000)
+"""The beginning of the largest frame there may be."""
+SECONDS_MAX = 60
+"""For what takes no time: only a broker that hangs takes as long."""
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Cluster]:
+    with cluster(tmp_path, "ASYNC_FLUSH") as made:
+        made.start_name_server()
+        made.start_broker()
+        yield made
+
+
+def connected(made: Cluster) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", made.broker_port), timeout=SECONDS_MAX)
+
+
+def memory_mib(made: Cluster) -> int:
+    """Its own: what lies in the page cache is not, however it is mapped."""
+    status = Path(f"/proc/{made.processes['broker'].pid}/status").read_text(encoding="ascii")
+    (line,) = [line for line in status.splitlines() if line.startswith("RssAnon")]
+    return int(line.split()[1]) // 1024
+
+
+def pulls(offset: int, hold_ms: int, count: int) -> bytes:
+    fields = headers.write(PullRequest("G", "T", 0, offset, 32, 6, 0, hold_ms, 0, "*"))
+    return b"".join(encode(new_request(RequestCode.PULL_MESSAGE, fields)) for _ in range(count))
+
+
+def send(peer: socket.socket, body: bytes) -> int:
+    return ask(peer, RequestCode.SEND_MESSAGE, SEND, body)
+
+
+def ask(peer: socket.socket, code: int, fields: dict[str, str], body: bytes) -> int:
+    peer.sendall(encode(new_request(code, fields, body)))
+    return next(answers(peer))
+
+
+def answers(peer: socket.socket) -> Iterator[int]:
+    """The codes of what comes, until the peer has no more to say."""
+    buffer = bytearray()
+    while data := peer.recv(1 << 16):
+        buffer += data
+        while (frame := read_frame(buffer)) is not None:
+            yield decode(frame).code
+
+
+def highest_mib(made: Cluster, seconds: float) -> int:
+    """Memory at its highest while that time passes."""
+    found, deadline = 0, time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = max(found, memory_mib(made))
+        time.sleep(0.05)
+    return found
+
+
+def test_pulls_of_a_peer_that_reads_nothing_cost_no_answers(broker: Cluster) -> None:
+    with connected(broker) as producer, connected(broker) as slow, connected(broker) as greedy:
+        assert send(producer, b"x") == 0
+        slow.sendall(pulls(1, 30_000, 400))
+        time.sleep(0.5)
+        before = memory_mib(broker)
+        assert send(producer, bytes(MIB)) == 0  # wakes all of them
+        greedy.sendall(pulls(1, 0, 400))
+        # Each answer has a mebibyte, and there would be 800.
+        assert highest_mib(broker, 1.5) - before < 100
+        assert send(producer, b"x") == 0
+
+
+def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> None:
+    """It never stops by itself: only the broker's bounds do."""
+    with connected(broker) as producer, connected(broker) as other:
+        assert send(producer, b"x") == 0
+        before = memory_mib(broker)
+        # An answer that is much larger than what asks for it fills the buffers of both sockets soon.
+        question = encode(new_request(RequestCode.GET_BROKER_CONFIG)) * 100
+        highest = asked = 0
+        producer.setblocking(False)
+        # Seconds without room: it waits for us. A broker that is merely slow is asked less than it could be.
+        while asked < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
+            asked += producer.send(question) * 100 // len(question)
+            highest = max(highest, memory_mib(broker) - before)
+        assert highest < 100
+        assert asked < 1_000_000, "a hundred mebibytes of questions were read"
+        assert send(other, b"x") == 0
+
+
+def test_a_fast_producer_costs_no_more_memory_than_its_bounds(broker: Cluster) -> None:
+    """Hundreds of large messages as fast as they go, and no answer is read before all are sent."""
+    request = encode(new_request(RequestCode.SEND_MESSAGE, SEND, bytes(MIB)))
+    with connected(broker) as producer:
+        assert send(producer, b"x") == 0
+        before, highest = memory_mib(broker), 0
+        for _ in range(300):
+            producer.sendall(request)
+            highest = max(highest, memory_mib(broker) - before)
+        found = [code for _, code in zip(range(300), answers(producer), strict=False)]
+        assert len(found) == 300
+        assert set(found) <= {ResponseCode.SUCCESS, ResponseCode.SYSTEM_BUSY}
+        assert highest < 150  # at most 64 MiB of requests are worked on at once
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4 * CONNECTIONS)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(broker: Cluster) -> None:
+    with ExitStack() as stack:
+        before = memory_mib(broker)
+        peers = [stack.enter_context(connected(broker)) for _ in range(CONNECTIONS)]
+        assert {ask(peer, NO_REQUEST, {}, b"") for peer in peers} == {NOT_SUPPORTED}
+        idle = memory_mib(broker) - before
+        for peer in peers:
+            peer.sendall(HALF)
+        assert send(stack.enter_context(connected(broker)), b"x") == 0
+        half_done = memory_mib(broker) - before
+        print(f"{CONNECTIONS} connections: {idle} MiB idle, {half_done} MiB with half a frame each")
+        assert idle < 100
+        assert half_done < 100, "16 GiB are announced"

@@ -1,0 +1,71 @@
+"""The suite is judged by what it catches: every planted defect, by the invariant named for it.
+
+Each suite's own tests run its mutants; here are those of flush, and what holds of all of them together.
+"""
+
+import pytest
+
+from mqproof.conformance.engine.finding import SPEC_1
+from mqproof.conformance.mutants.flush import MUTANTS
+from mqproof.conformance.pages.mutants import PAGE, page, recorded
+from mqproof.conformance.registry import mutant_judge
+from mqproof.conformance.registry.mutant_judge import HUNTS
+from mqproof.conformance.suites.flush.checkers import CHECKERS
+from mqproof.conformance.wire.catalogue import CASES
+from mqproof.report.model import Result, Verdict
+from mqproof.spec.catalogue import catalogue
+
+MUTANTS_MIN = 40
+SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
+"""Seldom seen: they are run in the deep profile."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.deep] if name in SLOW else []) for name in MUTANTS]
+)
+def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+    (result,) = mutant_judge.run([name])
+    assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
+    assert result.id == MUTANTS[name].breaks
+
+
+def test_every_invariant_that_the_suite_checks_has_a_mutant() -> None:
+    assert {mutant.breaks for mutant in MUTANTS.values()} == {*CHECKERS, SPEC_1}
+
+
+def test_a_mutant_that_nobody_looks_for_long_enough_survives() -> None:
+    (result,) = mutant_judge.run(["torn-text-accepted"], examples_max=1)
+    assert result.verdict is Verdict.VIOLATED
+    assert result.counts == {"examples": 1, "examples_max": 1}
+
+
+def test_there_are_forty_mutants_over_the_suites_and_no_two_of_one_name() -> None:
+    names = mutant_judge.names()
+    assert len(names) == len(set(names)) >= MUTANTS_MIN
+    noticing = {*catalogue(), *(case.id for case in CASES)}
+    assert all(
+        mutant.name == name and mutant.breaks in noticing
+        for hunt in HUNTS
+        for name, mutant in hunt.mutants.items()
+    )
+
+
+def test_the_page_tells_what_became_of_every_mutant() -> None:
+    """`python -m mqproof.conformance.pages.mutants NAME...` adds what is missing."""
+    kept = recorded()
+    assert [result.name for result in kept] == list(mutant_judge.names())
+    assert {result.verdict for result in kept} == {Verdict.HELD}
+    assert PAGE.read_text(encoding="utf-8") == page(kept)
+
+
+def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
+    told = {"examples": 600, "examples_max": 600}
+    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
+    assert "0 of 1 mutants are caught" in page([survivor])
+    assert "| ack-before-flush | too early | **nobody** | 600 | 0.0 |" in page([survivor])
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(1800)
+def test_every_mutant_of_every_suite_is_caught() -> None:
+    assert [result.name for result in mutant_judge.run() if result.verdict is not Verdict.HELD] == []
