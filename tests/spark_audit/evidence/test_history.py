@@ -10,7 +10,7 @@ def test_a_run_on_its_own_is_judged_by_its_own_log_alone() -> None:
     some: Any = object()
     nowhere = Path("/nowhere")
     assert ALONE.earlier(some, some, some) is None
-    assert ALONE.amend(some, some, ("b",)) is some
-    assert ALONE.only_new(some, nowhere, "DELIV-1") is some
+    assert ALONE.amend(evidence=some, rows=some, brokers=("b",)) == some
+    assert ALONE.only_new(found=some, scratch=nowhere, invariant="DELIV-1") == some
     assert ALONE.close(some, some, ("b",), nowhere, ["DELIV-1"]) == 0
     assert not nowhere.exists()
