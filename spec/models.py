@@ -18,11 +18,11 @@ from mqproof.spec.syntax import SyntaxProblemError
 from mqproof.spec.tlc import run as tlc
 from mqproof.spec.tlc.errors import UNDECIDED, Reason, TlcError
 from mqproof.spec.tlc.parallel import run_each
+from mqproof.spec.tlc.random_behaviour import walk
 from mqproof.spec.tlc.run import Job, Outcome
 from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace import Trace, changed
 from mqproof.spec.tlc.values import State
-from mqproof.spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 
