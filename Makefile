@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-deep test-apache lint format setup clean
+.PHONY: demo test test-deep test-apache lint format setup lock clean
 
 demo: $(STAMP)
 	$(BIN)/mqproof demo
@@ -35,9 +35,22 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "mqproof needs Python 3.11 or newer; name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 2; }
+	@echo "Installing mqproof[dev] and the $$(grep -c == constraints.txt) packages of constraints.txt into $(VENV):"
+	@grep -o '^[^ ]*==[^ ]*' constraints.txt | paste -sd ' ' - | fold -s -w 100 | sed 's/^/  /'
+	@echo "About 1.6 GiB on disk, mostly Spark, PyArrow, numba and Z3. This takes a few minutes."
 	$(PYTHON) -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@echo "Installed $$($(BIN)/python -m pip list --format=freeze | wc -l) packages," \
+	  "$$(du -sm $(VENV) | cut -f1) MiB, in $(VENV). Run $(BIN)/mqproof --help."
 	@touch $@
+
+# Writes constraints.txt: the versions and sha256 hashes that fit pyproject.toml. Versions that it has already stay;
+# to raise one: make lock UPGRADE='--upgrade-package NAME'. Needs uv on the PATH (pip install uv).
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --extra dev $(UPGRADE) \
+	  --no-emit-package mqproof --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+	  --output-file constraints.txt pyproject.toml
 
 clean:
 	rm -rf $(VENV) build

@@ -120,7 +120,10 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
 
 @fuzz.command(name="list")
 def list_targets() -> None:
-    """Print every target and the invariants it tests."""
+    """Print every target and the invariants it tests.
+
+    Example: mqproof fuzz list
+    """
     from mqproof.fuzz import targets
     from mqproof.fuzz.engine import verdict
 

@@ -17,11 +17,12 @@ from mqproof.conformance.mutants.replacement import planted
 from mqproof.fuzz.cluster import program as cluster_program
 from mqproof.fuzz.defects import cluster, dledger
 from mqproof.fuzz.defects.defect import Mutant
-from mqproof.fuzz.engine.target import Finding
 from mqproof.fuzz.raft import program as raft_program
+from mqproof.fuzz.target import Finding
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.report.write import write_text
 from mqproof.spec import catalogue
+from mqproof.spec.checkout import expect_checkout
 
 LAYER: Final = "simulation"
 SEEDS_MAX: Final = 2000
@@ -128,6 +129,7 @@ def _noticed(mutant: Mutant, seed: int) -> str:
 def main(chosen: Sequence[str]) -> None:
     """Record the first seed of each mutant, or each that is named, and write the table; what it came to
     counts, if it is ended."""
+    expect_checkout("mqproof.fuzz.simulation")
     seeds = dict(recorded()) if RECORDED_FILE.exists() else {}
     for name in chosen or names():
         (result,) = run([name])

@@ -6,66 +6,85 @@ Mounts the `cli` module of each part. The imports are late: a broker never loads
 import importlib
 import sys
 import traceback
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
+
+import typer
+
+from mqproof import extras
+from mqproof.command_group import HELP, LazyGroup, run
+from mqproof.standard_streams import guarded
 
 COMMANDS: Final = {
     "demo": (
-        "mqproof.demo",
-        "the main job, small: models, equivalence, a real run with kills, its audit",
+        "mqproof.demo.cli",
+        "Run the main job: models, equivalence, a run with kills, its audit.",
     ),
-    "check": ("mqproof.spec.cli", "model-check with TLC"),
-    "simulate": ("mqproof.spec.cli", "print and draw a random behaviour of a model"),
-    "explore": ("mqproof.reference.cli", "walk the reference's states, by processes or by Spark"),
-    "equiv": ("mqproof.reference.cli", "show that the reference is TLC's state graph"),
-    "prove": ("mqproof.reference.cli", "prove invariants inductive with Z3, contracts with CrossHair"),
+    "check": ("mqproof.spec.cli", "Model-check with TLC."),
+    "simulate": ("mqproof.spec.cli", "Print and draw a random behaviour of a model."),
+    "explore": ("mqproof.reference.cli", "Explore the reference's states, in processes or on Spark."),
+    "equiv": ("mqproof.reference.cli", "Show that the reference equals TLC's state graph."),
+    "prove": ("mqproof.reference.cli", "Prove invariants with Z3, and contracts with CrossHair."),
     "mutate": (
         "mqproof.reference.mutate_cli",
-        "break every action of the models in small ways; tell who notices",
+        "Break every action of the models; list what no check notices.",
     ),
-    "matrix": (
-        "mqproof.spec.guarantee.cli",
-        "what is lost under each configuration and fault, and what is claimed",
-    ),
-    "bounds": ("mqproof.spec.bounds_cli", "grow each constant of the models by one; tell what happens anew"),
-    "mutants": ("mqproof.cli", "run the deliberately broken variants; every one must be caught"),
-    "coverage": ("mqproof.spec.cli", "the matrix of invariants and layers"),
-    "namesrv": ("mqproof.impl.command.cli", "run a name server"),
-    "broker": ("mqproof.impl.command.cli", "run a broker"),
-    "serve": ("mqproof.impl.command.cli", "run a name server and a broker in one process"),
-    "send": ("mqproof.impl.command.cli", "send messages"),
-    "consume": ("mqproof.impl.command.cli", "consume messages"),
-    "store": (
-        "mqproof.impl.examine.cli",
-        "inspect and verify a store directory, ours or a released broker's",
-    ),
-    "admin": ("mqproof.impl.admin.cli", "administer a cluster, with mqadmin's names and letters"),
-    "conform": ("mqproof.conformance.commands.conform", "hold an implementation to the specification"),
+    "matrix": ("mqproof.spec.guarantee.cli", "Decide what is lost under each configuration and fault."),
+    "bounds": ("mqproof.spec.bounds_cli", "Grow each constant of the models by one; report what is new."),
+    "mutants": ("mqproof.cli", "Run the broken variants; each must be caught."),
+    "coverage": ("mqproof.spec.cli", "Show which layer checks which invariant."),
+    "namesrv": ("mqproof.impl.command.cli", "Run a name server."),
+    "broker": ("mqproof.impl.command.cli", "Run a broker."),
+    "serve": ("mqproof.impl.command.cli", "Run a name server and a broker in one process."),
+    "send": ("mqproof.impl.command.cli", "Send messages."),
+    "consume": ("mqproof.impl.command.cli", "Consume messages."),
+    "store": ("mqproof.impl.examine.cli", "Inspect and verify a store directory of any RocketMQ broker."),
+    "admin": ("mqproof.impl.admin.cli", "Administer a cluster, with mqadmin's names and letters."),
+    "conform": ("mqproof.conformance.commands.conform", "Test an implementation against the specification."),
     "behaviours": (
         "mqproof.conformance.commands.model_behaviours",
-        "take every step of the models' state graphs on a target",
+        "Replay every step of the models' graphs.",
     ),
     "trace-check": (
         "mqproof.conformance.commands.conform",
-        "validate event logs against the specification with TLC",
+        "Validate event logs against the specification with TLC.",
     ),
     "workload": (
         "mqproof.conformance.commands.histories",
-        "let clients of all kinds loose on a cluster, and write down all they saw",
+        "Run concurrent clients and record what they see.",
     ),
-    "check-history": ("mqproof.conformance.commands.histories", "find anomalies in what clients saw"),
+    "check-history": (
+        "mqproof.conformance.commands.histories",
+        "Find anomalies in the histories of clients.",
+    ),
     "convert-history": (
         "mqproof.conformance.commands.histories",
-        "histories from OpenChaos, to Jepsen and elle",
+        "Convert a history from OpenChaos, to Jepsen or elle.",
     ),
-    "fuzz": ("mqproof.fuzz.cli", "run, replay and list fuzz targets"),
-    "audit": ("mqproof.spark_audit.cli", "find lost, duplicated, reordered and phantom messages with Spark"),
-    "bench": ("mqproof.cli", "side-by-side benchmarks"),
+    "fuzz": ("mqproof.fuzz.cli", "Run, replay and list fuzz targets."),
+    "audit": ("mqproof.spark_audit.cli", "Find lost, duplicated, reordered and phantom messages."),
+    "bench": ("mqproof.cli", "Run side-by-side benchmarks."),
+    "completion": ("mqproof.completion", "Print a completion script for a shell."),
 }
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
+RENAMED: Final = {
+    "consume": {"--max": "--count"},
+    "conform": {"--dryrun": "--dry-run"},
+    "behaviours": {"--write": "--out"},
+    "explore": {"--spark": "--master"},
+    "bench": {"--spark": "--master"},
+}
+"""Command name to its old option names, which still work with a warning, and the new ones."""
+
 _TOOL_FAILED: Final = 4
 """As `mqproof.report.model.Exit`, which a broker does without."""
+
+_EPILOG: Final = (
+    "Exit codes: 0 held; 1 violated; 2 wrong use or bad input; 3 inconclusive; 4 a tool or mqproof failed; "
+    "141 the reader of the output closed the pipe. mqproof COMMAND --help describes a command."
+)
 
 MATRIX_ON: Final = {
     "model": "mqproof.spec.guarantee.cli",
@@ -84,23 +103,61 @@ MUTANTS: Final = {
 """Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
 
 
+class _Commands(LazyGroup):
+    """The commands of the table above."""
+
+    summaries: ClassVar = {name: text for name, (_, text) in COMMANDS.items()}
+    renamed = RENAMED
+    silent = frozenset({"admin", "completion", "convert-history", "coverage", "store"})
+
+    def load(self, name: str) -> typer.Typer:
+        module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
+        app: typer.Typer = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
+        return app
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mqproof {version('mqproof')}")
+        raise typer.Exit
+
+
+app = typer.Typer(cls=_Commands, rich_markup_mode=None, pretty_exceptions_enable=False, context_settings=HELP)
+
+
+@app.callback(invoke_without_command=True, epilog=_EPILOG)
+def _root(
+    context: typer.Context,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Specify, check, run, attack and audit RocketMQ under one catalogue of invariants."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 def main() -> None:
     """The `mqproof` command."""
-    name = next(iter(sys.argv[1:]), "--help")
-    if name in ("-h", "--help"):
-        print(_help())
-        return
-    if name not in COMMANDS:
-        print(f"mqproof: no command {name!r}; see mqproof --help", file=sys.stderr)
-        raise SystemExit(2)
+    with guarded():
+        raise SystemExit(_run(sys.argv[1:]))
+
+
+def _run(arguments: list[str]) -> int:
+    """Run the command and return its exit code."""
+    known = arguments[:1] and arguments[0] in COMMANDS
+    if known and (line := extras.missing(arguments)):
+        print(line, file=sys.stderr)
+        return _TOOL_FAILED
     try:
-        module = _matrix_module() if name == "matrix" else COMMANDS[name][0]
-        app = _own_app() if module == "mqproof.cli" else importlib.import_module(module).app
-        app(prog_name="mqproof.cli")
-    except Exception:
-        # Left to Python it would exit with 1, which says that something is violated.
-        traceback.print_exc()
-        raise SystemExit(_TOOL_FAILED) from None
+        return run(app)
+    except Exception as error:
+        if known and (line := extras.missing_module(arguments, error)):
+            print(line, file=sys.stderr)
+        else:
+            # Left to Python it would exit with 1, which says that something is violated.
+            traceback.print_exc()
+        return _TOOL_FAILED
 
 
 def _matrix_module() -> str:
@@ -123,13 +180,19 @@ def _own_app() -> Any:
     return app
 
 
-def bench_audit(events: int = 1_000_000, side: list[str] | None = None, log: Path | None = None) -> None:
-    """The audit of a generated log, beside a bare Spark scan of the same files; finds what was planted.
+def bench_audit(
+    events: Annotated[int, typer.Option(help="How many events to generate.")] = 1_000_000,
+    side: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Measure only this side; once for each.")
+    ] = None,
+    log: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Use these Parquet files instead of the clean log.")
+    ] = None,
+) -> None:
+    """Measure the audit of a generated log beside a bare Spark scan of the same files.
 
-    With --log FOLDER, of Parquet files that are there, in place of the clean log; there is no dirty one.
-
-    Sides, of which all are measured when none is named: bare scan, by message, clean, dirty, worst case,
-    duckdb, "duckdb, dirty". Each is printed as soon as it is measured.
+    Sides: bare scan, by message, clean, dirty, worst case, duckdb, "duckdb, dirty". Each result is printed as
+    soon as it is measured. With --log there is no dirty side.
 
     Example: mqproof bench audit --events 10000000 --side "bare scan" --side clean
     """
@@ -144,11 +207,19 @@ def bench_audit(events: int = 1_000_000, side: list[str] | None = None, log: Pat
         raise SystemExit(2) from None
 
 
-def mutants(layer: str = "", name: list[str] | None = None, json: str = "") -> None:
-    """Run the deliberately broken variants; exit 1 if a check lets one survive.
+def mutants(
+    layer: Annotated[
+        str, typer.Option(metavar="LAYER", help=f"One of {', '.join(MUTANTS)}; all by default.")
+    ] = "",
+    name: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Run only this mutant; once for each.")
+    ] = None,
+    json: Annotated[str, typer.Option(metavar="FILE", help="Write the result as JSON.")] = "",
+) -> None:
+    """Run the deliberately broken variants; exit 1 if no check catches one of them.
 
-    Layers: tla (TLC), reference (the explorer), impl (the conformance suite), fuzz, simulation (clusters and
-    groups, seed after seed), audit. Default is all. --name, once for each, chooses among them.
+    The layers are checked by: tla, TLC; reference, the explorer; impl, the conformance suites; fuzz, the fuzz
+    targets; simulation, clusters and groups with one seed after another; audit, the audit.
 
     Examples: mqproof mutants --layer impl;  mqproof mutants --layer reference --name AckBeforeFlush
     """
@@ -179,21 +250,6 @@ def mutants(layer: str = "", name: list[str] | None = None, json: str = "") -> N
     if json:
         write_text(Path(json), json_file.render(report))
     raise SystemExit(exit_code(results))
-
-
-def _help() -> str:
-    width = max(map(len, COMMANDS))
-    lines = [f"  {name:{width}}  {text}" for name, (_, text) in COMMANDS.items()]
-    return "\n".join(
-        [
-            "usage: mqproof COMMAND [OPTIONS]",
-            "",
-            *lines,
-            "",
-            "mqproof COMMAND --help tells more.",
-            "Exit codes: 0 held, 1 violated, 2 bad input, 3 inconclusive, 4 a tool or mqproof failed.",
-        ]
-    )
 
 
 if __name__ == "__main__":

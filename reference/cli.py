@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from mqproof.report.console import stages, stop, terminable
+from mqproof.report.console import is_quiet, stages, stop, terminable
 from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_code
 from mqproof.spec.catalogue import id_of
 
@@ -34,7 +34,7 @@ def _root() -> None:
 @app.command()
 def equiv(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke, mutation or ci: which bounded models.")] = "ci",
     json_file: Annotated[
@@ -73,7 +73,7 @@ def equiv(
 @app.command()
 def explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")
@@ -81,7 +81,8 @@ def explore(
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
     spark: Annotated[
-        str | None, typer.Option(metavar="MASTER", help="By Spark instead, e.g. on local[2].")
+        str | None,
+        typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
     ] = None,
     states_max: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond so many states.")
@@ -95,7 +96,7 @@ def explore(
 
     A violation is printed with a shortest path to it. A bounded model that is too large is inconclusive.
 
-    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --spark 'local[2]'
+    Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
     """
     from mqproof.reference.explorer import survey
     from mqproof.reference.models import MODELS, expect_models
@@ -108,7 +109,7 @@ def explore(
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
     expect_models(names or ())
     if spark is not None and workers > 1:
-        stop("--workers is for processes of this machine; with --spark the master says how many", Exit.USAGE)
+        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
     try:
         models = load()
     except ModelFileError as error:
@@ -164,7 +165,7 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
     from mqproof.spec.spark import MASTER, SessionError
 
     if not MASTER.fullmatch(spark):
-        stop(f"--spark {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
+        stop(f"--master {spark}: expected a master such as local[2] or spark://HOST:PORT", Exit.USAGE)
     try:
         with on_spark.opened(spark) as session:
             yield partial(on_spark.explore, spark=session)
@@ -173,8 +174,8 @@ def _explorer(workers: int, spark: str | None) -> "Iterator[Explore]":
 
 
 def _on_level(model: str, name: str) -> "OnLevel":
-    """Tells each level on a terminal, over the last one; what is piped gets the result alone."""
-    if not sys.stderr.isatty():
+    """Shows each level on a terminal, over the last one. Piped, only the result is printed."""
+    if not sys.stderr.isatty() or is_quiet():
         return lambda _depth, _states: None
 
     def told(depth: int, states: int) -> None:
@@ -187,9 +188,7 @@ def _on_level(model: str, name: str) -> "OnLevel":
 
 @app.command()
 def prove(
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
-    ] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="All when none is named.")] = None,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="The broken variants instead: each proof must fail.")
     ] = False,

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 PASSED: Final = "passed"
 """Stands where the group went past an offset without being handed a message."""

@@ -8,14 +8,15 @@ asked of TLC in a run of its own.
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic
 
+from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Exploration, Step, Violation, explore
 from mqproof.reference.model import ConfigT, Model, Parameters, StateT
-from mqproof.spec.tlc import config as tlc_config
 from mqproof.spec.tlc import values
 from mqproof.spec.tlc.graph import (
     GROUND_COVERS,
@@ -28,6 +29,8 @@ from mqproof.spec.tlc.graph import (
 
 Label = tuple[str, Parameters]
 Steps = dict[StateT, set[tuple[Label, StateT]]]
+GroundLabels = dict[tuple[str, tuple[str, ...]], Label]
+"""By operator and arguments, as texts of TLA+."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +88,11 @@ def compare(
     seconds: dict[str, float] = {}
     config = model.from_constants(constants(config_text))
     labels = _ground_labels(model, config)
-    actions: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for operator, arguments in labels:
-        actions[operator].append(arguments)
 
     on_stage("TLC dumps its state graph")
-    started = time.perf_counter()
-    made = ground(module, config_text, actions)
-    graph = dump_ground(made, libraries, seconds_max=seconds_max)
-    seconds["tlc"] = time.perf_counter() - started
+    with _timed(seconds, "tlc"):
+        made = ground(module, config_text, _arguments_by_operator(labels))
+        graph = dump_ground(made, libraries, seconds_max=seconds_max)
 
     on_stage("TLC looks for a forgotten step")
     if graph.moves != dump_moves(made, next_name, libraries, seconds_max=seconds_max):
@@ -102,26 +101,13 @@ def compare(
         raise ForgottenStepError(f"{module}: {lacking} lacks a step\n{outcome.trace}")
 
     on_stage("the reference walks its states")
-    started = time.perf_counter()
-    mine: Steps[StateT] = defaultdict(set)
-    exploration = explore(
-        model.exhaustive(),
-        config,
-        on_edge=lambda before, name, parameters, after: mine[before].add(((name, parameters), after)),
-        stop_at_violation=False,
-    )
-    _check_choices(model, config, exploration, mine)
-    seconds["reference"] = time.perf_counter() - started
+    with _timed(seconds, "reference"):
+        exploration, mine = _walk(model, config)
 
     on_stage("the two are compared")
-    started = time.perf_counter()
-    parsed = {
-        (operator, tuple(map(values.parse, arguments))): label
-        for (operator, arguments), label in labels.items()
-    }
-    theirs, initial = _translate(model, config, graph, parsed)
-    difference = _first_difference(exploration, set(model.initial(config)), mine, initial, theirs)
-    seconds["compare"] = time.perf_counter() - started
+    with _timed(seconds, "compare"):
+        theirs, initial = _translate(model, config, graph, _parsed(labels))
+        difference = _first_difference(exploration, set(model.initial(config)), mine, initial, theirs)
 
     states = len(exploration.parents)
     enabled = sum(len({label for label, _ in steps}) for steps in mine.values())
@@ -136,25 +122,53 @@ def compare(
     )
 
 
-def constants(config_text: str) -> dict[str, Any]:
-    """The constants that a TLC configuration gives as values, one a line: `Messages = {"m1", "m2"}`."""
-    found: dict[str, Any] = {}
-    for body in tlc_config.parse(config_text).of("CONSTANT"):
-        for line in filter(None, map(str.strip, body.splitlines())):
-            name, equals, text = line.partition("=")
-            if equals:
-                found[name.strip()] = values.parse(text.strip())
-    return found
+@contextmanager
+def _timed(seconds: dict[str, float], stage: str) -> Iterator[None]:
+    """Record how long the block takes."""
+    started = time.perf_counter()
+    yield
+    seconds[stage] = time.perf_counter() - started
 
 
-def _ground_labels(
-    model: Model[ConfigT, StateT], config: ConfigT
-) -> dict[tuple[str, tuple[str, ...]], Label]:
+def _ground_labels(model: Model[ConfigT, StateT], config: ConfigT) -> GroundLabels:
     return {
         model.operator(config, name, parameters): (name, parameters)
         for name, action in model.actions.items()
         for parameters in action.domain(config)
     }
+
+
+def _arguments_by_operator(labels: GroundLabels) -> dict[str, list[tuple[str, ...]]]:
+    """Return the arguments with which TLC grounds each action."""
+    actions: dict[str, list[tuple[str, ...]]] = defaultdict(list)
+    for operator, arguments in labels:
+        actions[operator].append(arguments)
+    return actions
+
+
+def _parsed(labels: GroundLabels) -> dict[tuple[str, tuple[Any, ...]], Label]:
+    """Return the labels by the values of their arguments, as they are in TLC's graph."""
+    return {
+        (operator, tuple(map(values.parse, arguments))): label
+        for (operator, arguments), label in labels.items()
+    }
+
+
+def _walk(model: Model[ConfigT, StateT], config: ConfigT) -> tuple[Exploration[StateT], Steps[StateT]]:
+    """Explore the reference's states and record every labelled step.
+
+    Raises:
+        ForgottenStepError: an action's choices leave out what is enabled, or add what is outside its domain.
+    """
+    steps: Steps[StateT] = defaultdict(set)
+    exploration = explore(
+        model.exhaustive(),
+        config,
+        on_edge=lambda before, name, parameters, after: steps[before].add(((name, parameters), after)),
+        stop_at_violation=False,
+    )
+    _check_choices(model, config, exploration, steps)
+    return exploration, steps
 
 
 def _check_choices(

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import replace, with_item
+from mqproof.reference.updates import replace, with_item
 from mqproof.spec.tlc.values import show
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"

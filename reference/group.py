@@ -12,7 +12,7 @@ from typing import Any, Final
 from mqproof.reference import delivery
 from mqproof.reference.delivery import PASSED, changed, literal
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 IDLE: Final = -1
 """Position of a member that does not read the queue."""

@@ -10,7 +10,7 @@ from itertools import product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 SYNC_MASTER: Final = "SYNC_MASTER"

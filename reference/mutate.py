@@ -3,7 +3,7 @@
 from collections import defaultdict
 from typing import Any, Final
 
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.model import Model
 from mqproof.spec.model_file import Kind, Models, Question
 from mqproof.spec.mutation.judge import Space, Stage, Subject

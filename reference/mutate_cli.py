@@ -26,7 +26,7 @@ def _root() -> None:
 @app.command()
 def mutate(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     each: Annotated[
         int, typer.Option(min=0, help="At most so many of a kind for each operator; 0 is all of them.")
@@ -42,7 +42,7 @@ def mutate(
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
 ) -> None:
-    """Break every action in every small way; tell what the properties notice, and what only equiv does.
+    """Break every action in every small way; report what the properties notice, and what only equiv does.
 
     Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
     noticed. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
@@ -53,6 +53,7 @@ def mutate(
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+    from mqproof.spec.checkout import expect_checkout
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.mutation import score
     from mqproof.spec.mutation.judge import Noticed
@@ -69,6 +70,8 @@ def mutate(
     whole = kind is None and only is None
     if record and not whole:
         stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
     try:
         models = load()
         with terminable():

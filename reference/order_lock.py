@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 from mqproof.spec.tlc.values import show
 
 NOBODY: Final = "nobody"

@@ -11,7 +11,7 @@ from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 from mqproof.spec.tlc.values import show
 
 ORDER: Final = ("a", "b", "c", "d")

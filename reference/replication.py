@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from mqproof.reference.model import Action, Model, Parameters
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"

@@ -1,4 +1,4 @@
-"""What every command does on a terminal beside its report: progress, and stopping with one clear line."""
+"""What every command prints beside its report: progress, and the one line that ends it early."""
 
 import logging
 import signal
@@ -22,10 +22,21 @@ def stop(message: str, code: int) -> NoReturn:
     raise SystemExit(code)
 
 
+def is_quiet() -> bool:
+    """Whether the command was started with --quiet, or logs errors only: then it shows no progress."""
+    return not logging.getLogger("mqproof").isEnabledFor(logging.WARNING)
+
+
 @contextmanager
 def stages(title: str) -> Iterator[Callable[[str], None]]:
-    """Tells what a long command is at: a moving line on a terminal, with the seconds so far; a line a stage
-    elsewhere. Goes to standard error, away from the result."""
+    """Show the progress of a long command on standard error, away from the result.
+
+    On a terminal: one line that is rewritten, with the seconds so far. Piped: one line for each stage. With
+    --quiet: nothing.
+    """
+    if is_quiet():
+        yield lambda _stage: None
+        return
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     started = time.monotonic()
     if not console.is_terminal:
@@ -37,7 +48,7 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
 
 
 class _Moving:
-    """A line that is right whenever it is drawn."""
+    """The moving line; computes the elapsed seconds each time it is drawn."""
 
     def __init__(self, title: str, started: float) -> None:
         self._text = title
@@ -53,13 +64,15 @@ class _Moving:
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """No SystemExit: Hypothesis would take that for a failure of what it examines, and go on."""
+    """Not a SystemExit: Hypothesis would report that as a failure of the test, and continue."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """SIGTERM unwinds the stack, as an interrupt does: processes that we started would live on. Then the
-    command ends with a line, and the exit code that shells give to what a signal ended."""
+    """Make SIGTERM unwind the stack, as an interrupt does, so that processes that we started end too.
+
+    The command then ends with one line, and with the exit code that shells give to SIGTERM.
+    """
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         yield
@@ -70,5 +83,5 @@ def terminable() -> Iterator[None]:
 
 
 def _terminate(*_: object) -> NoReturn:
-    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)  # what is left undone is no news
+    logging.getLogger("asyncio").setLevel(logging.CRITICAL + 1)  # unfinished tasks are expected now
     raise _TerminatedError

@@ -2,15 +2,15 @@
 
 from functools import cache
 from pathlib import Path
-from typing import Final
-
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from typing import TYPE_CHECKING, Final
 
 from mqproof.report.matrix import SYMBOLS, counted, label, matrix, tally, titled, unheld
 from mqproof.report.model import Report, Verdict, overall
 from mqproof.report.printable import one_line, printable
 from mqproof.report.svg import inline
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 WITNESSES_MAX: Final = 100
 """Shown per result; the page says how many more there are and the JSON file has all of them."""
@@ -26,6 +26,8 @@ def render(report: Report) -> str:
     Raises:
         ValueError: a figure is not an SVG document.
     """
+    from markupsafe import Markup  # comes with jinja2; see `_template`
+
     explained = unheld(report.results)
     return _template().render(
         report=report,
@@ -42,7 +44,10 @@ def render(report: Report) -> str:
 
 
 @cache
-def _template() -> Template:
+def _template() -> "Template":
+    # Imported late: jinja2 comes with an extra, and the other formats do without it.
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,

@@ -35,11 +35,25 @@ def show(report: Report, stream: TextIO | None = None) -> None:
     text = render(
         report,
         width=shutil.get_terminal_size().columns if terminal else 120,
-        colour=terminal and "NO_COLOR" not in os.environ,
-        ascii_only=not (stream.encoding or "ascii").lower().startswith("utf"),
+        colour=terminal and not os.environ.get("NO_COLOR"),
+        ascii_only=not _shows_unicode(stream),
     )
     stream.write(text)
     stream.flush()
+
+
+def write(text: str) -> None:
+    """Print text of our own to standard output, with its marks in ASCII where the stream needs it."""
+    sys.stdout.write(text if _shows_unicode(sys.stdout) else _ascii(text))
+    sys.stdout.flush()
+
+
+def _shows_unicode(stream: TextIO) -> bool:
+    return (stream.encoding or "ascii").lower().startswith("utf")
+
+
+def _ascii(text: str) -> str:
+    return text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
 
 
 def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
@@ -171,6 +185,4 @@ def _text(console: Console, ascii_only: bool) -> str:
     assert isinstance(console.file, io.StringIO)
     lines = (line.rstrip() for line in console.file.getvalue().splitlines())
     text = "\n".join(lines).strip("\n") + "\n"
-    if ascii_only:
-        text = text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
-    return text
+    return _ascii(text) if ascii_only else text

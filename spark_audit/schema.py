@@ -44,15 +44,15 @@ PASS: Final = t.StructType(
         t.StructField(name, kind)
         for kind, names in (
             (t.StringType(), "part kind node stated group topic rare file"),
-            (t.IntegerType(), "queue_id cells_part"),
+            (t.IntegerType(), "queue_id buckets_part"),
             (t.BooleanType(), "placed"),
-            (t.BinaryType(), "parcel"),
+            (t.BinaryType(), "aggregate"),
             (t.LongType(), "row_group rows seq_min seq_max first_ts last_ts offset_min offset_max"),
         )
         for name in names.split()
     ]
 )
-"""What the pass over a log yields: of each piece the rows that profile.py, order.py and cell_sums.py ask for,
+"""What the pass over a log yields: of each partition the rows of profile.py, sequences.py and bucket_sums.py,
 told apart by `part`."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")

@@ -22,14 +22,14 @@ def _root() -> None:
 @app.command()
 def bounds(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time for each larger model.")] = 120,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
 ) -> None:
-    """Grow each constant of the ci models by one; tell which kinds of steps and guard outcomes are new.
+    """Grow each constant of the ci models by one; report which kinds of steps and guard outcomes are new.
 
     A new kind is told, not judged. A larger model that is not finished in time is unknown.
 

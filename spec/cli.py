@@ -3,11 +3,11 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,13 +15,13 @@ from mqproof.report.console import stop, terminable
 from mqproof.report.model import Exit, Report, Table, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
+    from mqproof.spec.catalogue import Invariant
     from mqproof.spec.model_file import Models, Question
     from mqproof.spec.models import Answer, Progress
     from mqproof.spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
-_PIPED_COLUMNS: Final = 1000
 _DRAW = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE.svg", help="Draw it as a sequence diagram.")
 ]
@@ -37,7 +37,7 @@ def _root() -> None:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="smoke, mutation, ci or deep: how much is explored.")
@@ -138,24 +138,64 @@ def simulate(
 
 
 @app.command()
-def coverage(json_file: _JSON = None) -> None:
-    """The matrix of invariants and layers: what checks what, what cannot, what is still open."""
-    from mqproof.report.write import write_text
-    from mqproof.spec.catalogue import CatalogueError, catalogue
-    from mqproof.spec.coverage import as_json, reasons, table, totals
+def coverage(
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="GLOB", help="Show these invariants in detail; once for each."),
+    ] = None,
+    layers: Annotated[
+        list[str] | None, typer.Option("--layer", metavar="LAYER", help="Show this layer; once for each.")
+    ] = None,
+    only_open: Annotated[bool, typer.Option("--open", help="Show only what is not checked yet.")] = False,
+    with_details: Annotated[
+        bool, typer.Option("--details", help="Show statements, checks, mutants and reasons.")
+    ] = False,
+    json_file: _JSON = None,
+) -> None:
+    """Show which layer checks which invariant, which cannot, and which checks are missing.
 
+    Examples: mqproof coverage;  mqproof coverage --id FLUSH-1;  mqproof coverage --layer fuzz --open
+    """
+    from mqproof.report import terminal
+    from mqproof.report.write import write_text
+    from mqproof.spec.catalogue import LAYERS, CatalogueError, catalogue
+    from mqproof.spec.coverage import LEGEND, as_json, details, matrix, totals
+
+    if unknown := [layer for layer in layers or () if layer not in LAYERS]:
+        stop(f"coverage: --layer {unknown[0]}: expected one of {', '.join(LAYERS)}", Exit.USAGE)
+    shown = tuple(layer for layer in LAYERS if layer in (layers or LAYERS))
     try:
-        invariants = tuple(catalogue().values())
+        invariants = _matching(tuple(catalogue().values()), ids or ())
     except (CatalogueError, OSError) as error:
-        stop(str(error), Exit.USAGE)
-    _print_table(table(invariants))
-    print("\n".join(reasons(invariants)), end="\n\n")
-    print(", ".join(f"{number} {what}" for what, number in totals(invariants).items()))
+        stop(f"coverage: {error}", Exit.USAGE)
+    if only_open:
+        invariants = tuple(each for each in invariants if "open" in map(each.cell, shown))
+    lines = list(matrix(invariants, shown)) if invariants else []
+    if ids or with_details:
+        lines = [line for each in invariants for line in (*details(each, shown), "")]
+    elif lines:
+        lines += ["", *LEGEND]
+    counts = ", ".join(f"{number} {what}" for what, number in totals(invariants, shown).items())
+    lines.append(f"{len(invariants)} invariant{'' if len(invariants) == 1 else 's'}: {counts}")
+    terminal.write("\n".join(lines) + "\n")
     if json_file is not None:
         try:
-            write_text(json_file, json.dumps(as_json(invariants), indent=1) + "\n")
+            write_text(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
         except OSError as error:
             stop(f"--json {json_file}: {error}", Exit.USAGE)
+
+
+def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
+    """Those whose id or name matches one of the patterns; all when there is no pattern."""
+    from fnmatch import fnmatchcase
+
+    def fits(invariant: "Invariant", glob: str) -> bool:
+        return fnmatchcase(invariant.id, glob) or fnmatchcase(invariant.name, glob)
+
+    for glob in globs:
+        if not any(fits(each, glob) for each in invariants):
+            stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
+    return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
 
 
 def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":
@@ -258,21 +298,3 @@ def _progress(total: int) -> "Iterator[Progress]":
         return
     with status:
         yield told
-
-
-def _print_table(table: Table) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table as RichTable
-
-    shown = RichTable(title=table.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.columns:
-        shown.add_column(column, no_wrap=not sys.stdout.isatty(), overflow="fold")
-    for row in table.rows:
-        shown.add_row(*row)
-    # Piped, the width is nobody's: so wide that a row is a line.
-    width = None if sys.stdout.isatty() else _PIPED_COLUMNS
-    console = Console(markup=False, highlight=False, width=width)
-    with console.capture() as captured:
-        console.print(shown)
-    print("\n".join(line.rstrip() for line in captured.get().splitlines()))

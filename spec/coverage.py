@@ -1,37 +1,54 @@
-"""The matrix of invariants and layers, as a table and as JSON."""
+"""The matrix of invariants and layers, as text and as JSON."""
 
-from collections.abc import Iterable
+import textwrap
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from mqproof.report.model import Table
 from mqproof.spec.catalogue import LAYERS, Invariant
 
 SCHEMA_VERSION: Final = 1
 """`schema` of the JSON document; grows when a key changes its meaning."""
 
-
-def table(invariants: Iterable[Invariant]) -> Table:
-    """A row an invariant; a cell names the check and counts its mutants, or is n/a or open."""
-    rows = tuple(
-        (f"{invariant.id} {invariant.name}", *(_cell(invariant, layer) for layer in LAYERS))
-        for invariant in invariants
-    )
-    return Table("What checks what", ("invariant", *LAYERS), rows)
+_COLUMNS: Final = 80
 
 
-def reasons(invariants: Iterable[Invariant]) -> tuple[str, ...]:
-    """A line for each layer that cannot check an invariant, with the reason."""
-    return tuple(
-        f"n/a {invariant.id} {layer}: {why}"
-        for invariant in invariants
-        for layer, why in invariant.why.items()
-        if layer not in invariant.checks
-    )
+def matrix(invariants: Sequence[Invariant], layers: Sequence[str] = LAYERS) -> tuple[str, ...]:
+    """One line for each invariant, with a mark for each layer; at most 80 columns with the present names."""
+    labels = [f"{invariant.id} {invariant.name}" for invariant in invariants]
+    width = max(map(len, ["invariant", *labels]))
+    lines = ["  ".join(["invariant".ljust(width), *layers])]
+    for label, invariant in zip(labels, invariants, strict=True):
+        marks = (_mark(invariant, layer).ljust(len(layer)) for layer in layers)
+        lines.append("  ".join([label.ljust(width), *marks]).rstrip())
+    return tuple(lines)
 
 
-def totals(invariants: Iterable[Invariant]) -> dict[str, int]:
-    """How many cells are checked, n/a and open, and how many checks no mutant has shown able to fail."""
-    cells = [(invariant, layer) for invariant in invariants for layer in LAYERS]
+LEGEND: Final = (
+    "✓ checked; a mutant shows that the check can fail   ~ checked, without a mutant",
+    "– this layer cannot check it                        open: not checked yet",
+    "Checks, mutants and reasons: mqproof coverage --details, or --id ID",
+)
+"""What the marks of `matrix` mean."""
+
+
+def details(invariant: Invariant, layers: Sequence[str] = LAYERS) -> tuple[str, ...]:
+    """The statement of an invariant, and what each layer checks, or why it cannot."""
+    lines = [f"{invariant.id} {invariant.name} ({invariant.kind})", *_wrapped(invariant.statement, "  ")]
+    for layer in layers:
+        start = f"  {layer:{max(map(len, LAYERS))}}  "
+        state = invariant.cell(layer)
+        if state == "checked":
+            text = f"checked by {', '.join(invariant.checks[layer])}"
+            mutants = ", ".join(invariant.mutants.get(layer, ())) or "none"
+            lines += [*_wrapped(text, start), *_wrapped(f"mutants: {mutants}", " " * len(start))]
+        else:
+            lines += _wrapped(f"n/a: {invariant.why[layer]}" if state == "n/a" else state, start)
+    return tuple(lines)
+
+
+def totals(invariants: Iterable[Invariant], layers: Sequence[str] = LAYERS) -> dict[str, int]:
+    """How many cells are checked, n/a and open, and how many checks have no mutant that they catch."""
+    cells = [(invariant, layer) for invariant in invariants for layer in layers]
     states = [invariant.cell(layer) for invariant, layer in cells]
     counted = {state: states.count(state) for state in ("checked", "n/a", "open")}
     unproven = [
@@ -40,31 +57,44 @@ def totals(invariants: Iterable[Invariant]) -> dict[str, int]:
     return {**counted, "checked without a mutant": len(unproven)}
 
 
-def as_json(invariants: tuple[Invariant, ...]) -> dict[str, Any]:
+def as_json(invariants: Sequence[Invariant], layers: Sequence[str] = LAYERS) -> dict[str, Any]:
     """The matrix with stable keys: schema, layers, totals, invariants[].cells[layer].state|by|why|mutants."""
     return {
         "schema": SCHEMA_VERSION,
-        "layers": list(LAYERS),
-        "totals": totals(invariants),
+        "layers": list(layers),
+        "totals": totals(invariants, layers),
         "invariants": [
             {
                 "id": invariant.id,
                 "name": invariant.name,
                 "kind": invariant.kind,
                 "statement": invariant.statement,
-                "cells": {layer: _entry(invariant, layer) for layer in LAYERS},
+                "cells": {layer: _entry(invariant, layer) for layer in layers},
             }
             for invariant in invariants
         ],
     }
 
 
-def _cell(invariant: Invariant, layer: str) -> str:
-    state = invariant.cell(layer)
-    if state == "checked":
-        mutants = len(invariant.mutants.get(layer, ()))
-        return f"{', '.join(invariant.checks[layer])} ({mutants} mutant{'' if mutants == 1 else 's'})"
-    return state
+def _mark(invariant: Invariant, layer: str) -> str:
+    match invariant.cell(layer):
+        case "checked":
+            return "✓" if invariant.mutants.get(layer) else "~"
+        case "n/a":
+            return "–"
+        case state:
+            return state
+
+
+def _wrapped(text: str, start: str) -> list[str]:
+    return textwrap.wrap(
+        text,
+        _COLUMNS,
+        initial_indent=start,
+        subsequent_indent=" " * len(start),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _entry(invariant: Invariant, layer: str) -> dict[str, Any]:

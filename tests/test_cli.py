@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import typer
 
 from mqproof import cli
 from mqproof.report.json_file import from_json
@@ -32,17 +33,23 @@ def test_help_lists_every_command(
 def test_an_unknown_command_is_wrong_use(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert _run(monkeypatch, "explode") == 2
-    assert capsys.readouterr().err == "mqproof: no command 'explode'; see mqproof --help\n"
+    assert _run(monkeypatch, "boom") == 2
+    assert capsys.readouterr().err == "mqproof: no command 'boom'; see mqproof --help\n"
 
 
 def test_a_failure_of_our_own_is_no_violation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def fail(prog_name: str) -> None:
-        raise RuntimeError(f"{prog_name} is at a loss")
+    app = typer.Typer()
 
-    monkeypatch.setitem(sys.modules, "failing", SimpleNamespace(app=fail))
+    @app.callback()
+    def _root() -> None: ...
+
+    @app.command()
+    def check(context: typer.Context) -> None:
+        raise RuntimeError(f"{context.command_path.partition(' ')[0]} is at a loss")
+
+    monkeypatch.setitem(sys.modules, "failing", SimpleNamespace(app=app))
     monkeypatch.setitem(cli.COMMANDS, "check", ("failing", ""))
     assert _run(monkeypatch, "check") == Exit.TOOL
     told = capsys.readouterr().err

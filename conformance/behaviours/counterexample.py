@@ -15,7 +15,7 @@ from mqproof.conformance.behaviours.corpus import TLA, Script, Stimulus
 from mqproof.conformance.behaviours.plain import plain
 from mqproof.conformance.behaviours.replay import Failure, replay
 from mqproof.conformance.behaviours.subject import BehaviourTarget
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.model import Model, Parameters
 from mqproof.reference.models import MODELS
 from mqproof.spec.tlc import config as tlc_config

@@ -19,7 +19,7 @@ import msgspec
 from mqproof.conformance.behaviours.conditions import Conditions, Outcome
 from mqproof.conformance.behaviours.corpus import CORPUS, SCHEMA, Script, read, read_lines, write_lines
 from mqproof.conformance.behaviours.plain import plain
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.explorer.search import Step as Taken
 from mqproof.reference.explorer.survey import bounded_models

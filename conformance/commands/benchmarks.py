@@ -58,7 +58,7 @@ def send(
     ),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
 ) -> None:
-    """Sends a second under SYNC_FLUSH and ASYNC_FLUSH, beside the disk's own fdatasync rate.
+    """Measure sends per second under SYNC_FLUSH and ASYNC_FLUSH, beside the disk's own fdatasync rate.
 
     Example: mqproof bench send --count 5000 --rounds 1
     """
@@ -91,7 +91,7 @@ def broker(
     ),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
 ) -> None:
-    """Our broker beside Apache's: throughput, latency, pulls, memory, start-up, recovery.
+    """Compare our broker with Apache's: throughput, latency, pulls, memory, start-up, recovery.
 
     Apache's release is fetched by Maven once. On an idle machine of 2 cores with the defaults
     it should take a quarter of an hour.
@@ -138,7 +138,7 @@ def replication(
     ),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
 ) -> None:
-    """What SYNC_MASTER and a group cost beside a broker alone; how long a change of masters takes.
+    """Measure what SYNC_MASTER and a group cost, and how long a change of masters takes.
 
     Each kill takes some 8 seconds.
 
@@ -168,7 +168,7 @@ def history(
     directory: Annotated[Path, typer.Option(help="Where the history goes meanwhile.")] = Path("build/bench"),
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
 ) -> None:
-    """All anomaly rules on a generated history without anomalies.
+    """Run all anomaly rules on a generated history without anomalies.
 
     Example: mqproof bench history --operations 100000
     """

@@ -96,7 +96,7 @@ def conform(
         str, typer.Option(metavar="COMMAND", help="remoting://: undoes --namesrv-isolate.")
     ] = "",
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
-    dryrun: Annotated[bool, typer.Option("--dryrun", help="List what would be judged, ask nobody.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be judged.")] = False,
 ) -> None:
     """Drive a target with drawn operations, faults and numbered questions, and judge every invariant on what
     a client saw.
@@ -138,7 +138,7 @@ def conform(
     names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
     if not names:
         stop(f"--id {' '.join(order.ids)}: no invariant and no case has such an id", Exit.USAGE)
-    if dryrun:
+    if dry_run:
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
         raise typer.Exit(Exit.HELD)
     named = bool(suite)
@@ -217,7 +217,7 @@ def check_adapter(
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
     ] = None,
 ) -> None:
-    """Go through what the suite takes for granted of an adapter, and tell what to mend first.
+    """Check what the suite requires of an adapter, and report what to fix first.
 
     Example: mqproof conform check-adapter python:my_broker:MyBroker
     """
@@ -335,7 +335,7 @@ def trace_check(
     logs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE...", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
+            metavar="FILE", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
         ),
     ],
     window: Annotated[
@@ -345,7 +345,7 @@ def trace_check(
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
     ] = None,
 ) -> None:
-    """Let TLC decide whether event logs are behaviours of the models: Flush, Replication, Routing, Election.
+    """Decide with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
 
     A log that is not is shown with its longest accepted prefix, the event that no action explains, and the
     actions that came closest.

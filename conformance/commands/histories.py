@@ -20,7 +20,7 @@ def _root() -> None:
 @app.command("check-history")
 def check_history(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/histories.md).")
+        list[Path], typer.Argument(metavar="FILE", help="Histories, JSON Lines (docs/histories.md).")
     ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
@@ -65,7 +65,7 @@ def convert_history(
     read: Annotated[str, typer.Option("--from", help="jsonl, jepsen or openchaos.")] = "jsonl",
     written: Annotated[str, typer.Option("--to", help="jsonl, jepsen or elle.")] = "jepsen",
 ) -> None:
-    """Translate a history: from OpenChaos, to what Jepsen's kafka checker reads, or elle-cli.
+    """Convert a history: from OpenChaos, to the input of Jepsen's kafka checker or of elle-cli.
 
     Examples: mqproof convert-history h.jsonl history.edn; mqproof convert-history h.jsonl h.edn --to elle;
     mqproof convert-history history-file h.jsonl --from openchaos --to jsonl
@@ -98,7 +98,7 @@ def workload(
     producers: Annotated[int, typer.Option(min=1, help="How many send at once.")] = 3,
     faults: Annotated[int, typer.Option(min=0, help="impl: how often the broker is killed or cut off.")] = 3,
 ) -> None:
-    """Concurrent producers and consumer groups of all kinds against a cluster, written down as a history.
+    """Run concurrent producers and consumer groups of all kinds, and write what they saw as a history.
 
     Example: mqproof workload --target impl --seed 7 --out h.jsonl && mqproof check-history h.jsonl
     """

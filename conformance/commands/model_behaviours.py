@@ -31,7 +31,7 @@ def _root() -> None:
 
 @app.command()
 def behaviours(
-    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL...]", help="Default: all.")] = None,
+    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="Default: all.")] = None,
     target: Annotated[
         str,
         typer.Option(help="reference, or impl: ours."),
@@ -42,10 +42,10 @@ def behaviours(
         typer.Option(metavar="DIR", help="Behaviours from there; default: those of this release."),
     ] = None,
     write: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the behaviours there, and replay nothing.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Write the behaviours there; replay nothing.")
     ] = None,
     outcomes: Annotated[
-        bool, typer.Option("--outcomes", help="With --write: those of outcomes too. Takes minutes.")
+        bool, typer.Option("--outcomes", help="With --out: write those of outcomes too, which takes minutes.")
     ] = False,
     images: Annotated[
         bool, typer.Option("--images", help="On impl: each disk image that a crash may leave, too.")
@@ -72,7 +72,7 @@ def behaviours(
     """Take every step of the models' state graphs on a target; try what is disabled in a sample of states.
 
     Examples: mqproof behaviours Flush --draw flush.svg; mqproof behaviours --target reference;
-    mqproof behaviours --write build/corpus
+    mqproof behaviours --out build/corpus
     """
     from mqproof.conformance.behaviours.corpus import CORPUS, CorpusError, write_file
     from mqproof.conformance.behaviours.outcomes import FOLDER, write_files

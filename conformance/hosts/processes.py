@@ -18,7 +18,7 @@ from typing import Final
 
 READY_SECONDS_MAX: Final = 120.0
 STOP_SECONDS_MAX: Final = 60.0
-_MQPROOF: Final = (sys.executable, "-m", "mqproof")
+MQPROOF: Final = (sys.executable, "-m", "mqproof")
 _PORTS: Final = range(20_000, 32_000)
 
 
@@ -68,6 +68,16 @@ class Cluster:
         """`mqproof send` or `mqproof consume`, in the background."""
         self._start(name, command, "--namesrv", self.name_server, *arguments)
 
+    def start_program(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+        """Any program, in the background, with a log of its own."""
+        self.events.mkdir(parents=True, exist_ok=True)
+        with self._log(name).open("ab") as log:
+            process = subprocess.Popen(
+                [*self.launchers.get(name, ()), *command], stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        self.processes[name] = process
+        return process
+
     def running(self, name: str) -> bool:
         return self.processes[name].poll() is None
 
@@ -106,13 +116,8 @@ class Cluster:
         raise ClusterError(f"{name} is not ready within {READY_SECONDS_MAX:.0f} s; see {log}")
 
     def _start(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
-        self.events.mkdir(parents=True, exist_ok=True)
-        told = ("--events", str(self.events / f"{name}.ndjson")) if self.keeps_events else ()
-        command = [*self.launchers.get(name, ()), *_MQPROOF, *arguments, *told]
-        with self._log(name).open("ab") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        self.processes[name] = process
-        return process
+        events = ("--events", str(self.events / f"{name}.ndjson")) if self.keeps_events else ()
+        return self.start_program(name, *MQPROOF, *arguments, *events)
 
     def _log(self, name: str) -> Path:
         return self.folder / f"{name}.log"

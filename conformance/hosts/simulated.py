@@ -16,8 +16,8 @@ from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.session import Session, SessionConfig
 from mqproof.impl.dledger.config import Membership, Peer
 from mqproof.impl.dledger.ledger_log import stored_in
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.dledger.state import Role as MemberRole
-from mqproof.impl.dledger.store import LedgerStore
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting.message import StoredMessage

@@ -96,7 +96,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "second-left-out", "of several messages the second is not handed out", "DELIV-4",
-            "mqproof.impl.store.store:read_messages", _second_left_out,
+            "mqproof.impl.store.base:read_messages", _second_left_out,
         ),
         _mutant(
             "commit-of-another-queue", "an offset is noted for the queue before", "DELIV-5",

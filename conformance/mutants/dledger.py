@@ -86,7 +86,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "commit-not-learned", "a follower never hears what is committed", "SPEC-1",
-            "mqproof.impl.dledger.replication:Following._learn_commit", _nothing,
+            "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
         ),
     )
 }  # fmt: skip

@@ -217,7 +217,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "pull-skips",
             "a pull leaves out the first of several messages",
             "DELIV-4",
-            "mqproof.impl.store.store:read_messages",
+            "mqproof.impl.store.base:read_messages",
             _skip_one,
         ),
         Mutant(

@@ -124,7 +124,7 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_READ: Final = "mqproof.impl.store.store:read_messages"
+_READ: Final = "mqproof.impl.store.base:read_messages"
 _REFUSAL: Final = "mqproof.impl.store.reader:_refusal"
 _COMMIT: Final = "mqproof.impl.broker.offsets:OffsetTable.commit"
 
@@ -171,7 +171,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
                 _one_too_many),
         _mutant(
             "held-pull-not-woken", "a message does not wake the pull that waits for it", "SPEC-1",
-            "mqproof.impl.broker.holds:PullHolds.arrived", _nobody_is_woken,
+            "mqproof.impl.broker.long_polling:PullHolds.arrived", _nobody_is_woken,
         ),
         _mutant(
             "reset-ignored", "a commit that goes back is answered with success and not noted", "SPEC-1",

@@ -11,9 +11,9 @@ from typing import Any, Final
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.replication.config import LogCheck
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutStatus
-from mqproof.impl.store.store import Store
 
 
 def _always(*_arguments: Any) -> bool:

@@ -11,8 +11,8 @@ from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_TOPIC, Message, StoredMessage
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store import delay
 from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC

@@ -19,7 +19,7 @@ from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
-from mqproof.impl.remoting import command, dispatch, headers
+from mqproof.impl.remoting import command, headers, request_handler
 from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
@@ -139,7 +139,7 @@ def _without_zero(header: Header) -> dict[str, str]:
 # Codes
 
 
-_handler = dispatch.handler
+_handler = request_handler.handler
 
 
 def _unknown_fails(processors: Mapping[int, Handler]) -> Handler:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.checks import scheduled_or_refused
-from mqproof.impl.client import calls
+from mqproof.impl.client import group_requests
 from mqproof.impl.client.concurrent import ConcurrentConsumption
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.client.offset_store import Offsets
@@ -19,7 +19,7 @@ from mqproof.impl.remoting.message import Message, StoredMessage
 
 _receive = ConcurrentConsumption.receive
 _receive_orderly = OrderlyConsumption.receive
-_wanted = calls._wanted
+_wanted = group_requests._wanted
 _advance = Offsets.advance
 _DROPPED: Final = 7
 
@@ -95,7 +95,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "wanted-messages-dropped", "a subscription by tags leaves some of its messages out", "DELIV-10",
-            "mqproof.impl.client.calls:_wanted", _some_of_the_wanted,
+            "mqproof.impl.client.group_requests:_wanted", _some_of_the_wanted,
         ),
         Mutant(
             "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",

@@ -10,6 +10,7 @@ from typing import Final
 from mqproof.conformance.wire.model import Field, Operation, Since
 from mqproof.conformance.wire.operations import ALL
 from mqproof.report.write import write_text
+from mqproof.spec.checkout import expect_checkout
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "requests.md"
 
@@ -47,4 +48,5 @@ def _since(what: Field | Operation) -> str:
 
 
 if __name__ == "__main__":
+    expect_checkout("mqproof.conformance.pages.requests")
     write_text(PAGE, page())

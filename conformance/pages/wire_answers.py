@@ -20,6 +20,7 @@ from mqproof.conformance.wire.model import Verdict
 from mqproof.conformance.wire.suite import operation_of, verdict_of
 from mqproof.report.json_file import from_json
 from mqproof.report.write import write_text
+from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
 NOT_ASKED: Final = "-"
@@ -30,7 +31,7 @@ _INTRODUCTION: Final = """# Wire cases: who answers how
 
 `mqproof conform --suite wire` asks a broker and a name server {cases} numbered questions, and judges what
 comes back. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only told (INFORMATIONAL).
-UNIMPLEMENTED is the server's own word: it answers that it does not know the request code. `--dryrun` lists
+UNIMPLEMENTED is the server's own word: it answers that it does not know the request code. `--dry-run` lists
 the cases with their sources. 4.9 is asked only what holds since 4.9.
 
 This page is made, of the reports of three runs (the last command writes it and `wire.json`):
@@ -62,7 +63,7 @@ unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap le
 _LOOSE: Final = """## NON-STRICT
 
 The numbers of the cases. Those that end in 0 and 1 are a mandatory field that is missing, or not of its type,
-and is not refused; the title of any other is what `--dryrun` tells.
+and is not refused; the title of any other is what `--dry-run` tells.
 """
 
 
@@ -176,6 +177,7 @@ def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[
 
 
 def main(arguments: Sequence[str]) -> None:
+    expect_checkout("mqproof.conformance.pages.wire_answers")
     reports = dict(argument.split("=", 1) for argument in arguments)
     matrix = gather({server: Path(path) for server, path in reports.items()})
     write_text(FOLDER / "wire.json", data(matrix))

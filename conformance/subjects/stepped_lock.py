@@ -22,7 +22,7 @@ from mqproof.impl.broker import groups
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.queue_locks import QueueLockTable, _Lease
 from mqproof.impl.broker.services import Services
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.locks import LIFE_S, QueueLocks
 from mqproof.impl.client.model import ReceivedMessage
 from mqproof.impl.client.push_consumer import PushConsumerConfig
@@ -85,7 +85,7 @@ class _Broker:
 class _Locks(QueueLocks):
     """Unlocking is a step of its own, once the queue was dropped."""
 
-    def __init__(self, calls: GroupCalls, member: "_Member") -> None:
+    def __init__(self, calls: GroupRequests, member: "_Member") -> None:
         super().__init__(calls)
         self._member = member
 

@@ -28,7 +28,7 @@ from mqproof.impl.remoting.channel import Channel, ConnectionLostError, Remoting
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.network import Address, SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated

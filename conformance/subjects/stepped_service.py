@@ -22,8 +22,8 @@ from mqproof.conformance.subjects.stepped_pair import LOG, TOPIC, Node
 from mqproof.impl.broker import offset_admin, pull, queries
 from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.handed_out import HandedOut
-from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds
+from mqproof.impl.broker.pull_progress import PullProgress
 from mqproof.impl.broker.services import Processor, Services
 from mqproof.impl.broker.statistics import Statistics
 from mqproof.impl.client.records import read_records
@@ -32,7 +32,6 @@ from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import (
     PULL_HAS_SUBSCRIPTION,
     PullRequest,
@@ -41,6 +40,7 @@ from mqproof.impl.remoting.headers import (
     UpdateOffsetRequest,
 )
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, inline
 from mqproof.impl.runtime.simulated_loop import ManualClock, SimulatedLoop
@@ -299,7 +299,7 @@ class _Services:
         self.config, self.runtime, self.store, self.offsets = config, runtime, store, offsets
         self.topics, self.groups = topics, groups
         self.holds, self.clients = PullHolds(), ClientTable()
-        self.handed_out = HandedOut(config.offset_pairs_max)
+        self.pull_progress = PullProgress(config.offset_pairs_max)
         self.statistics = Statistics(config.cluster)
         self.events = None
 

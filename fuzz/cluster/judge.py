@@ -15,7 +15,7 @@ from mqproof.conformance.suites.flush.step_history import as_lines
 from mqproof.conformance.suites.flush.steps import History
 from mqproof.conformance.suites.replication import checkers as replication
 from mqproof.conformance.suites.replication.checkers import Life
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.report.model import Verdict
 from mqproof.spec import catalogue
 

@@ -21,9 +21,9 @@ from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, SLAVE, STO
 from mqproof.conformance.subjects.released_consumer import ReleasedPushConsumer
 from mqproof.conformance.suites.flush.steps import End
 from mqproof.fuzz.cluster import judge
-from mqproof.fuzz.cluster.group import GroupWitness
+from mqproof.fuzz.cluster.group_witness import GroupWitness
 from mqproof.fuzz.cluster.witness import GROUP, RESERVED_MS, Topic, Witness
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.pull_consumer import PullConsumer

@@ -16,7 +16,7 @@ from mqproof.conformance.suites.flush.target import Outcome, Pulled, PulledMessa
 from mqproof.conformance.suites.flush.target import Setup as HistorySetup
 from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
 from mqproof.fuzz.cluster import judge
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.impl.client.model import Outcome as SendOutcome
 from mqproof.impl.client.model import Refused, Unknown
 from mqproof.impl.client.model import Sent as Stored

@@ -10,7 +10,7 @@ from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects import dledger
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.follow import Follow
@@ -85,7 +85,7 @@ def _never_told(_waits: ReplicaWaits) -> None:
     """Nobody who waits for a slave hears of its acknowledgement."""
 
 
-async def _at_the_end(queue: MessageQueue, calls: GroupCalls, *_: object) -> int:
+async def _at_the_end(queue: MessageQueue, calls: GroupRequests, *_: object) -> int:
     return await calls.max_offset(queue)
 
 

@@ -10,10 +10,17 @@ from mqproof.impl.dledger import ballot_file
 from mqproof.impl.dledger.changes import Ballot, Cut, Leads, Written
 from mqproof.impl.dledger.codes import RoundResult, Vote
 from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.log_replication import Following, Leading
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import NORMAL, Entry, HeartBeatRequest, HeartBeatResponse, PushRequest
+from mqproof.impl.dledger.messages import (
+    NO_INDEX,
+    NORMAL,
+    Entry,
+    HeartBeatRequest,
+    HeartBeatResponse,
+    PushRequest,
+)
 from mqproof.impl.dledger.pending import Pending
-from mqproof.impl.dledger.replication import Following, Leading
 from mqproof.impl.dledger.state import Role, State
 from mqproof.impl.runtime.disk import Disk, write_durably
 
@@ -40,7 +47,7 @@ def _always(*_: object) -> bool:
     return True
 
 
-def _one_is_enough(members: int) -> int:
+def _half(members: int) -> int:
     return members // 2
 
 
@@ -76,6 +83,10 @@ def _durable_when_appended(state: State, magic: int, body: object) -> int:
 
 
 def _lead_without_no_op(state: State) -> None:
+    """Only the first leader, whose log is empty, appends the entry: replication needs one to compare."""
+    if state.terms.end == NO_INDEX:
+        _become_leader(state)
+        return
     state.role = Role.LEADER
     state.leader = state.self_id
     state.changes.append(Leads(state.term))
@@ -200,6 +211,13 @@ MUTANTS: Final = (
         _majority_of_those_heard,
     ),
     _mutant(
+        "HalfIsEnough",
+        "half of the members, rounded down, count as a majority",
+        "ElectionSafety",
+        "rules:quorum",
+        _half,
+    ),
+    _mutant(
         "AckBeforeSync",
         "a follower's entry counts as durable when it is in the page cache",
         "LeaderCompleteness",
@@ -224,21 +242,21 @@ MUTANTS: Final = (
         "CommitAsTold",
         "a follower commits what its leader has, whatever stands there in its own log",
         "CommittedStable",
-        "replication:Following._learn_commit",
+        "log_replication:Following._learn_commit",
         _commit_as_told,
     ),
     _mutant(
         "CommitBeyondTheEnd",
         "a follower commits an index that it does not have",
         "CommittedStable",
-        "replication:Following._learn_commit",
+        "log_replication:Following._learn_commit",
         _commit_beyond_the_end,
     ),
     _mutant(
         "CutsOnEveryPush",
         "a follower cuts what stands behind a push, which may be committed",
         "CommittedStable",
-        "replication:Following._take",
+        "log_replication:Following._take",
         _cut_on_every_push,
     ),
     _mutant(
@@ -294,12 +312,19 @@ MUTANTS: Final = (
         "CommitNotLearned",
         "a follower never hears what is committed",
         "LogsConverge",
-        "replication:Following._learn_commit",
+        "log_replication:Following._learn_commit",
         _nothing,
     ),
 )
 
 SELDOM: Final = (
+    _mutant(
+        "LeadsWithoutNoOp",
+        "a new leader appends no entry of its own term, so those of older terms wait for the next message",
+        "LogsConverge",
+        "state:State.become_leader",
+        _lead_without_no_op,
+    ),
     _mutant(
         "StaleHeartBeatAccepted",
         "a heartbeat of an older term is followed",
@@ -325,8 +350,8 @@ SELDOM: Final = (
         "DeletedBeforeAllHaveIt",
         "old entries are deleted that a majority has, and not everybody",
         "LogsConverge",
-        "replication:Leading.advance_commit",
+        "log_replication:Leading.advance_commit",
         _kept_by_all_when_committed,
     ),
 )
-"""Those that show in few programs: simulation goes through enough of them."""
+"""Those that show in few or in long programs: simulation goes through enough of them."""

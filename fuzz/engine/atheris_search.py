@@ -14,7 +14,7 @@ from mqproof.fuzz.engine.corpus import Corpus
 from mqproof.fuzz.engine.coverage import dictionary
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.mutate import Mutator
-from mqproof.fuzz.engine.worker import Options, Session
+from mqproof.fuzz.engine.session import Options, Session
 
 
 def available() -> bool:

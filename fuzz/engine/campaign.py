@@ -17,8 +17,8 @@ from mqproof.fuzz import targets
 from mqproof.fuzz.engine import findings
 from mqproof.fuzz.engine.execution import CPU_SECONDS_MAX
 from mqproof.fuzz.engine.findings import SavedFinding
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Target
-from mqproof.fuzz.engine.worker import Found, Message, Options, Progress, prepare_current, read_current
+from mqproof.fuzz.engine.session import Found, Message, Options, Progress, prepare_current, read_current
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Target
 
 _GRACE_SECONDS: Final = 2 * CPU_SECONDS_MAX + 30
 """After the time box: what a worker may need to finish an input and make a finding small."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Finding, Target
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Finding, Target
 
 CPU_SECONDS_MAX: Final = 10.0
 """Processor time for one input. Not wall-clock time: a busy machine must not make findings."""

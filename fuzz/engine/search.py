@@ -13,7 +13,7 @@ from mqproof.fuzz.engine.corpus import Corpus
 from mqproof.fuzz.engine.coverage import Coverage, dictionary
 from mqproof.fuzz.engine.execution import Failure, judge
 from mqproof.fuzz.engine.mutate import Mutator, systematic
-from mqproof.fuzz.engine.target import Target
+from mqproof.fuzz.target import Target
 
 _RECENT: Final = 8
 """Features that count as recent: what was reached last is where the search is getting ahead."""

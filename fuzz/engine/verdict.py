@@ -6,7 +6,7 @@ from pathlib import Path
 from mqproof.fuzz import targets
 from mqproof.fuzz.engine import findings
 from mqproof.fuzz.engine.campaign import Campaign, Outcome
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from mqproof.report.model import Report, Result, Verdict, Witness
 from mqproof.spec import catalogue
 

@@ -1,132 +1,30 @@
-"""One process of a campaign: searches until its time is over and tells what it finds, line by line.
+"""One process of a campaign: searches until its time is over and reports its findings, line by line.
 
 Run as `python -m mqproof.fuzz.engine.worker OPTIONS` with the options as JSON; it writes messages to standard
 output as JSON lines.
-Its own process, so that a target that crashes the interpreter or eats all memory is a finding and not the end
-of the campaign: before each execution the input is put into a shared file, where the campaign finds it.
+It is a process of its own, so that a target that crashes the interpreter or uses all memory is a finding and
+does not end the campaign: before each execution the worker writes the input into a file that both share.
 """
 
-import mmap
 import os
 import resource
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from mqproof.fuzz import targets
+from mqproof.fuzz.engine import atheris_search
 from mqproof.fuzz.engine.corpus import Corpus
-from mqproof.fuzz.engine.execution import Failure, judge
-from mqproof.fuzz.engine.minimise import minimise
 from mqproof.fuzz.engine.search import Engine
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, Target
+from mqproof.fuzz.engine.session import Options, Session
 
 MEMORY_BYTES_MAX: Final = 4 << 30
 """Address space of a worker: a target that allocates what a peer announced fails here, not the machine."""
 
-_PROGRESS_SECONDS: Final = 1.0
 _SHARING_SECONDS: Final = 5.0
-_MINIMISE_EXECUTIONS_MAX: Final = 3000
-_MINIMISE_SECONDS_MAX: Final = 20.0
-_SIZE_BYTES: Final = 4
-
-
-class Options(msgspec.Struct, frozen=True):
-    target: str
-    seed: str
-    seconds: float
-    current: str
-    """File for the input that is being executed; made by `prepare_current`."""
-    engine: str = "python"
-    executions: int | None = None
-    """Stop after so many, even when there is time left."""
-    corpus: str | None = None
-
-
-class Progress(msgspec.Struct, frozen=True, tag="progress"):
-    executions: int
-    features: int
-    inputs: int
-    checked: dict[str, int]
-
-
-class Found(msgspec.Struct, frozen=True, tag="found"):
-    invariant: str
-    signature: str
-    message: str
-    input: bytes
-    executions: int
-
-
-Message = Progress | Found
-
-
-class Session:
-    """What both engines share: the time box, the messages, one report for each defect."""
-
-    def __init__(self, options: Options, target: Target, messages: int) -> None:
-        self.options = options
-        self.target = target
-        self.executions = 0
-        self._messages = messages
-        self._seen: set[str] = set()
-        self._end = time.monotonic() + options.seconds
-        self._progress_at = 0.0
-        with Path(options.current).open("r+b") as file:
-            self._current = mmap.mmap(file.fileno(), 0)
-
-    def over(self) -> bool:
-        limit = self.options.executions
-        return time.monotonic() >= self._end or (limit is not None and self.executions >= limit)
-
-    def before(self, data: bytes) -> None:
-        """An input is about to be executed."""
-        self._current[: _SIZE_BYTES + len(data)] = len(data).to_bytes(_SIZE_BYTES, "big") + data
-
-    def after(self, data: bytes, failure: Failure | None, features: int, inputs: int) -> None:
-        """An input was executed."""
-        self.executions += 1
-        if failure is not None and failure.signature not in self._seen:
-            self._seen.add(failure.signature)
-            self._report(data, failure)
-            self.tell(features, inputs)
-        if time.monotonic() >= self._progress_at:
-            self.tell(features, inputs)
-
-    def tell(self, features: int, inputs: int) -> None:
-        """Say how far the search is."""
-        self._progress_at = time.monotonic() + _PROGRESS_SECONDS
-        self._send(Progress(self.executions, features, inputs, dict(self.target.checked)))
-
-    def _report(self, data: bytes, failure: Failure) -> None:
-        executions = self.executions
-        # Told before it is made smaller, so that a worker that is killed meanwhile has told.
-        self._send(Found(failure.invariant, failure.signature, failure.message, data, executions))
-        if failure.invariant == ENDS_IN_TIME:
-            return  # each attempt would take as long
-        checked = Counter(self.target.checked)
-        give_up = time.monotonic() + _MINIMISE_SECONDS_MAX
-
-        def fails(candidate: bytes) -> bool:
-            if time.monotonic() > give_up:
-                return False
-            self.before(candidate)
-            again = judge(self.target, candidate)
-            return again is not None and again.signature == failure.signature
-
-        small = minimise(data, fails, _MINIMISE_EXECUTIONS_MAX)
-        message = judge(self.target, small) or failure
-        self.target.checked.clear()
-        self.target.checked.update(checked)
-        self._send(Found(failure.invariant, failure.signature, message.message, small, executions))
-
-    def _send(self, message: Message) -> None:
-        view = memoryview(msgspec.json.encode(message) + b"\n")
-        while view:
-            view = view[os.write(self._messages, view) :]
 
 
 def main() -> None:
@@ -138,8 +36,6 @@ def main() -> None:
     limit = MEMORY_BYTES_MAX if hard == resource.RLIM_INFINITY else min(MEMORY_BYTES_MAX, hard)
     resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
     if options.engine == "atheris":
-        from mqproof.fuzz.engine import atheris_search  # not installed everywhere
-
         atheris_search.search(options, messages)
     else:
         _search(Session(options, targets.load(options.target), messages))
@@ -159,17 +55,6 @@ def _search(session: Session) -> None:
             share_at = time.monotonic() + _SHARING_SECONDS
             engine.read_corpus()
     session.tell(engine.features, engine.inputs)
-
-
-def prepare_current(path: Path, input_bytes_max: int) -> None:
-    """Make the file in which a worker keeps the input that it executes."""
-    path.write_bytes(bytes(_SIZE_BYTES + input_bytes_max))
-
-
-def read_current(path: Path) -> bytes:
-    """The input that the worker was executing when it died."""
-    content = path.read_bytes()
-    return content[_SIZE_BYTES:][: int.from_bytes(content[:_SIZE_BYTES], "big")]
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ member what it believes. Names are the catalogue's.
 from collections import Counter
 from typing import NamedTuple
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted, Written
 from mqproof.impl.dledger.codes import Vote
 from mqproof.impl.dledger.messages import Entry

@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from mqproof.fuzz.raft.judge import leader_eventually, logs_converge, no_acked_lost
-from mqproof.fuzz.raft.lab import Group, Observer, Weather
+from mqproof.fuzz.raft.simulated_group import Group, Observer, Weather
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.state import Role
 

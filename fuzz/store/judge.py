@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from mqproof.fuzz.engine.target import Finding
-from mqproof.fuzz.store.lab import LOG_SEGMENT_BYTES, QUEUES, Appended
+from mqproof.fuzz.store.simulated_store import LOG_SEGMENT_BYTES, QUEUES, Appended
+from mqproof.fuzz.target import Finding
 from mqproof.impl.store import record
 from mqproof.impl.store.message_store import MessageStore
 

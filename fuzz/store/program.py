@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from mqproof.fuzz.engine.target import Finding
 from mqproof.fuzz.store.judge import Recovered, judge
-from mqproof.fuzz.store.lab import DIRECTORY, QUEUES, Lab
+from mqproof.fuzz.store.simulated_store import DIRECTORY, QUEUES, SimulatedStore
+from mqproof.fuzz.target import Finding
 from mqproof.impl.runtime.simulated_disk import Image
 from mqproof.impl.store.config import QUEUE_UNIT_BYTES, FlushMode
 from mqproof.impl.store.errors import StoreError
@@ -62,7 +62,7 @@ class Run:
         self._at = 0
         self._checked = checked
         mode = FlushMode.SYNC_FLUSH if self.take() % 2 == 0 else FlushMode.ASYNC_FLUSH
-        self.lab = Lab(mode)
+        self.simulated = SimulatedStore(mode)
         self.crash_recovery_at: int | None = None
         self.garbage = False
         """There is garbage where nothing was durable yet."""
@@ -91,14 +91,14 @@ class Run:
 
     def recover(self, *, process_only: bool) -> None:
         """Recover after a crash and hold the store to what is promised."""
-        lab = self.lab
+        simulated = self.simulated
         try:
-            recovery = lab.load(self.crash_recovery_at)
+            recovery = simulated.load(self.crash_recovery_at)
             if recovery is None:
                 # It died while recovering; what was not durable may go now.
-                lab.crash_machine(self.draw_image())
+                simulated.crash_machine(self.draw_image())
                 process_only = False
-                recovery = lab.load()
+                recovery = simulated.load()
         except StoreError as error:
             self._refused(error)
             return
@@ -113,24 +113,24 @@ class Run:
             self._judge(recovery, process_only)
 
     def _judge(self, recovery: Recovery, process_only: bool) -> None:
-        lab = self.lab
+        simulated = self.simulated
         after = Recovered(
-            store=lab.store,
-            truth=tuple(lab.truth),
-            durable_end=lab.durable_end,
+            store=simulated.store,
+            truth=tuple(simulated.truth),
+            durable_end=simulated.durable_end,
             end=recovery.recovered_end,
             truncated=recovery.truncated_bytes > 0,
             process_only=process_only,
             garbage=self.garbage,
         )
         judge(after, self._checked)
-        lab.settle(recovery)
+        simulated.settle(recovery)
         self._lives += 1
         self.over = self.garbage or self._lives == _LIVES_MAX
 
     def draw_image(self) -> Image:
         """What a crash of the machine keeps, drawn from the program: any number of bytes and names."""
-        most = self.lab.disk.unsynced()
+        most = self.simulated.disk.unsynced()
         names = {folder: self.take() % (count + 1) for folder, count in sorted(most.names.items())}
         contents = {label: _portion(self.take(), count) for label, count in sorted(most.contents.items())}
         return Image(names, contents)
@@ -145,40 +145,40 @@ class Run:
 
     def _recover_again(self) -> None:
         """Another recovery of the same files changes nothing."""
-        lab = self.lab
-        first = lab.store.log_end
-        lab.crash_process()
-        again = lab.load()
+        simulated = self.simulated
+        first = simulated.store.log_end
+        simulated.crash_process()
+        again = simulated.load()
         assert again is not None, "nobody stops this recovery"
         self._checked["RecoveryIdempotent"] += 1
         if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):
             raise Finding("RecoveryIdempotent", f"recovered to {first} before, then {again}")
         for queue in QUEUES:
-            end = lab.store.max_offset(*queue)
-            for offset in range(lab.store.min_offset(*queue), min(end, 100)):
-                lab.store.get(*queue, offset, 1)
+            end = simulated.store.max_offset(*queue)
+            for offset in range(simulated.store.min_offset(*queue), min(end, 100)):
+                simulated.store.get(*queue, offset, 1)
 
     def _serve(self) -> None:
         """A damaged store that was not refused takes messages and gives them back, also after a crash, and
         nothing comes back behind them."""
-        lab = self.lab
+        simulated = self.simulated
         self._checked["ServesAfterDamage"] += 1
-        lab.store.begin()
-        lab.truth = []
+        simulated.store.begin()
+        simulated.truth = []
         for queue in QUEUES:
-            lab.append(queue, 10)
-        lab.flush_log()
-        lab.store.dispatch()
+            simulated.append(queue, 10)
+        simulated.flush_log()
+        simulated.store.dispatch()
         self._give_back("when they were taken")
-        lab.crash_process()
+        simulated.crash_process()
         try:
-            lab.load()
+            simulated.load()
         except StoreError as error:
             raise Finding("ServesAfterDamage", f"it opened once, and then: {error}") from None
         self._give_back("after a crash")
 
     def _give_back(self, when: str) -> None:
-        store, truth = self.lab.store, self.lab.truth
+        store, truth = self.simulated.store, self.simulated.truth
         got = [store.get(*each.queue, each.queue_offset, 1).records for each in truth]
         if got != [(each.data,) for each in truth] or store.log_end != truth[-1].end:
             text = f"{len(truth)} messages up to {truth[-1].end}, and {when} the log ends at {store.log_end}"
@@ -190,55 +190,55 @@ class Run:
 
 def _append(run: Run) -> None:
     choice = run.take()
-    if not run.lab.store.failure:
-        run.lab.append(QUEUES[choice % 3], _BODY_BYTES[choice // 3 % 4])
+    if not run.simulated.store.failure:
+        run.simulated.append(QUEUES[choice % 3], _BODY_BYTES[choice // 3 % 4])
 
 
 def _flush_log(run: Run) -> None:
-    run.lab.flush_log()
+    run.simulated.flush_log()
 
 
 def _dispatch(run: Run) -> None:
-    run.lab.store.dispatch()
+    run.simulated.store.dispatch()
 
 
 def _flush_queues(run: Run) -> None:
-    run.lab.flush_queues()
+    run.simulated.flush_queues()
 
 
 def _write_checkpoint(run: Run) -> None:
-    run.lab.write_checkpoint()
+    run.simulated.write_checkpoint()
 
 
 def _wait(run: Run) -> None:
-    run.lab.clock.advance_ms(500 * run.take())
+    run.simulated.clock.advance_ms(500 * run.take())
 
 
 def _flush_log_fails(run: Run) -> None:
-    run.lab.flush_log_fails()
+    run.simulated.flush_log_fails()
 
 
 # Crashes: they take what was not durable, and nothing else.
 
 
 def _crash_process(run: Run) -> None:
-    run.lab.crash_process()
+    run.simulated.crash_process()
     run.recover(process_only=True)
 
 
 def _crash_machine(run: Run) -> None:
-    run.lab.crash_machine(run.draw_image())
+    run.simulated.crash_machine(run.draw_image())
     run.recover(process_only=False)
 
 
 def _lose_power(run: Run) -> None:
-    run.lab.crash_machine(Image())
+    run.simulated.crash_machine(Image())
     run.recover(process_only=False)
 
 
 def _exit_cleanly(run: Run) -> None:
-    run.lab.stop()
-    run.lab.crash_machine(Image())
+    run.simulated.stop()
+    run.simulated.crash_machine(Image())
     run.recover(process_only=False)
 
 
@@ -251,17 +251,17 @@ def _crash_next_recovery(run: Run) -> None:
 
 def _old_checkpoint(run: Run) -> None:
     """An older checkpoint knows less, and that is fine."""
-    if run.lab.checkpoints:
-        content = run.lab.checkpoints[run.take() % len(run.lab.checkpoints)]
+    if run.simulated.checkpoints:
+        content = run.simulated.checkpoints[run.take() % len(run.simulated.checkpoints)]
         _stopped(run)
-        run.lab.write(f"{DIRECTORY}/checkpoint", content)
+        run.simulated.write(f"{DIRECTORY}/checkpoint", content)
         run.recover(process_only=False)
 
 
 def _no_checkpoint(run: Run) -> None:
-    if run.lab.read("checkpoint") is not None:
+    if run.simulated.read("checkpoint") is not None:
         _stopped(run)
-        run.lab.remove(f"{DIRECTORY}/checkpoint")
+        run.simulated.remove(f"{DIRECTORY}/checkpoint")
         run.recover(process_only=False)
 
 
@@ -283,39 +283,39 @@ def _queue_files(run: Run) -> list[str]:
     topic, queue_id = QUEUES[run.take() % 3]
     _stopped(run)
     folder = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}/"
-    return [path for path in run.lab.files() if path.startswith(folder)]
+    return [path for path in run.simulated.files() if path.startswith(folder)]
 
 
 def _lose_queue_files(run: Run, files: list[str]) -> None:
     for path in files:
-        run.lab.remove(path)
+        run.simulated.remove(path)
     run.recover(process_only=False)
 
 
 def _garbage_tail(run: Run) -> None:
     """Somewhere behind the durable part of the log the disk has bytes that nobody wrote."""
-    start, size = run.lab.durable_end + run.take(), run.take() % 64
+    start, size = run.simulated.durable_end + run.take(), run.take() % 64
     _put_behind(run, start, bytes(run.take() for _ in range(size)))
 
 
 def _stale_tail(run: Run) -> None:
     """Right behind the durable part of the log the disk has what once stood elsewhere in it."""
-    lab = run.lab
-    before = [each for each in lab.truth if each.end <= lab.durable_end]
+    simulated = run.simulated
+    before = [each for each in simulated.truth if each.end <= simulated.durable_end]
     if before:
-        _put_behind(run, lab.durable_end, before[run.take() % len(before)].data)
+        _put_behind(run, simulated.durable_end, before[run.take() % len(before)].data)
 
 
 def _put_behind(run: Run, start: int, garbage: bytes) -> None:
     """The machine goes down and leaves garbage from the commit offset `start` on."""
-    lab, size = run.lab, len(garbage)
-    segment_bytes = lab.config.commit_log_segment_bytes
+    simulated, size = run.simulated, len(garbage)
+    segment_bytes = simulated.config.commit_log_segment_bytes
     name = f"commitlog/{start - start % segment_bytes:020d}"
     _stopped(run)
-    content = lab.read(name)
+    content = simulated.read(name)
     if content is not None:
         offset = start % segment_bytes
-        lab.write(
+        simulated.write(
             f"{DIRECTORY}/{name}", (content[:offset] + garbage + content[offset + size :])[:segment_bytes]
         )
         run.garbage = True
@@ -341,13 +341,13 @@ def _copy_bytes(run: Run) -> None:
 
 def _spoil_record(run: Run) -> None:
     """A number in the head of a record is another: no checksum covers it."""
-    _spoil(run, "commitlog/", [each.commit_offset for each in run.lab.truth], _RECORD_NUMBERS)
+    _spoil(run, "commitlog/", [each.commit_offset for each in run.simulated.truth], _RECORD_NUMBERS)
 
 
 def _spoil_entry(run: Run) -> None:
     """A number in an entry of a queue is another."""
     topic, queue_id = QUEUES[run.take() % 3]
-    count = sum(each.queue == (topic, queue_id) for each in run.lab.truth)
+    count = sum(each.queue == (topic, queue_id) for each in run.simulated.truth)
     places = [number * QUEUE_UNIT_BYTES for number in range(count)]
     _spoil(run, f"consumequeue/{topic}/{queue_id}/", places, _ENTRY_NUMBERS)
 
@@ -360,15 +360,15 @@ def _spoil(run: Run, folder: str, places: list[int], numbers: tuple[tuple[int, i
     at, width = numbers[run.take() % len(numbers)]
     value = _VALUES[run.take() % len(_VALUES)].to_bytes(8, "big", signed=True)[-width:]
     _stopped(run)
-    config = run.lab.config
+    config = run.simulated.config
     log = folder.startswith("commitlog")
     segment_bytes = config.commit_log_segment_bytes if log else config.consume_queue_segment_bytes
     name = f"{folder}{place - place % segment_bytes:020d}"
-    content = run.lab.read(name)
+    content = run.simulated.read(name)
     if content is not None:
         offset = place % segment_bytes + at
         changed = content[:offset] + value + content[offset + width :]
-        run.lab.write(f"{DIRECTORY}/{name}", changed[: len(content)])
+        run.simulated.write(f"{DIRECTORY}/{name}", changed[: len(content)])
         run.damaged = True
     run.recover(process_only=False)
 
@@ -380,7 +380,7 @@ def _truncate(run: Run) -> None:
 
 def _lose_file(run: Run) -> None:
     path, _ = _some_file(run)
-    run.lab.remove(path)
+    run.simulated.remove(path)
     run.damaged = True
     run.recover(process_only=False)
 
@@ -393,7 +393,7 @@ def _foreign_file(run: Run) -> None:
 
 
 def _damage(run: Run, path: str, content: bytes) -> None:
-    run.lab.write(path, content)
+    run.simulated.write(path, content)
     run.damaged = True
     run.recover(process_only=False)
 
@@ -402,14 +402,14 @@ def _some_file(run: Run) -> tuple[str, bytes]:
     """A file of the stopped store, and its content."""
     choice = run.take()
     _stopped(run)
-    files = run.lab.files()
+    files = run.simulated.files()
     path = files[choice % len(files)]
-    return path, run.lab.read(path.removeprefix(f"{DIRECTORY}/")) or b""
+    return path, run.simulated.read(path.removeprefix(f"{DIRECTORY}/")) or b""
 
 
 def _stopped(run: Run) -> None:
     """The machine went down and kept all that it could: the program chooses losses of its own."""
-    run.lab.crash_machine(run.lab.disk.unsynced())
+    run.simulated.crash_machine(run.simulated.disk.unsynced())
 
 
 def _portion(choice: int, most: int) -> int:

@@ -1,4 +1,4 @@
-"""The fuzz targets: a module each, whose class `TARGET` follows `mqproof.fuzz.engine.target.Target`.
+"""The fuzz targets: a module each, whose class `TARGET` follows `mqproof.fuzz.target.Target`.
 
 Begin at `canary.py`, which fails on purpose. Modules are imported late: a worker must be able to prepare the
 tracing of what a target imports.
@@ -7,7 +7,7 @@ tracing of what a target imports.
 import importlib
 from typing import Final
 
-from mqproof.fuzz.engine.target import Target
+from mqproof.fuzz.target import Target
 
 NAMES: Final = ("canary", "remoting-decode", "ha-stream", "store-recovery", "dledger-group", "cluster")
 """Every target, in the order of `mqproof fuzz list`; the module has underscores for the hyphens."""

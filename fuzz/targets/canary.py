@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import ClassVar
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 
 
 class Canary:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from mqproof.fuzz.cluster.program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
-from mqproof.fuzz.simulated import Simulated
+from mqproof.fuzz.simulation_target import Simulated
 from mqproof.spec import catalogue
 
 _IDS: Final = (

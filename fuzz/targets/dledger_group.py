@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from mqproof.fuzz.raft.program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, random_program
-from mqproof.fuzz.simulated import Simulated
+from mqproof.fuzz.simulation_target import Simulated
 
 _SEEDS: Final = (17, *range(64))
 """Seed 17 tears an entry, which few do."""

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import chain
 from typing import ClassVar, Final
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.replication.acks import Acks
 from mqproof.impl.replication.config import LogCheck

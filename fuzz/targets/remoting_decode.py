@@ -14,7 +14,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.impl.remoting import command, frame
 from mqproof.impl.remoting.command import Command, Serialization
 from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError

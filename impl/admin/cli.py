@@ -11,7 +11,8 @@ import typer
 from mqproof.impl.admin.commands import brokers, groups, members, messages, name_servers, topics
 from mqproof.impl.admin.options import NameServers
 from mqproof.impl.admin.run import Site
-from mqproof.impl.command.cli import AccountFile, TlsFile, new_runtime, read_account
+from mqproof.impl.terminal.inputs import new_runtime, read_account
+from mqproof.impl.terminal.options import AccountFile, TlsFile
 
 COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateTopic": topics.update_topic,

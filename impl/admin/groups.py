@@ -8,7 +8,7 @@ from typing import Final
 from mqproof.impl.admin.admin import Admin, read_body
 from mqproof.impl.admin.brokers import status
 from mqproof.impl.admin.topics import delete_topic, queue_of, topic_names
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import (
@@ -203,7 +203,7 @@ async def reset_queue(
     """
     (name,) = await _reset_where(admin, topic, None, broker)
     queue = MessageQueue(topic, name, queue_id)
-    calls = GroupCalls(admin.session, group)
+    calls = GroupRequests(admin.session, group)
     if offset is None and timestamp_ms == END:
         offset = await calls.max_offset(queue)
     elif offset is None:
@@ -238,7 +238,7 @@ async def _reset_where(
 async def _reset_at_broker(
     admin: Admin, group: str, topic: str, broker_name: str, timestamp_ms: int, *, force: bool
 ) -> dict[MessageQueue, int]:
-    calls = GroupCalls(admin.session, group)
+    calls = GroupRequests(admin.session, group)
     known = (await progress(admin, group, topic)).queues
     offsets = {}
     for queue, found in known.items():

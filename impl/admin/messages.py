@@ -7,7 +7,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqproof.impl.admin.admin import Admin, read_body
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.records import read_records
@@ -120,7 +120,7 @@ async def read(
 
     With times, only what was stored from `begin_ms` and until `end_ms`, as far as brokers can tell.
     """
-    calls = GroupCalls(admin.session, READER_GROUP)
+    calls = GroupRequests(admin.session, READER_GROUP)
     for queue in subscribe_queues(topic, await admin.route(topic)):
         least, end = await calls.min_offset(queue), await calls.max_offset(queue)
         at = least if begin_ms is None else max(least, await calls.search_offset(queue, begin_ms))

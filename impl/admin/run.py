@@ -15,7 +15,8 @@ from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.runtime.serving import run, unread
+from mqproof.impl.runtime.serving import run
+from mqproof.impl.terminal import errors
 
 REFUSED: Final = 1
 WRONG_USE: Final = 2
@@ -47,8 +48,6 @@ def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> N
         fail(str(error), NO_ANSWER)
     except ClientError as error:
         fail(str(error), REFUSED)
-    except BrokenPipeError:
-        unread()
 
 
 def require_one(broker: Address | None, cluster: str | None) -> None:
@@ -86,5 +85,5 @@ def show(*tables: Table) -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    typer.echo(f"mqproof admin: {visible(message)}", err=True)
-    raise typer.Exit(code)
+    """End the command with one line and the exit code."""
+    errors.fail("admin", visible(message), code)

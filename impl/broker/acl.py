@@ -16,9 +16,9 @@ from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import Heartbeat, QueueLocks
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import UNIQUE_KEY_QUERY
 from mqproof.impl.remoting.message import RETRY_PREFIX
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import ACCESS_KEY, is_signed_with
 from mqproof.impl.runtime.properties import ConfigError
 

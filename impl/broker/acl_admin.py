@@ -12,13 +12,13 @@ from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     AccountRequest,
     AclVersionResponse,
     DeleteAccountRequest,
     WhiteAddressesRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 
 
 async def update_account(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

@@ -11,21 +11,21 @@ from mqproof.impl.broker.acl_file import POLL_S, AclFile
 from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
-from mqproof.impl.broker.elected import Elected
+from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
-from mqproof.impl.broker.handed_out import HandedOut
-from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.broker.processors import PROCESSORS
+from mqproof.impl.broker.pull_progress import PullProgress
 from mqproof.impl.broker.queue_locks import QueueLockTable
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
+from mqproof.impl.broker.rolling_counts import ROLL_S
 from mqproof.impl.broker.services import Processor, Services, loop_ms
 from mqproof.impl.broker.statistics import Statistics
 from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.tallies import ROLL_S
 from mqproof.impl.broker.topics import TopicTable, built_in
-from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S
 from mqproof.impl.remoting.bodies import DataVersion
@@ -33,8 +33,8 @@ from mqproof.impl.remoting.channel import Channel, Handler, Reply
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError, handler
 from mqproof.impl.remoting.java_json import BodyError
+from mqproof.impl.remoting.request_handler import RefusedError, handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.replication.metadata import MetadataSync
@@ -44,9 +44,9 @@ from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import Recovery
-from mqproof.impl.store.store import Store
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +158,7 @@ class Broker:
             topics=topics,
             groups=group_table,
             offsets=offsets,
-            handed_out=HandedOut(config.offset_pairs_max),
+            pull_progress=PullProgress(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
             holds=self._holds,
@@ -189,7 +189,7 @@ class Broker:
         self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
         if self._group_store is not None:
             services.term = lambda store=self._group_store: store.term  # type: ignore[misc]
-            self._in_background(Elected(self._group_store, services, topics_changed.set).run())
+            self._in_background(ElectedRole(self._group_store, services, topics_changed.set).run())
             self._keep_like_master(services)
         elif self.replicas.client is not None:
             self._in_background(self.replicas.client.run())
@@ -291,7 +291,7 @@ class Broker:
 
     async def _roll(self) -> None:
         assert self.services is not None
-        self.services.statistics.tallies.roll(loop_ms() / 1000)
+        self.services.statistics.counts.roll(loop_ms() / 1000)
 
     async def _check_holds(self) -> None:
         self._holds.check(self.store.max_offset)

@@ -12,9 +12,9 @@ from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, DataVers
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import IMPLEMENTATION_KEY, VERSION, VERSION_NAME, Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import BrokerConfigResponse
 from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 from mqproof.impl.store import record

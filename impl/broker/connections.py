@@ -15,8 +15,8 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.clock import now_ms as wall_ms
 
 

@@ -13,10 +13,10 @@ from mqproof.impl.remoting.bodies import ConsumerStatus
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest
 from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.remoting.message import parse_offset_message_id
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _CALL_TIMEOUT_S: Final = 10.0
 _STATUS_TIMEOUT_S: Final = 5.0

@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import replace
 
 from mqproof.impl.broker.durable_table import read_config
-from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.topics import NOT_FOR_CLIENTS
 from mqproof.impl.remoting.java_json import write
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
@@ -24,10 +24,10 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.consume_queue import Unit
 from mqproof.impl.store.delay import SCHEDULE_TOPIC, due
 from mqproof.impl.store.results import PERHAPS_STORED, PutStatus
-from mqproof.impl.store.store import Store
 from mqproof.spec.events import Kind
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.request_handler import RefusedError
 
 TOOK_MS: Final = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000)
 """The steps in which RocketMQ shows how long storing takes."""

@@ -12,9 +12,9 @@ from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroupLis
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import DeleteGroupRequest, GroupRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
+from mqproof.impl.remoting.request_handler import RefusedError
 
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001

@@ -21,9 +21,9 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerGroupRequest, UnregisterClientRequest
 from mqproof.impl.remoting.message import RETRY_PREFIX
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _HEARTBEAT_BYTES_MAX: Final = 1 << 20
 _GROUPS_OF_CLIENT_MAX: Final = 1000

@@ -7,8 +7,8 @@ import asyncio
 from typing import Final
 
 from mqproof.impl.broker.offset_admin import group_progress
+from mqproof.impl.broker.rolling_counts import Counted
 from mqproof.impl.broker.services import Processor, Services, loop_ms
-from mqproof.impl.broker.tallies import Counted
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     BrokerStats,
@@ -24,7 +24,6 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     AllConsumeStatsRequest,
     CorrectionRequest,
@@ -33,6 +32,7 @@ from mqproof.impl.remoting.headers import (
     QueueEntriesRequest,
     StatsRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _ENTRIES_MAX: Final = 1024
 
@@ -119,8 +119,8 @@ async def all_consume_stats(services: Services, request: Command, channel: Chann
 def statistics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
     """What was counted under a name in the last minute, hour and day."""
     header = headers.read(StatsRequest, request.fields)
-    tallies = services.statistics.tallies
-    windows = tallies.windows(header.stats_name, header.stats_key, loop_ms() / 1000)
+    counts = services.statistics.counts
+    windows = counts.windows(header.stats_name, header.stats_key, loop_ms() / 1000)
     if windows is None:
         remark = f"nothing was counted under {header.stats_name} {header.stats_key}"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)

@@ -10,13 +10,13 @@ from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     UNIQUE_KEY_QUERY,
     QueryMessageRequest,
     QueryMessageResponse,
     ViewMessageRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _COUNT_MAX: Final = 64
 _UNIQUE_KEY_COUNT: Final = 32

@@ -25,7 +25,6 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     CloneOffsetRequest,
     ConsumeStatsRequest,
@@ -34,6 +33,7 @@ from mqproof.impl.remoting.headers import (
     TopicRequest,
 )
 from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _TO_THE_END: Final = -1
 _ALL_QUEUES: Final = -1
@@ -148,7 +148,7 @@ async def consume_stats(services: Services, request: Command, channel: Channel) 
 
 def group_progress(services: Services, group_name: str, topic: str) -> ConsumeStats:
     """How far a group is in one topic; without queues where it is connected and does not subscribe."""
-    rate = services.handed_out.rate(topic, group_name, loop_ms() / 1000)
+    rate = services.pull_progress.rate(topic, group_name, loop_ms() / 1000)
     group = services.clients.consumer_group(group_name)
     if group is not None and topic not in group.subscriptions:
         return ConsumeStats(rate)
@@ -200,7 +200,7 @@ def _progress(services: Services, group: str, topic: str, queue_id: int) -> Queu
         broker_offset=services.store.max_offset(topic, queue_id),
         consumer_offset=consumed,
         last_timestamp=services.store.store_time_ms(topic, queue_id, consumed - 1) or 0,
-        pull_offset=max(consumed, services.handed_out.end(topic, group, queue_id)),
+        pull_offset=max(consumed, services.pull_progress.end(topic, group, queue_id)),
     )
 
 

@@ -12,8 +12,8 @@ import msgspec
 from mqproof.impl.broker.durable_table import read_config
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.java_json import write
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.replication import rules
 from mqproof.impl.runtime.clock import now_ms
 from mqproof.impl.runtime.disk import write_durably

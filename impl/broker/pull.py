@@ -21,7 +21,6 @@ from mqproof.impl.remoting.bodies import Subscription, SubscriptionGroup
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     PULL_CLASS_FILTER,
     PULL_COMMITS_OFFSET,
@@ -31,6 +30,7 @@ from mqproof.impl.remoting.headers import (
     PullResponse,
 )
 from mqproof.impl.remoting.message import tags_code
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _HOLD_MS_MAX: Final = 60_000
@@ -151,7 +151,7 @@ def _answer(
     body = b"".join(result.records)
     if result.records:
         statistics.got(header.topic, header.consumer_group, len(result.records), len(body))
-        services.handed_out.note(
+        services.pull_progress.note(
             header.topic,
             header.consumer_group,
             header.queue_id,

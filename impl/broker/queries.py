@@ -9,7 +9,6 @@ from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     OffsetResponse,
     PullRequest,
@@ -19,6 +18,7 @@ from mqproof.impl.remoting.headers import (
     StoreTimeResponse,
     UpdateOffsetRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 
 

@@ -15,8 +15,8 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.message_store import MessageStore
-from mqproof.impl.store.store import Store
 
 REFUSAL: Final = "this broker is a slave"
 

@@ -18,7 +18,6 @@ from mqproof.impl.remoting.bodies import PERM_WRITE, SubscriptionGroup, TopicCon
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import SendBackRequest
 from mqproof.impl.remoting.message import (
     DELAY,
@@ -29,6 +28,7 @@ from mqproof.impl.remoting.message import (
     Message,
     StoredMessage,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store import record
 from mqproof.impl.store.results import STORED, PutStatus
 from mqproof.spec.events import Kind

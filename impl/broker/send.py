@@ -19,7 +19,6 @@ from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import HeaderError, SendRequest
 from mqproof.impl.remoting.message import (
     DELAY,
@@ -31,6 +30,7 @@ from mqproof.impl.remoting.message import (
     Message,
     decode_properties,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store.results import STORED, PutResult, PutStatus
 from mqproof.spec.events import Kind
 

@@ -9,9 +9,9 @@ from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.flow_control import SendGate
-from mqproof.impl.broker.handed_out import HandedOut
-from mqproof.impl.broker.holds import PullHolds
+from mqproof.impl.broker.long_polling import PullHolds
 from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.pull_progress import PullProgress
 from mqproof.impl.broker.queue_locks import QueueLockTable
 from mqproof.impl.broker.statistics import Statistics
 from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
@@ -24,7 +24,7 @@ from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store.store import Store
+from mqproof.impl.store.base import Store
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class Services:
     topics: TopicTable
     groups: SubscriptionGroupTable
     offsets: OffsetTable
-    handed_out: HandedOut
+    pull_progress: PullProgress
     clients: ClientTable
     locks: QueueLockTable
     holds: PullHolds

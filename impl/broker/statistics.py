@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Final
 
-from mqproof.impl.broker.tallies import Tallies
+from mqproof.impl.broker.rolling_counts import RollingCounts
 
 WINDOWS_S: Final = (10, 60, 600)
 """The rates that RocketMQ shows."""
@@ -50,7 +50,7 @@ class Statistics:
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
-        self.tallies = Tallies()
+        self.counts = RollingCounts()
         """Under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
         self.puts = Meter()
         self.put_bytes = Meter()
@@ -64,7 +64,7 @@ class Statistics:
         """Messages were stored, of so many bytes together."""
         self.puts.add(count)
         self.put_bytes.add(size)
-        add = self.tallies.add
+        add = self.counts.add
         add("TOPIC_PUT_NUMS", topic, count)
         add("TOPIC_PUT_SIZE", topic, size)
         add("BROKER_PUT_NUMS", self._cluster, count)
@@ -73,7 +73,7 @@ class Statistics:
         """Messages were handed out, of so many bytes together."""
         self.messages_got.add(count)
         key = f"{topic}@{group}"
-        add = self.tallies.add
+        add = self.counts.add
         add("GROUP_GET_NUMS", key, count)
         add("GROUP_GET_SIZE", key, size)
         add("BROKER_GET_NUMS", self._cluster, count)

@@ -10,7 +10,7 @@ from typing import Final
 from mqproof.impl.broker.durable_table import DurableTable, read_config
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.runtime import Runtime
 
 SYSTEM_PREFIX: Final = "CID_RMQ_SYS_"

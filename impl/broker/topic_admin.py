@@ -12,8 +12,8 @@ from mqproof.impl.remoting.bodies import PERM_READ_WRITE, AllTopics, TopicConfig
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import TopicRequest, UpdateTopicRequest
+from mqproof.impl.remoting.request_handler import RefusedError
 
 _PERM_MAX: Final = PERM_READ_WRITE | 1
 _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")

@@ -13,8 +13,8 @@ import msgspec
 from mqproof.impl.broker.durable_table import DurableTable, read_config
 from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
 from mqproof.impl.remoting.codes import ResponseCode
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.message import RETRY_PREFIX
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.runtime import Runtime
 
 DEFAULT_TOPIC: Final = "TBW102"

@@ -1,15 +1,20 @@
 """Bodies that travel compressed. See docs/protocol.md, "Compression"."""
 
+import sys
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import lz4.frame
-import zstandard
 from msgspec import structs
 
 from mqproof.impl.remoting.message import SYS_COMPRESSED, Message, StoredMessage
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 _LEVEL: Final = 5
 _LZ4: Final = 0x100
@@ -19,8 +24,10 @@ _TYPES: Final = 0x700
 """Bits of the system flag that name the method; none is what older clients write for zlib."""
 
 _INFLATED_BYTES_MAX: Final = 64 << 20
-_ZSTD_STEP_BYTES: Final = 256
-"""A block of 4 bytes may stand for 128 KiB."""
+_ZSTD_OPTIONS: Final[dict[int, int]] = {
+    zstd.DecompressionParameter.window_log_max: _INFLATED_BYTES_MAX.bit_length() - 1
+}
+"""A frame cannot make the decompressor allocate a window that is larger than the largest body."""
 
 
 def deflated(message: Message) -> Message:
@@ -47,7 +54,7 @@ def inflated_body(body: bytes, sys_flag: int) -> bytes:
         return body
     try:
         whole = inflate(body)
-    except (zlib.error, zstandard.ZstdError, RuntimeError, EOFError):
+    except (zlib.error, zstd.ZstdError, RuntimeError, EOFError):
         return body
     return body if whole is None else whole
 
@@ -62,14 +69,9 @@ def _zlib(data: bytes) -> bytes | None:
 
 
 def _zstd(data: bytes) -> bytes | None:
-    inflater = zstandard.ZstdDecompressor(max_window_size=_INFLATED_BYTES_MAX).decompressobj()
-    body = bytearray()
-    # Little by little: this library cannot be told how much may come out.
-    for at in range(0, len(data), _ZSTD_STEP_BYTES):
-        if inflater.eof or len(body) > _INFLATED_BYTES_MAX:
-            break
-        body += inflater.decompress(data[at : at + _ZSTD_STEP_BYTES])
-    return bytes(body) if inflater.eof and len(body) <= _INFLATED_BYTES_MAX else None
+    inflater = zstd.ZstdDecompressor(options=_ZSTD_OPTIONS)
+    body = inflater.decompress(data, _INFLATED_BYTES_MAX + 1)
+    return body if inflater.eof and len(body) <= _INFLATED_BYTES_MAX else None
 
 
 def _lz4(data: bytes) -> bytes | None:

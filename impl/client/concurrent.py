@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqproof.impl.client.consumer_events import ConsumerEvents
-from mqproof.impl.client.listening import Listening
+from mqproof.impl.client.listener import SafeListener
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
 from mqproof.impl.client.offset_store import Offsets
 from mqproof.impl.client.process_queue import ProcessQueue
@@ -33,7 +33,7 @@ class ConcurrentConsumption:
 
     def __init__(
         self,
-        listening: Listening,
+        listening: SafeListener,
         offsets: Offsets,
         redelivery: Redelivery | None,
         events: ConsumerEvents,

@@ -11,17 +11,17 @@ from types import TracebackType
 from typing import Self
 
 from mqproof.impl.client.allocation import Strategy, averagely
-from mqproof.impl.client.assigned import AssignedQueues, PullLimits
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.assigned_queues import AssignedQueues, PullLimits
+from mqproof.impl.client.consume_rates import ConsumeRates
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
 from mqproof.impl.client.offset_store import BrokerOffsets, Offsets
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.periodic import repeat
 from mqproof.impl.client.process_queue import ProcessQueue
 from mqproof.impl.client.pull_consumer import topic_queues
 from mqproof.impl.client.rebalance import Rebalancer
-from mqproof.impl.client.running import running_info
+from mqproof.impl.client.running_info import running_info
 from mqproof.impl.client.session import Session
 from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
 from mqproof.impl.client.subscriptions import Subscriptions
@@ -71,10 +71,10 @@ class LitePullConsumer:
         self._group = group
         self._config = config or LitePullConfig()
         self._events = ConsumerEvents(events, group, session.client_id)
-        self._calls = GroupCalls(session, group)
+        self._calls = GroupRequests(session, group)
         self._offsets = Offsets(BrokerOffsets(self._calls, self._events))
         self._subscriptions = Subscriptions(session.runtime.clock)
-        self._paces = Paces()
+        self._rates = ConsumeRates()
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
@@ -82,7 +82,7 @@ class LitePullConsumer:
             self._subscriptions.tags_of,
             self._received,
             self._settled,
-            self._paces,
+            self._rates,
         )
         self._rebalancer = Rebalancer(
             session, self._calls, self, self._events, self._subscriptions.topics, self._config.strategy
@@ -245,7 +245,7 @@ class LitePullConsumer:
             self._queues.process_queues(),
             self._offsets,
             None,
-            self._paces,
+            self._rates,
             self._subscriptions,
             self._session.properties("CONSUME_ACTIVELY"),
         )

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 
 _log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ LIFE_S: Final = 30.0
 class QueueLocks:
     """Locks that are ours, and when that was last confirmed."""
 
-    def __init__(self, calls: GroupCalls) -> None:
+    def __init__(self, calls: GroupRequests) -> None:
         self._calls = calls
         self._confirmed_s: dict[MessageQueue, float] = {}
         self._renewed = asyncio.Event()

@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.remoting import bodies
 from mqproof.impl.remoting.java_json import BodyError, ObjectKey, read, write
@@ -46,7 +46,7 @@ class OffsetStore(Protocol):
 class BrokerOffsets:
     """Offsets of a group whose members share the queues: each queue's broker keeps them."""
 
-    def __init__(self, calls: GroupCalls, events: ConsumerEvents) -> None:
+    def __init__(self, calls: GroupRequests, events: ConsumerEvents) -> None:
         self._calls = calls
         self._events = events
         self._resets: set[MessageQueue] = set()

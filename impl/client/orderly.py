@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from mqproof.impl.client.consumer_events import ConsumerEvents
-from mqproof.impl.client.listening import Listening
+from mqproof.impl.client.listener import SafeListener
 from mqproof.impl.client.locks import QueueLocks
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
 from mqproof.impl.client.offset_store import Offsets
@@ -39,7 +39,7 @@ class OrderlyConsumption:
 
     def __init__(
         self,
-        listening: Listening,
+        listening: SafeListener,
         offsets: Offsets,
         redelivery: Redelivery | None,
         locks: QueueLocks | None,

@@ -14,7 +14,7 @@ from mqproof.impl.client.model import (
     Sent,
     Unknown,
 )
-from mqproof.impl.client.parcel import Packing, Parcel, unique_key
+from mqproof.impl.client.payload import Payload, PayloadBuilder, unique_key
 from mqproof.impl.client.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
 from mqproof.impl.client.routes import publish_queues, require
 from mqproof.impl.client.session import Session
@@ -82,7 +82,7 @@ class Producer:
         self._session = session
         self._config = config or ProducerConfig()
         self._events = events
-        self._packing = Packing(
+        self._payloads = PayloadBuilder(
             session.runtime, self._config.body_bytes_max, self._config.compress_from_bytes
         )
         levels = self._config.latency_levels if self._config.latency_fault_strategy else None
@@ -107,7 +107,7 @@ class Producer:
         Raises:
             MessageError: the body is empty or too long, or topic or properties cannot be encoded.
         """
-        (outcome,) = await self._send(self._packing.single(message), queue, select, timeout_ms)
+        (outcome,) = await self._send(self._payloads.single(message), queue, select, timeout_ms)
         return outcome
 
     async def send_batch(
@@ -127,7 +127,7 @@ class Producer:
             MessageError: as `send`, or the messages differ in topic or waiting, are delayed, or are too long
                 together.
         """
-        return await self._send(self._packing.batch(list(messages)), queue, select, timeout_ms)
+        return await self._send(self._payloads.batch(list(messages)), queue, select, timeout_ms)
 
     async def send_oneway(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
@@ -137,40 +137,40 @@ class Producer:
         Raises:
             MessageError: as `send`. NoRouteError, RemotingError: nothing was sent.
         """
-        parcel = self._packing.single(message)
-        target = await self._target(parcel.topic, None, queue, select)
-        address = self._session.routes.address(parcel.topic, target.broker_name)
+        payload = self._payloads.single(message)
+        target = await self._target(payload.topic, None, queue, select)
+        address = self._session.routes.address(payload.topic, target.broker_name)
         if address is None:
-            self._doubt(parcel.topic)
+            self._doubt(payload.topic)
             raise NoRouteError(f"broker {target.broker_name} has no master")
-        self._emit(Kind.SEND, parcel, target, attempt=1)
-        request = self._request(parcel, target, oneway=True)
+        self._emit(Kind.SEND, payload, target, attempt=1)
+        request = self._request(payload, target, oneway=True)
         try:
             await self._session.remoting.send_oneway(address, request)
         except RemotingError:
-            self._doubt(parcel.topic)
+            self._doubt(payload.topic)
             raise
-        return unique_key(parcel.first)
+        return unique_key(payload.first)
 
-    def _request(self, parcel: Parcel, queue: MessageQueue, *, oneway: bool = False) -> Command:
+    def _request(self, payload: Payload, queue: MessageQueue, *, oneway: bool = False) -> Command:
         config = self._config
         header = SendRequest(
             producer_group=config.group,
-            topic=parcel.topic,
+            topic=payload.topic,
             default_topic=config.default_topic,
             default_topic_queue_nums=config.default_topic_queues,
             queue_id=queue.queue_id,
-            sys_flag=parcel.first.sys_flag,
-            born_timestamp=parcel.first.born_timestamp_ms,
-            flag=parcel.first.flag,
-            properties=parcel.properties,
-            reconsume_times=parcel.first.reconsume_times,
+            sys_flag=payload.first.sys_flag,
+            born_timestamp=payload.first.born_timestamp_ms,
+            flag=payload.first.flag,
+            properties=payload.properties,
+            reconsume_times=payload.first.reconsume_times,
             unit_mode=False,
-            max_reconsume_times=parcel.reconsume_max,
-            batch=parcel.is_batch,
+            max_reconsume_times=payload.reconsume_max,
+            batch=payload.is_batch,
         )
-        code = RequestCode.SEND_BATCH_MESSAGE if parcel.is_batch else RequestCode.SEND_MESSAGE_V2
-        return new_request(code, headers.write_send_v2(header), parcel.body, oneway=oneway)
+        code = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
+        return new_request(code, headers.write_send_v2(header), payload.body, oneway=oneway)
 
     # Where to.
 
@@ -236,7 +236,7 @@ class Producer:
     # Attempts.
 
     async def _send(
-        self, parcel: Parcel, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
+        self, payload: Payload, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
     ) -> list[Outcome]:
         deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
         attempts = 1 if queue is not None or select is not None else 1 + self._config.retries
@@ -244,24 +244,26 @@ class Producer:
         ends: list[_Ended] = []
         for attempt in range(1, attempts + 1):
             try:
-                target = await self._target(parcel.topic, last_broker, queue, select, deadline_s)
+                target = await self._target(payload.topic, last_broker, queue, select, deadline_s)
             except (RemotingError, NoRouteError) as error:
                 ends.append(_Ended("NO_ROUTE", attempt - 1, str(error)))
                 break
             last_broker = target.broker_name
-            ends.append(await self._attempt(parcel, target, attempt, deadline_s))
+            ends.append(await self._attempt(payload, target, attempt, deadline_s))
             if not ends[-1].may_retry or _now_s() >= deadline_s:
                 break
-        return _outcomes(parcel, ends)
+        return _outcomes(payload, ends)
 
-    async def _attempt(self, parcel: Parcel, queue: MessageQueue, attempt: int, deadline_s: float) -> _Ended:
+    async def _attempt(
+        self, payload: Payload, queue: MessageQueue, attempt: int, deadline_s: float
+    ) -> _Ended:
         address = self._session.routes.address(queue.topic, queue.broker_name)
         if address is None:
             self._doubt(queue.topic)
             remark = f"broker {queue.broker_name} has no master"
             return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
-        self._emit(Kind.SEND, parcel, queue, attempt)
-        request = self._request(parcel, queue)
+        self._emit(Kind.SEND, payload, queue, attempt)
+        request = self._request(payload, queue)
         began_s = _now_s()
         try:
             answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - began_s))
@@ -280,7 +282,7 @@ class Producer:
             self._choice.answered(queue.broker_name, ended_s - began_s, ended_s)
         offset = ended.response.queue_offset if ended.response else None
         kind = Kind.SEND_FAIL if ended.response is None else Kind.SEND_ACK
-        self._emit(kind, parcel, ended.queue or queue, attempt, ended.status, offset)
+        self._emit(kind, payload, ended.queue or queue, attempt, ended.status, offset)
         return ended
 
     def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
@@ -302,7 +304,7 @@ class Producer:
     def _emit(
         self,
         kind: Kind,
-        parcel: Parcel,
+        payload: Payload,
         queue: MessageQueue,
         attempt: int,
         status: str | None = None,
@@ -310,7 +312,7 @@ class Producer:
     ) -> None:
         if self._events is None:
             return
-        for place, message in enumerate(parcel.messages):
+        for place, message in enumerate(payload.messages):
             self._events.emit(
                 kind,
                 msg_id=unique_key(message),
@@ -333,7 +335,7 @@ def _waits(message: Message) -> bool:
     return message.properties.get(DELAY, "0") != "0"
 
 
-def _outcomes(parcel: Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
+def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
     """What all attempts together tell of each message.
 
     Stored is stored, whatever came later. A refusal after an attempt whose fate is unknown leaves the
@@ -354,13 +356,13 @@ def _outcomes(parcel: Parcel, ends: Sequence[_Ended]) -> list[Outcome]:
                 offset_message_id=ids[place] if place < len(ids) else "",
                 attempts=attempts,
             )
-            for place, message in enumerate(parcel.messages)
+            for place, message in enumerate(payload.messages)
         ]
     doubts = [end for end in ends if end.status == _UNKNOWN]
     if doubts:
-        return [Unknown(unique_key(message), doubts[-1].remark, attempts) for message in parcel.messages]
+        return [Unknown(unique_key(message), doubts[-1].remark, attempts) for message in payload.messages]
     last = ends[-1]
-    return [Refused(unique_key(message), last.status, last.remark, attempts) for message in parcel.messages]
+    return [Refused(unique_key(message), last.status, last.remark, attempts) for message in payload.messages]
 
 
 def _now_s() -> float:

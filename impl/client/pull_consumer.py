@@ -1,7 +1,7 @@
 """Reads queues by offset: the application says from where, and how far it got."""
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, PullResult
 from mqproof.impl.client.routes import require, subscribe_queues
 from mqproof.impl.client.session import Session
@@ -18,7 +18,7 @@ class PullConsumer:
 
     def __init__(self, session: Session, group: str, events: EventLog | None = None) -> None:
         self._session = session
-        self._calls = GroupCalls(session, group)
+        self._calls = GroupRequests(session, group)
         self._events = ConsumerEvents(events, group, session.client_id)
         session.join_as_consumer(ConsumerData(group, consume_type="CONSUME_ACTIVELY"))
 

@@ -13,22 +13,22 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from mqproof.impl.client.allocation import Strategy, averagely
-from mqproof.impl.client.assigned import AssignedQueues, PullLimits
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.assigned_queues import AssignedQueues, PullLimits
 from mqproof.impl.client.concurrent import ConcurrentConsumption
+from mqproof.impl.client.consume_rates import ConsumeRates
 from mqproof.impl.client.consumer_events import ConsumerEvents
-from mqproof.impl.client.listening import Listening
+from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.listener import SafeListener
 from mqproof.impl.client.locks import RENEWAL_S, QueueLocks
 from mqproof.impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
 from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from mqproof.impl.client.orderly import OrderlyConsumption
-from mqproof.impl.client.paces import Paces
 from mqproof.impl.client.periodic import repeat
 from mqproof.impl.client.process_queue import ProcessQueue
 from mqproof.impl.client.producer import Producer, ProducerConfig
 from mqproof.impl.client.rebalance import Rebalancer
 from mqproof.impl.client.redelivery import Redelivery
-from mqproof.impl.client.running import running_info
+from mqproof.impl.client.running_info import running_info
 from mqproof.impl.client.session import Session
 from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
 from mqproof.impl.client.subscriptions import Subscriptions
@@ -110,11 +110,11 @@ class PushConsumer:
         self._subscriptions = Subscriptions(session.runtime.clock)
         in_order = config.orderly and self._is_cluster
         self._events = ConsumerEvents(events, group, session.client_id, orderly=in_order)
-        self._calls = GroupCalls(session, group)
+        self._calls = GroupRequests(session, group)
         self._offsets = Offsets(self._offset_store())
         self._locks = QueueLocks(self._calls) if in_order else None
-        self._paces = Paces()
-        self._listening = Listening(listener, session.runtime.offload, self._paces)
+        self._rates = ConsumeRates()
+        self._listening = SafeListener(listener, session.runtime.offload, self._rates)
         self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -161,7 +161,7 @@ class PushConsumer:
             self._subscriptions.tags_of,
             self._consumption.receive,
             self._consumption.settled,
-            self._paces,
+            self._rates,
         )
         strategy = config.strategy if self._is_cluster else None
         self._rebalancer = Rebalancer(
@@ -247,7 +247,7 @@ class PushConsumer:
             self._queues.process_queues(),
             self._offsets,
             self._locks,
-            self._paces,
+            self._rates,
             self._subscriptions,
             properties,
         )

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from mqproof.impl.client.allocation import Strategy
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.routes import require, subscribe_queues
 from mqproof.impl.client.session import Session
@@ -45,7 +45,7 @@ class Rebalancer:
     def __init__(
         self,
         session: Session,
-        calls: GroupCalls,
+        calls: GroupRequests,
         owner: Owner,
         events: ConsumerEvents,
         topics: Callable[[], Iterable[str]],

@@ -8,8 +8,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, ReceivedMessage, Sent
 from mqproof.impl.client.producer import Producer
 from mqproof.impl.remoting.message import (
@@ -32,7 +32,7 @@ class Redelivery:
     """Gives messages back to the broker; when it does not take them, sends copies to the retry topic."""
 
     def __init__(
-        self, calls: GroupCalls, producer: Producer, reconsume_max: int, events: ConsumerEvents
+        self, calls: GroupRequests, producer: Producer, reconsume_max: int, events: ConsumerEvents
     ) -> None:
         self._calls = calls
         self._producer = producer

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from mqproof.impl.client.allocation import Strategy, averagely
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.pull_consumer import PullConsumer
 from mqproof.impl.client.rebalance import Rebalancer
@@ -58,7 +58,7 @@ class ScheduledPull:
         self._background: set[asyncio.Task[None]] = set()
         self._rebalancer = Rebalancer(
             session,
-            GroupCalls(session, group),
+            GroupRequests(session, group),
             self,
             ConsumerEvents(events, group, session.client_id),
             self._subscriptions.topics,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from mqproof.impl.client.asked import Member, processors
+from mqproof.impl.client.inbound_requests import Member, processors
 from mqproof.impl.client.name_servers import NameServerChoice
 from mqproof.impl.client.periodic import repeat
 from mqproof.impl.client.routes import Routes
@@ -18,8 +18,8 @@ from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import VERSION_NAME, new_request
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import UnregisterClientRequest
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.client.offset_store import Offsets
 from mqproof.impl.remoting.message import RETRY_PREFIX
@@ -18,7 +18,7 @@ class ConsumeFrom(StrEnum):
 
 
 async def start_offset(
-    queue: MessageQueue, calls: GroupCalls, offsets: Offsets, consume_from: ConsumeFrom, since_ms: int
+    queue: MessageQueue, calls: GroupRequests, offsets: Offsets, consume_from: ConsumeFrom, since_ms: int
 ) -> int:
     """The offset to go on from, else where the group is to begin; `since_ms` is for TIMESTAMP.
 
@@ -35,7 +35,7 @@ async def start_offset(
 
 
 async def _first_offset(
-    queue: MessageQueue, calls: GroupCalls, consume_from: ConsumeFrom, since_ms: int
+    queue: MessageQueue, calls: GroupRequests, consume_from: ConsumeFrom, since_ms: int
 ) -> int:
     if queue.topic.startswith(RETRY_PREFIX):
         return 0  # it holds what this group failed to consume, and nothing of that may be passed over

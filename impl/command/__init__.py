@@ -1,1 +1,1 @@
-"""The command line of the servers and of the client tools. Start with `cli.py`."""
+"""The command line of the servers and of the client tools `send` and `consume`. Start with `cli.py`."""

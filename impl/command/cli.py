@@ -1,45 +1,74 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
-import logging
-from datetime import datetime
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+from mqproof.impl.command.options import (
+    AsJson,
+    Batch,
+    Body,
+    BrokerId,
+    BrokerName,
+    BrokerRole,
+    Config,
+    ConsumerGroup,
+    Count,
+    CountMax,
+    DelayLevel,
+    Flush,
+    Follow,
+    FromMax,
+    FromMin,
+    FromTime,
+    HaMaster,
+    HaPort,
+    Host,
+    IdleMs,
+    Keys,
+    KvStore,
+    Orderly,
+    Outstanding,
+    Peers,
+    Port,
+    ProducerGroup,
+    Properties,
+    Quiet,
+    RegisterAt,
+    SelfId,
+    ShardingKey,
+    Share,
+    Size,
+    Store,
+    SummaryFile,
+    Tag,
+    Tags,
+    TimeoutMs,
+    UntilStored,
+)
+from mqproof.impl.command.server_config import broker_config, name_server_config
+from mqproof.impl.terminal import inputs
+from mqproof.impl.terminal.errors import fail
+from mqproof.impl.terminal.options import AccountFile, Events, NameServers, TlsFile, Topic
+from mqproof.impl.terminal.output import write_json
+from mqproof.impl.terminal.running import run_command
 
-Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 is any free port.")]
-Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJSON, appended).")]
-Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
-Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
-Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
-_NAME_SERVERS = "HOST:PORT, several separated by ';', or the URL of an address server."
-NameServers = Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help=_NAME_SERVERS)]
-TlsFile = Annotated[
-    Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
-]
-AccountFile = Annotated[
-    Path | None,
-    typer.Option("--account", help="A tools.yml: accessKey and secretKey, to sign requests with."),
-]
-Topic = Annotated[str, typer.Option(help="Topic.")]
+if TYPE_CHECKING:  # imported late: a server loads no client, and a client no server
+    from mqproof.impl.command.consuming import Begin
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
 
 @app.callback()
 def main() -> None:
     """RocketMQ-compatible servers and client tools."""
-    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s", level=logging.WARNING)
 
 
 @app.command()
 def namesrv(
     host: Host = "127.0.0.1",
     port: Port = None,
-    store: Annotated[
-        Path | None, typer.Option(help="Directory of kvConfig.json, made when needed; else store/namesrv.")
-    ] = None,
+    store: KvStore = None,
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
@@ -49,45 +78,31 @@ def namesrv(
     \b
     Example: mqproof namesrv --port 9876
     """
-    from mqproof.impl.namesrv.config import OPTIONS, NameServerConfig
     from mqproof.impl.namesrv.server import NameServer
 
-    given = {
-        "port": port,
-        "kv_path": f"{store}/kvConfig.json" if store else None,
-        "config_path": str(config) if config else None,
-    }
-    chosen = {name: value for name, value in given.items() if value is not None}
-    runtime = new_runtime("namesrv", tls)
-    setup = NameServerConfig(host=host, **{**_read_properties(config, OPTIONS), **chosen})
-    _serve("namesrv", {"namesrv": lambda _: NameServer(setup, runtime, _event_log(events, "namesrv"))})
+    kv_path = f"{store}/kvConfig.json" if store else None
+    runtime = inputs.new_runtime("namesrv", tls)
+    setup = name_server_config(config, host=host, port=port, kv_path=kv_path)
+    _serve(
+        "namesrv",
+        {"namesrv": lambda _: NameServer(setup, runtime, inputs.server_event_log(events, "namesrv"))},
+    )
 
 
 @app.command()
 def broker(
-    namesrv: Annotated[str | None, typer.Option(help=f"{_NAME_SERVERS} It registers there.")] = None,
+    namesrv: RegisterAt = None,
     host: Host = "127.0.0.1",
     port: Port = None,
     store: Store = None,
     flush: Flush = None,
-    name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
-    role: Annotated[
-        str | None, typer.Option(help="ASYNC_MASTER, SYNC_MASTER or SLAVE; without it nobody can follow.")
-    ] = None,
-    broker_id: Annotated[
-        int | None, typer.Option(min=0, help="0 is the master; its slaves have its name and a number each.")
-    ] = None,
-    ha_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Where slaves connect; by default the port + 1.")
-    ] = None,
-    ha_master: Annotated[
-        str | None, typer.Option(help="HOST:PORT where its master takes a slave; else name servers tell.")
-    ] = None,
-    peers: Annotated[
-        str | None,
-        typer.Option(help="Be a member of a group that elects its master: n0-HOST:PORT;n1-HOST:PORT;..."),
-    ] = None,
-    self_id: Annotated[str | None, typer.Option(help="With --peers: which of them this one is.")] = None,
+    name: BrokerName = None,
+    role: BrokerRole = None,
+    broker_id: BrokerId = None,
+    ha_port: HaPort = None,
+    ha_master: HaMaster = None,
+    peers: Peers = None,
+    self_id: SelfId = None,
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
@@ -107,8 +122,7 @@ def broker(
     """
     from mqproof.impl.broker.broker import Broker
 
-    name_servers = _addresses("broker", namesrv) if namesrv else None
-    setup = _broker_config(
+    setup = broker_config(
         "broker",
         config,
         host=host,
@@ -116,17 +130,18 @@ def broker(
         store=store,
         flush=flush,
         name=name,
-        name_servers=name_servers,
+        name_servers=inputs.name_servers("broker", namesrv) if namesrv else None,
         role=role,
         broker_id=broker_id,
         ha_port=ha_port,
-        ha_master=_address("broker", "--ha-master", ha_master),
-        is_member=True if peers else None,
-        peers=_peers("broker", peers),
+        ha_master=inputs.address("broker", "--ha-master", ha_master),
+        peers=peers,
         self_id=self_id,
     )
-    runtime = new_runtime("broker", tls)
-    _serve("broker", {"broker": lambda _: Broker(setup, runtime, _event_log(events, setup.node))})
+    runtime = inputs.new_runtime("broker", tls)
+    _serve(
+        "broker", {"broker": lambda _: Broker(setup, runtime, inputs.server_event_log(events, setup.node))}
+    )
 
 
 @app.command()
@@ -136,7 +151,7 @@ def serve(
     broker_port: Port = None,
     store: Store = None,
     flush: Flush = None,
-    name: Annotated[str | None, typer.Option(help="The broker's name.")] = None,
+    name: BrokerName = None,
     events: Events = None,
     config: Config = None,
     tls: TlsFile = None,
@@ -152,19 +167,21 @@ def serve(
     from mqproof.impl.namesrv.config import NameServerConfig
     from mqproof.impl.namesrv.server import NameServer
 
-    setup = _broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
+    setup = broker_config("serve", config, host=host, port=broker_port, store=store, flush=flush, name=name)
     names = NameServerConfig(
         host=host,
         port=9876 if namesrv_port is None else namesrv_port,
         kv_path=f"{setup.store_directory}/namesrv/kvConfig.json",
     )
-    runtime = new_runtime("serve", tls)
+    runtime = inputs.new_runtime("serve", tls)
     _serve(
         "serve",
         {
-            "namesrv": lambda _: NameServer(names, runtime, _event_log(events, "namesrv")),
+            "namesrv": lambda _: NameServer(names, runtime, inputs.server_event_log(events, "namesrv")),
             "broker": lambda known: Broker(
-                replace(setup, name_servers=(known["namesrv"],)), runtime, _event_log(events, setup.name)
+                replace(setup, name_servers=(known["namesrv"],)),
+                runtime,
+                inputs.server_event_log(events, setup.name),
             ),
         },
     )
@@ -174,37 +191,26 @@ def serve(
 def send(
     namesrv: NameServers,
     topic: Topic,
-    body: Annotated[str | None, typer.Option(help="The body, as UTF-8.")] = None,
-    count: Annotated[int, typer.Option(min=1, help="How many messages.")] = 1,
-    size: Annotated[int | None, typer.Option(min=1, help="Instead of --body: so many bytes.")] = None,
-    outstanding: Annotated[int, typer.Option(min=1, help="How many sends at once.")] = 1,
-    tags: Annotated[str | None, typer.Option(help="The message's tag.")] = None,
-    keys: Annotated[str | None, typer.Option(help="Keys, separated by spaces.")] = None,
-    property: Annotated[  # noqa: A002  # the option's name
-        list[str] | None, typer.Option(help="NAME=VALUE, for the application; may be given again.")
-    ] = None,
-    delay_level: Annotated[
-        int, typer.Option(min=0, max=18, help="Deliver later: 1 is 1 s, 3 is 10 s, 18 is 2 h.")
-    ] = 0,
-    batch: Annotated[int, typer.Option(min=1, help="Messages in one request.")] = 1,
-    sharding_key: Annotated[
-        str | None, typer.Option(help="To the queue of this key, so that its messages stay in order.")
-    ] = None,
-    group: Annotated[str, typer.Option(help="The producer group.")] = "mqproof_producer",
-    timeout_ms: Annotated[int, typer.Option(min=1, help="For each send, retries included.")] = 3000,
-    until_stored: Annotated[
-        bool,
-        typer.Option(
-            "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
-        ),
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Only the summary.")] = False,
+    body: Body = None,
+    count: Count = 1,
+    size: Size = None,
+    outstanding: Outstanding = 1,
+    tags: Tag = None,
+    keys: Keys = None,
+    property: Properties = None,  # noqa: A002  # the option's name
+    delay_level: DelayLevel = 0,
+    batch: Batch = 1,
+    sharding_key: ShardingKey = None,
+    group: ProducerGroup = "mqproof_producer",
+    timeout_ms: TimeoutMs = 3000,
+    until_stored: UntilStored = False,
+    quiet: Quiet = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
-    json: Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")] = None,
+    json: SummaryFile = None,
 ) -> None:
-    """Send messages and say what became of each.
+    """Send messages and print the result of each.
 
     Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
 
@@ -219,26 +225,15 @@ def send(
     In an hour, to be found by its key:
       mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
-    from mqproof.impl.client.compose import new_message
-    from mqproof.impl.client.model import MessageError
-    from mqproof.impl.command import send_consume
+    from mqproof.impl.command import sending
 
     texts = {"topic": topic, "body": body, "tags": tags, "keys": keys, "group": group}
-    _check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
-    if (body is None) == (size is None):
-        fail("send", "give either --body TEXT or --size BYTES")
-    own = _properties(property or [])
-    try:
-        first = new_message(
-            topic, b"", tag=tags, keys=(keys or "").split(), delay_level=delay_level, properties=own
-        )
-    except MessageError as error:
-        fail("send", str(error))
-    job = send_consume.SendJob(
-        name_servers=_addresses("send", namesrv),
+    inputs.check_text("send", **texts, sharding_key=sharding_key, property=" ".join(property or ()))
+    job = sending.SendJob(
+        name_servers=inputs.name_servers("send", namesrv),
         topic=topic,
-        body=body.encode() if body is not None else b"m" * (size or 0),
-        properties=first.properties,
+        body=_body(body, size),
+        properties=_message_properties(topic, tags, keys, delay_level, property or []),
         count=count,
         outstanding=outstanding,
         timeout_ms=timeout_ms,
@@ -247,9 +242,10 @@ def send(
         group=group,
         batch=batch,
         sharding_key=sharding_key,
-        credentials=read_account("send", account),
+        credentials=inputs.read_account("send", account),
     )
-    summary = _run("send", send_consume.send(job, new_runtime("send", tls), _client_log("send", events)))
+    runtime, log = inputs.new_runtime("send", tls), inputs.client_event_log("send", events)
+    summary = run_command("send", sending.send(job, runtime, log))
     if count > 1 and str(json) != "-":
         print(summary)
     if json is not None:
@@ -261,290 +257,101 @@ def send(
 def consume(
     namesrv: NameServers,
     topic: Topic,
-    group: Annotated[str, typer.Option(help="The consumer group whose offsets are used.")],
-    max: Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")] = None,  # noqa: A002  # the option's name
-    from_min: Annotated[
-        bool, typer.Option("--from-min", help="Begin at each queue's first message.")
-    ] = False,
-    from_max: Annotated[
-        bool, typer.Option("--from-max", help="Begin behind each queue's last message.")
-    ] = False,
-    from_time: Annotated[
-        datetime | None, typer.Option(help="Begin at what was stored then; local time, to the second.")
-    ] = None,
-    share: Annotated[
-        bool,
-        typer.Option(
-            "--share",
-            help="Consume only this member's share of the queues; where to begin counts for a group without"
-            " an offset.",
-        ),
-    ] = False,
-    orderly: Annotated[
-        bool,
-        typer.Option(
-            "--orderly", help="With --share: lock each queue, so that no two members consume it at once."
-        ),
-    ] = False,
-    follow: Annotated[
-        bool,
-        typer.Option("--follow", help="At the end wait for more; wait for a broker that is away."),
-    ] = False,
-    idle_ms: Annotated[
-        int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
-    ] = None,
-    tags: Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")] = "*",
-    as_json: Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")] = False,
+    group: ConsumerGroup,
+    count: CountMax = None,
+    from_min: FromMin = False,
+    from_max: FromMax = False,
+    from_time: FromTime = None,
+    share: Share = False,
+    orderly: Orderly = False,
+    follow: Follow = False,
+    idle_ms: IdleMs = None,
+    tags: Tags = "*",
+    as_json: AsJson = False,
     events: Events = None,
     tls: TlsFile = None,
     account: AccountFile = None,
 ) -> None:
-    """Consume a topic's messages and commit how far it got; stops when nothing is left.
+    """Consume a topic's messages and commit the offsets; stop when nothing is left.
 
-    Each line: queue, queue offset, message id, body. Each queue comes in its order.
+    Each line: queue, queue offset, message id, body. Each queue is shown in its order.
 
     \b
     Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
 
     \b
-    What comes from now on, with everything known of it:
+    New messages only, with all their fields:
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
 
     \b
     As one of several that share the work; start it more than once:
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
-    from mqproof.impl.command import send_consume
-    from mqproof.impl.command.send_consume import Begin
+    from mqproof.impl.command import consuming
 
-    asked = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time is not None}
-    begins = [begin for begin, given in asked.items() if given]
-    if len(begins) > 1:
-        fail("consume", "give one of --from-min, --from-max and --from-time")
-
-    _check_text("consume", topic=topic, group=group, tags=tags)
-    job = send_consume.ConsumeJob(
-        name_servers=_addresses("consume", namesrv),
+    begin = _begin(from_min=from_min, from_max=from_max, from_time=from_time is not None)
+    inputs.check_text("consume", topic=topic, group=group, tags=tags)
+    job = consuming.ConsumeJob(
+        name_servers=inputs.name_servers("consume", namesrv),
         topic=topic,
         group=group,
-        count_max=max,
-        begin=begins[0] if begins else Begin.COMMITTED,
+        count_max=count,
+        begin=begin,
         begin_ms=int(from_time.timestamp() * 1000) if from_time else 0,
         follow=follow,
         idle_ms_max=idle_ms,
         tags=tags,
         as_json=as_json,
         show=print,
-        credentials=read_account("consume", account),
+        credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
         fail("consume", "--orderly is for members that --share")
-    work = (send_consume.share_in_order if orderly else send_consume.share) if share else send_consume.consume
-    _run("consume", work(job, new_runtime("consume", tls), _client_log("consume", events)))
-
-
-# What the commands share.
+    work = (consuming.share_in_order if orderly else consuming.share) if share else consuming.consume
+    runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
+    run_command("consume", work(job, runtime, log))
 
 
 def _serve(command: str, servers: dict[str, Any]) -> None:
     from mqproof.impl.runtime.serving import until_signal
 
-    _run(command, until_signal(servers))
+    run_command(command, until_signal(servers))
 
 
-def _run(command: str, main: Any) -> Any:
-    """Run to the end; what the user can mend becomes one line, and nothing else does."""
-    from mqproof.impl.client.model import ClientError, MessageError
-    from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.runtime.serving import run, unread
-    from mqproof.impl.store.errors import StoreError
-    from mqproof.spec.events import EventError
-
-    try:
-        return run(main)
-    except BrokenPipeError:
-        unread()
-        raise typer.Exit(1) from None
-    except (ConfigError, StoreError, ClientError, MessageError, EventError, OSError) as error:
-        fail(command, one_line(error))
+def _body(body: str | None, size: int | None) -> bytes:
+    if (body is None) == (size is None):
+        fail("send", "give either --body TEXT or --size BYTES")
+    return body.encode() if body is not None else b"m" * (size or 0)
 
 
-def fail(command: str, message: str) -> NoReturn:
-    """Ends the command for wrong use or bad input."""
-    typer.echo(f"mqproof {command}: {message}", err=True)
-    raise typer.Exit(2)
+def _message_properties(
+    topic: str, tags: str | None, keys: str | None, delay_level: int, pairs: list[str]
+) -> dict[str, str]:
+    """Return the properties that every message of `send` has."""
+    from mqproof.impl.client.compose import new_message
+    from mqproof.impl.client.model import MessageError
 
-
-def one_line(error: Exception) -> str:
-    """What went wrong, with the file's name if there is one."""
-    if isinstance(error, OSError) and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    return str(error)
-
-
-def new_runtime(command: str, tls: Path | None) -> Any:
-    """The real world, over TLS as the file says."""
-    from mqproof.impl.runtime.network import AsyncioNetwork
-    from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.runtime.runtime import production
-    from mqproof.impl.runtime.tls_file import load
-
-    try:
-        return production(AsyncioNetwork(), load(str(tls)) if tls else None)
-    except (ConfigError, OSError, UnicodeDecodeError) as error:
-        fail(command, one_line(error))
-
-
-def read_account(command: str, path: Path | None) -> Any:
-    """In whose name requests are signed, None for nobody's."""
-    from mqproof.impl.remoting.account_file import parse
-    from mqproof.impl.runtime.properties import ConfigError
-
-    try:
-        return parse(_read_text(path), str(path)) if path else None
-    except (ConfigError, OSError) as error:
-        fail(command, one_line(error))
-
-
-def _event_log(path: Path | None, node: str) -> Any:
-    from mqproof.impl.runtime.clock import SystemClock
-    from mqproof.impl.runtime.event_log import EventLog
-
-    return EventLog.to_file(str(path), node, SystemClock()) if path else None
-
-
-def _client_log(command: str, path: Path | None) -> Any:
-    """A client is named for its log: several of them must not share a node's numbering of events."""
-    from mqproof.spec.events import EventError
-
-    try:
-        return _event_log(path, path.stem) if path else None
-    except (OSError, EventError) as error:
-        fail(command, one_line(error))
-
-
-def _check_text(command: str, **options: str | None) -> None:
-    """A command line may hold any bytes; what goes over the wire is Unicode text."""
-    for option, value in options.items():
-        try:
-            (value or "").encode()
-        except UnicodeEncodeError:
-            fail(command, f"--{option} is {value!r}, UTF-8 text expected")
-
-
-def _properties(pairs: list[str]) -> dict[str, str]:
-    found = {}
+    own = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign:
             fail("send", f"--property is {pair!r}, NAME=VALUE expected")
-        found[name] = value
-    return found
-
-
-def _addresses(command: str, text: str) -> Any:
-    from mqproof.impl.remoting.address_server import parse
-
+        own[name] = value
     try:
-        return parse(text) or fail(command, "--namesrv: HOST:PORT expected")
-    except ValueError as error:
-        fail(command, f"--namesrv: {error}")
+        message = new_message(
+            topic, b"", tag=tags, keys=(keys or "").split(), delay_level=delay_level, properties=own
+        )
+    except MessageError as error:
+        fail("send", str(error))
+    return dict(message.properties)
 
 
-def _address(command: str, option: str, text: str | None) -> Any:
-    from mqproof.impl.runtime.network import Address
+def _begin(*, from_min: bool, from_max: bool, from_time: bool) -> "Begin":
+    """Return where `consume` begins: at most one option names it."""
+    from mqproof.impl.command.consuming import Begin
 
-    try:
-        return Address.parse(text) if text else None
-    except ValueError as error:
-        fail(command, f"{option}: {error}")
-
-
-def _broker_config(
-    command: str,
-    path: Path | None,
-    *,
-    host: str,
-    port: int | None,
-    store: Path | None,
-    flush: str | None,
-    name: str | None,
-    name_servers: Any = None,
-    role: str | None = None,
-    **others: Any,
-) -> Any:
-    from mqproof.impl.broker.config import BrokerConfig, read, with_changes
-    from mqproof.impl.replication.config import Role
-    from mqproof.impl.runtime.properties import ConfigError
-    from mqproof.impl.store.config import FlushMode
-
-    try:
-        config = BrokerConfig()
-        if path is not None:
-            config, unknown = read(_read_text(path), str(path))
-            _mention_unknown(path, unknown)
-        if flush is not None and flush not in list(FlushMode):
-            raise ConfigError(f"--flush is {flush!r}, {' or '.join(FlushMode)} expected")
-        if role is not None and role not in list(Role):
-            raise ConfigError(f"--role is {role!r}, {' or '.join(Role)} expected")
-        changes = {
-            "host": host,
-            "port": port,
-            "store_directory": str(store) if store else None,
-            "config_path": str(path) if path else None,
-            "flush_mode": FlushMode(flush) if flush else None,
-            "name": name,
-            "name_servers": name_servers,
-            "role": Role(role) if role else None,
-            **others,
-        }
-        return with_changes(config, changes)
-    except (ConfigError, OSError) as error:
-        fail(command, one_line(error))
-
-
-def _peers(command: str, text: str | None) -> Any:
-    from mqproof.impl.dledger.config import parse_peers
-
-    try:
-        return parse_peers(text) if text else None
-    except ValueError as error:
-        fail(command, f"--peers is {text!r}, {error} expected")
-
-
-def _read_properties(path: Path | None, options: Any) -> dict[str, Any]:
-    from mqproof.impl.runtime.properties import ConfigError, apply, parse
-
-    if path is None:
-        return {}
-    try:
-        properties = parse(_read_text(path), str(path))
-        _mention_unknown(path, tuple(key for key in properties if key not in options))
-        return apply(properties, options)
-    except (ConfigError, OSError) as error:
-        fail("namesrv", one_line(error))
-
-
-def _read_text(path: Path) -> str:
-    from mqproof.impl.runtime.properties import ConfigError
-
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: not UTF-8 text: {error}") from None
-
-
-def _mention_unknown(path: Path, keys: tuple[str, ...]) -> None:
-    if keys:
-        typer.echo(f"{path}: not used: {', '.join(keys)}", err=True)
-
-
-def write_json(command: str, path: Path, text: str) -> None:
-    """To the file, or to the terminal when it is called `-`."""
-    if str(path) == "-":
-        print(text)
-        return
-    try:
-        path.write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        fail(command, f"--json {one_line(error)}")
+    given = {Begin.MIN: from_min, Begin.MAX: from_max, Begin.TIME: from_time}
+    begins = [begin for begin, is_given in given.items() if is_given]
+    if len(begins) > 1:
+        fail("consume", "give one of --from-min, --from-max and --from-time")
+    return begins[0] if begins else Begin.COMMITTED

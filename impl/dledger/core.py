@@ -18,6 +18,7 @@ from mqproof.impl.dledger.changes import Ballot, Change
 from mqproof.impl.dledger.codes import ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.election import Election
+from mqproof.impl.dledger.log_replication import Following, Leading
 from mqproof.impl.dledger.messages import (
     NORMAL,
     Entry,
@@ -32,7 +33,6 @@ from mqproof.impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from mqproof.impl.dledger.replication import Following, Leading
 from mqproof.impl.dledger.state import Role, State
 from mqproof.impl.dledger.terms import Terms
 

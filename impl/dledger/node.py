@@ -35,7 +35,7 @@ from mqproof.impl.dledger.messages import (
 )
 from mqproof.impl.dledger.pending import Pending
 from mqproof.impl.dledger.state import Role
-from mqproof.impl.remoting import dispatch
+from mqproof.impl.remoting import request_handler
 from mqproof.impl.remoting.channel import Channel, RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command
@@ -138,7 +138,7 @@ class Node:
             processors[RequestCode.APPEND] = self._append
         self._server = RemotingServer(
             runtime.network,
-            dispatch.handler(processors),  # type: ignore[arg-type]
+            request_handler.handler(processors),  # type: ignore[arg-type]
             connections_max=runtime.connections_max,
         )
         self._client = RemotingClient(runtime.network)

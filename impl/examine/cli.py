@@ -5,7 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mqproof.impl.command.cli import fail, one_line, write_json
+from mqproof.impl.terminal.errors import fail, one_line
+from mqproof.impl.terminal.output import write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
@@ -41,7 +42,7 @@ def inspect(directory: Directory, index_slots: Slots = 5_000_000, json: Json = N
 
 @store.command()
 def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = None) -> None:
-    """One line for each damage of a store directory.
+    """Print one line for each damage of a store directory.
 
     Exit code 1 if there is any. Nothing is changed and no lock is taken. A store that is in use changes while
     it is read: what was written meanwhile may look damaged, and a line says so.

@@ -12,7 +12,6 @@ from mqproof.impl.remoting.bodies import PERM_READ_WRITE, PERM_WRITE, Table, Top
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     AddWriteResponse,
     BrokerNameRequest,
@@ -24,6 +23,7 @@ from mqproof.impl.remoting.headers import (
     RegisterTopicRequest,
     WipeWriteResponse,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 
 

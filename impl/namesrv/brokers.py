@@ -11,7 +11,6 @@ from mqproof.impl.remoting.bodies import DataVersion, MemberGroup, RegisterBroke
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     BrokerHeartbeatRequest,
     DataVersionRequest,
@@ -21,6 +20,7 @@ from mqproof.impl.remoting.headers import (
     RegisterBrokerResponse,
     UnregisterBrokerRequest,
 )
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 
 _TOPICS_TOLD_MAX: Final = 8

@@ -12,8 +12,8 @@ from mqproof.impl.remoting.bodies import PERM_WRITE, TopicList, TopicRoute
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ClusterRequest, RouteRequest
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 
 _STANDARD_JSON_SINCE: Final = 401

@@ -11,7 +11,7 @@ from mqproof.impl.namesrv.kv_config import KvConfig
 from mqproof.impl.namesrv.route_table import LiveBroker, RouteTable
 from mqproof.impl.namesrv.services import Processor, Services, now_ms
 from mqproof.impl.remoting.channel import Channel, Handler
-from mqproof.impl.remoting.dispatch import handler
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.config_file import ConfigFile
 from mqproof.impl.runtime.event_log import EventLog

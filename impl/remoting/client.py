@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mqproof.impl.remoting.channel import Channel, ConnectError, Handler, Limits
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import refuse_everything
+from mqproof.impl.remoting.request_handler import refuse_everything
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.network import Address, Connection, Network
 

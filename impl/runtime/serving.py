@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import os
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -21,11 +20,6 @@ def run(main: Coroutine[Any, Any, T]) -> T:
     """Run the coroutine on uvloop where it is installed, else on asyncio's own loop."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
-
-
-def unread() -> None:
-    """Who read our output has seen enough: what the interpreter flushes at its end must not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]]) -> None:

@@ -12,21 +12,21 @@ import msgspec
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
-from mqproof.impl.store import results, turn
+from mqproof.impl.store import group_commit, results
 from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.background import Services
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.consume_queue import QueueGapError
 from mqproof.impl.store.dispatch import Appended, appended_record, tell_append
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.flush import LogFlusher
+from mqproof.impl.store.group_commit import Done, Put, answer
 from mqproof.impl.store.layout import Layout
 from mqproof.impl.store.recovery import Parts, recover
 from mqproof.impl.store.results import PutResult, PutStatus, Recovery
 from mqproof.impl.store.segments import SegmentedFile
-from mqproof.impl.store.services import Services
-from mqproof.impl.store.store import Store
-from mqproof.impl.store.turn import Done, Put, answer
 
 _REASONS: Final = {
     PutStatus.FLUSH_DISK_TIMEOUT: "flush timed out",
@@ -118,7 +118,7 @@ class MessageStore(Store):
             return [appended] * len(messages)
         self.dispatch()
         status = await self._confirmed(appended[-1], wait)
-        return turn.results(appended, messages[0].store_host, status, self._reason(status))
+        return group_commit.results(appended, messages[0].store_host, status, self._reason(status))
 
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
         """As `put_batch`, together with all that is put in this turn of the event loop. `done` is called when

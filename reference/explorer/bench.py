@@ -86,15 +86,17 @@ class Run:
 
 def bench_explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")] = "ci",
     workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",
-    spark: Annotated[str | None, typer.Option(metavar="MASTER", help="Also Spark on this master.")] = None,
+    spark: Annotated[
+        str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each side.")] = 3,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write the result here.")] = None,
 ) -> None:
-    """The explorer beside TLC on every bounded model: seconds with the start, ratios, memory a state.
+    """Compare the explorer with TLC on every bounded model: seconds with the start, ratios, memory per state.
 
     Example: mqproof bench explore Flush --profile smoke --rounds 1
     """
@@ -105,7 +107,7 @@ def bench_explore(
         stop(f"--workers {workers}: expected numbers, as in 1,2", Exit.USAGE)
     sides: Sides = {f"explorer {n}": ("--workers", n) for n in workers.split(",")}
     if spark is not None:
-        sides = {**sides, f"spark {spark}": ("--spark", spark)}
+        sides = {**sides, f"spark {spark}": ("--master", spark)}
     try:
         models = load()
         bounded = [q for name in names or MODELS for q in bounded_models(models, name, profile)]

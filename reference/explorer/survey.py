@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.explorer.search import OnLevel, path_text
 from mqproof.reference.explorer.summary import Summary
 from mqproof.reference.model import Model

@@ -6,7 +6,7 @@ from typing import Final
 from mqproof.reference import delivery
 from mqproof.reference.delivery import Config, State, changed
 from mqproof.reference.mutants.mutant import Mutant
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 
 def _ack_before_store(config: Config, state: State, message: str) -> State | None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from mqproof.reference import election
 from mqproof.reference.election import NONE, Config, Message, State
 from mqproof.reference.mutants.mutant import Mutant
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 
 def _put(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ from mqproof.reference import group
 from mqproof.reference.delivery import changed
 from mqproof.reference.group import Config, State
 from mqproof.reference.mutants.mutant import Mutant
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 
 def _starts_at(config: Config, state: State, consumer: str, queue: str, offset: int) -> State | None:

@@ -33,7 +33,7 @@ from mqproof.reference.proofs.logic import (
     updated,
 )
 from mqproof.reference.proofs.proof import Action, Proof
-from mqproof.reference.proofs.state import of
+from mqproof.reference.proofs.variables import of
 
 TERM: Final = Kind("term")
 LENGTH: Final = Kind("length")

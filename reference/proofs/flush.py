@@ -32,7 +32,7 @@ from mqproof.reference.proofs.logic import (
     updated,
 )
 from mqproof.reference.proofs.proof import Action, Proof
-from mqproof.reference.proofs.state import of, symbol
+from mqproof.reference.proofs.variables import of, symbol
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 QUEUE: Final = Kind("queue", nobody=True, names=("q",))

@@ -13,7 +13,7 @@ from mqproof.reference.proofs.proof import (
     obligations,
     prove,
 )
-from mqproof.reference.proofs.state import show
+from mqproof.reference.proofs.variables import show
 from mqproof.report.model import Result, Table, Verdict, Witness
 from mqproof.spec.catalogue import id_of
 

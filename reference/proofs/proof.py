@@ -15,7 +15,7 @@ from typing import Any, Final
 import z3
 
 from mqproof.reference.proofs.logic import UNBOUNDED, Kind, Scope, Term, conjunction, negation
-from mqproof.reference.proofs.state import shape, symbol, symbols, values_of, variables, within
+from mqproof.reference.proofs.variables import shape, symbol, symbols, values_of, variables, within
 
 TIMEOUT_MS: Final = 20_000
 

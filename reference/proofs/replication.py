@@ -27,7 +27,7 @@ from mqproof.reference.proofs.logic import (
     updated,
 )
 from mqproof.reference.proofs.proof import Action, Proof
-from mqproof.reference.proofs.state import of
+from mqproof.reference.proofs.variables import of
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 LENGTH: Final = Kind("length")

@@ -17,7 +17,7 @@ from mqproof.reference.proofs import flush as flush_proof
 from mqproof.reference.proofs import replication as replication_proof
 from mqproof.reference.proofs.logic import FLAG, Kind, Scope
 from mqproof.reference.proofs.proof import Parameter, Proof, kinds_of
-from mqproof.reference.proofs.state import known, shape, variables
+from mqproof.reference.proofs.variables import known, shape, variables
 
 Shape = tuple[tuple[str, Any], ...]
 

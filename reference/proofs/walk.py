@@ -15,7 +15,7 @@ from mqproof.reference.model import Parameters
 from mqproof.reference.proofs.election import PROOFS, State, from_reference
 from mqproof.reference.proofs.logic import Function, Scope, constant
 from mqproof.reference.proofs.proof import Proof
-from mqproof.reference.proofs.state import known, shape, variables
+from mqproof.reference.proofs.variables import known, shape, variables
 
 PROOF: Final = PROOFS[0]
 CONFIG: Final = election.Config(candidates=("n1", "n2", "n3"), terms_max=2, crashes_max=3, losses_max=1)

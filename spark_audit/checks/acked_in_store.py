@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import findings
 from mqproof.spark_audit.checks.cut_off import with_fate
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import QUEUE
 
 ABSENT: Final = "not-in-store"

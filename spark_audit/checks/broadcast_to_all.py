@@ -13,7 +13,8 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
 from mqproof.spark_audit.checks.no_acked_lost import LOST, lost_to_groups
-from mqproof.spark_audit.evidence.gather import Evidence, is_member
+from mqproof.spark_audit.evidence.groups import is_member
+from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "DELIV-11"
 RULE: Final = "broadcast-gap"

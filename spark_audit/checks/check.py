@@ -7,7 +7,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.evidence.gather import Evidence, Options, cause_key
+from mqproof.spark_audit.evidence.causes import cause_key
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spec.events import Kind
 

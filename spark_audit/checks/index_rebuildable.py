@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import QUEUE, Stored
 
 INVARIANT: Final = "FLUSH-6"

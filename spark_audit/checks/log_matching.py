@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
 from mqproof.spark_audit.checks.two_logs import compared
 from mqproof.spark_audit.evidence import ledgers
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import Stored
 from mqproof.spec.events import Kind
 

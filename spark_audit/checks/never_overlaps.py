@@ -19,7 +19,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, explain, findings
-from mqproof.spark_audit.evidence.gather import Evidence, orderly_groups
+from mqproof.spark_audit.evidence.groups import orderly_groups
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-13"

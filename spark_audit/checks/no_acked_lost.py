@@ -26,7 +26,9 @@ from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findin
 from mqproof.spark_audit.checks.cut_off import with_fate
 from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
-from mqproof.spark_audit.evidence.gather import Evidence, group_name, is_member, subscribed
+from mqproof.spark_audit.evidence.groups import is_member, subscribed
+from mqproof.spark_audit.evidence.places import group_name
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes.profile import is_reset
 from mqproof.spec.events import Kind
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "DELIV-2"
 RULE: Final = "phantom"

@@ -15,9 +15,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, explain, findings, never_blind
-from mqproof.spark_audit.evidence.gather import Evidence
-from mqproof.spark_audit.passes.fingerprint import RETRY_TOPIC_PREFIX
-from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX, SCHEDULE_TOPIC
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-8"

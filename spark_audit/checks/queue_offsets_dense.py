@@ -1,8 +1,8 @@
 """FLUSH-4 QueueOffsetsDense: the records of a queue have offsets without gap or repetition.
 
-Cell by cell, a bitmap of the offsets is counted; records are looked at one by one only where the count is
-not that of a dense cell. The log may begin at any offset: older segments expire. A gap over damaged bytes is
-RecoveredPrefix's to judge (cause `damaged_record`).
+Bucket by bucket, a bitmap of the offsets is counted; records are looked at one by one only where the count is
+not that of a dense bucket. The log may begin at any offset: older segments expire. A gap over damaged bytes
+is RecoveredPrefix's to judge (cause `damaged_record`).
 """
 
 from collections.abc import Mapping
@@ -12,41 +12,43 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import QUEUE
 
 INVARIANT: Final = "FLUSH-4"
 COLLISION: Final = "cq-offset-collision"
 HOLE: Final = "cq-hole"
 
-_CELL_OFFSETS: Final = 8 * 4096
+_BUCKET_OFFSETS: Final = 8 * 4096
 """The bits of one of Spark's bitmaps."""
 
 
 def queue_offsets_dense(evidence: Evidence) -> DataFrame:
     store = evidence.stored
-    records = store.records.where("queued").withColumn("cell", f.floor(f.col("queue_offset") / _CELL_OFFSETS))
-    bit = (f.col("queue_offset") % _CELL_OFFSETS).cast("bigint")
-    cells = records.groupBy(*QUEUE, "cell").agg(
+    records = store.records.where("queued").withColumn(
+        "bucket", f.floor(f.col("queue_offset") / _BUCKET_OFFSETS)
+    )
+    bit = (f.col("queue_offset") % _BUCKET_OFFSETS).cast("bigint")
+    buckets = records.groupBy(*QUEUE, "bucket").agg(
         f.count(f.lit(1)).alias("rows"),
         f.min("queue_offset").alias("low"),
         f.max("queue_offset").alias("high"),
         f.max("commit_offset").alias("at"),
         f.bitmap_count(f.bitmap_construct_agg(bit)).alias("offsets"),
     )
-    in_order = Window.partitionBy(*QUEUE).orderBy("cell")
-    cells = cells.withColumn("before", f.lag("high").over(in_order)).withColumn(
+    in_order = Window.partitionBy(*QUEUE).orderBy("bucket")
+    buckets = buckets.withColumn("before", f.lag("high").over(in_order)).withColumn(
         "before_at", f.lag("at").over(in_order)
     )
-    sparse = cells.where("rows <> offsets OR offsets <> high - low + 1 OR before + 1 <> low")
-    rows = records.join(sparse.select(*QUEUE, "cell", "before", "before_at"), [*QUEUE, "cell"])
-    in_cell = Window.partitionBy(*QUEUE, "cell").orderBy("queue_offset", "commit_offset")
+    sparse = buckets.where("rows <> offsets OR offsets <> high - low + 1 OR before + 1 <> low")
+    rows = records.join(sparse.select(*QUEUE, "bucket", "before", "before_at"), [*QUEUE, "bucket"])
+    in_bucket = Window.partitionBy(*QUEUE, "bucket").orderBy("queue_offset", "commit_offset")
     steps = rows.select(
         *QUEUE,
         "queue_offset",
         "commit_offset",
-        f.coalesce(f.lag("queue_offset").over(in_cell), f.col("before")).alias("previous"),
-        f.coalesce(f.lag("commit_offset").over(in_cell), f.col("before_at")).alias("previous_at"),
+        f.coalesce(f.lag("queue_offset").over(in_bucket), f.col("before")).alias("previous"),
+        f.coalesce(f.lag("commit_offset").over(in_bucket), f.col("before_at")).alias("previous_at"),
     )
     twice = steps.where("queue_offset = previous").groupBy(*QUEUE, "queue_offset")
     collisions = twice.agg(f.max("commit_offset").alias("commit_offset"), f.count(f.lit(1)).alias("more"))

@@ -1,6 +1,6 @@
 """FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
 
-Only entries in doubtful cells (store.py) are looked up. An entry of a record that expired with its segment
+Only entries in doubtful buckets (store.py) are looked up. An entry of a record that expired with its segment
 is legal (cause `expired`), so is one behind the end of a log that was not shut down and will be recovered
 (`not_recovered`); one into damage is RecoveredPrefix's to judge (`damaged_record`). Light queues hold
 entries of records of other topics (`light_queue`).
@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "FLUSH-3"
 DANGLING: Final = "dangling-entry"
@@ -26,7 +26,7 @@ LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
 def queue_points_into_log(evidence: Evidence) -> DataFrame:
     store = evidence.stored
     entries = store.in_doubt(store.entries.where("kind = 'entry'")).drop("kind", "units", "detail")
-    # The record may be of another queue, whose cells are not in doubt.
+    # The record may be of another queue, whose buckets are not in doubt.
     meant = store.records.join(
         entries.select("broker", "commit_offset"), ["broker", "commit_offset"], "left_semi"
     ).select(

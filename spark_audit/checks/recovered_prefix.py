@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, findings
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import Stored
 
 INVARIANT: Final = "FLUSH-5"
@@ -25,7 +25,7 @@ RULE: Final = "altered-record"
 TIME: Final = "time-anomaly"
 RESURRECTED: Final = "resurrected-tail"
 
-_CELL_BITS: Final = 24
+_BUCKET_BITS: Final = 24
 
 
 def recovered_prefix(evidence: Evidence) -> DataFrame:
@@ -51,15 +51,15 @@ def _altered(damage: DataFrame) -> DataFrame:
 
 def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
     """Records stored before the one in front of them, or before they were born."""
-    cell = f.shiftright("commit_offset", _CELL_BITS).alias("cell")
-    records = store.records.select("*", cell)
-    in_cell = Window.partitionBy("broker", "cell").orderBy("commit_offset")
-    # What stands before the first record of a cell is the last of the cell before.
-    ends = records.groupBy("broker", "cell").agg(f.max_by("stored_ms", "commit_offset").alias("last_ms"))
-    before = f.lag("last_ms").over(Window.partitionBy("broker").orderBy("cell"))
-    ends = ends.select("broker", "cell", before.alias("cell_before_ms"))
-    previous = f.coalesce(f.lag("stored_ms").over(in_cell), f.col("cell_before_ms"))
-    timed = records.join(f.broadcast(ends), ["broker", "cell"]).withColumn("previous_ms", previous)
+    bucket = f.shiftright("commit_offset", _BUCKET_BITS).alias("bucket")
+    records = store.records.select("*", bucket)
+    in_bucket = Window.partitionBy("broker", "bucket").orderBy("commit_offset")
+    # What stands before the first record of a bucket is the last of the bucket before.
+    ends = records.groupBy("broker", "bucket").agg(f.max_by("stored_ms", "commit_offset").alias("last_ms"))
+    before = f.lag("last_ms").over(Window.partitionBy("broker").orderBy("bucket"))
+    ends = ends.select("broker", "bucket", before.alias("bucket_before_ms"))
+    previous = f.coalesce(f.lag("stored_ms").over(in_bucket), f.col("bucket_before_ms"))
+    timed = records.join(f.broadcast(ends), ["broker", "bucket"]).withColumn("previous_ms", previous)
     allowed_ms = skew_us // 1000
     odd = timed.where(f"previous_ms - stored_ms > {allowed_ms} OR born_ms - stored_ms > {allowed_ms}")
     return findings(

@@ -13,8 +13,8 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind
-from mqproof.spark_audit.evidence.gather import Evidence
-from mqproof.spark_audit.passes.sums import message_key
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.message_columns import message_key
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "ROUTE-5"

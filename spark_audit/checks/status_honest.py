@@ -16,7 +16,8 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, sees
 from mqproof.spark_audit.evidence import ledgers
-from mqproof.spark_audit.evidence.gather import Evidence, flush_modes
+from mqproof.spark_audit.evidence.broker_cuts import flush_modes
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "REPL-3"

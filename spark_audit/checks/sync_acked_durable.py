@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, at_sole_place, findings
 from mqproof.spark_audit.checks.cut_off import cut_off
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 
 INVARIANT: Final = "FLUSH-1"
 RULE: Final = "acked-then-truncated"

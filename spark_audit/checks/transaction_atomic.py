@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import Check, counted, findings, never_blind, sees
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spec.events import Kind
 
 INVARIANT: Final = "DELIV-9"

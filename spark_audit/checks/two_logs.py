@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.sources.store_tables import Stored
 
-_CELL_BITS: Final = 20
+_BUCKET_BITS: Final = 20
 _TOLD: Final = ("size", "hashed", "topic", "queue_id", "queue_offset", "msg_id", "term", "entry_index")
 _PAIR: Final = ("master", "slave")
 
@@ -31,10 +31,10 @@ class TwoLogs:
 def compared(store: Stored, pairs: DataFrame) -> TwoLogs:
     """Compare what both logs of a pair span."""
     of_master, of_slave = _sides(store, pairs)
-    cells = _cells(of_master, of_slave)
-    doubtful = cells.where(~f.col("is_same"))
-    masters = of_master.join(doubtful, [*_PAIR, "cell"], "left_semi")
-    slaves = of_slave.join(doubtful, [*_PAIR, "cell"], "left_semi")
+    buckets = _buckets(of_master, of_slave)
+    doubtful = buckets.where(~f.col("is_same"))
+    masters = of_master.join(doubtful, [*_PAIR, "bucket"], "left_semi")
+    slaves = of_slave.join(doubtful, [*_PAIR, "bucket"], "left_semi")
     its = masters.select(*_PAIR, "commit_offset", *[f.col(name).alias(f"its_{name}") for name in _TOLD])
     both = its.join(slaves.select(*_PAIR, "commit_offset", *_TOLD), [*_PAIR, "commit_offset"], "full_outer")
     here, there = f.col("size").isNotNull(), f.col("its_size").isNotNull()
@@ -45,7 +45,7 @@ def compared(store: Stored, pairs: DataFrame) -> TwoLogs:
         lacking.withColumnsRenamed({f"its_{name}": name for name in _TOLD}),
         strange,
         both.where(here & there & is_other),
-        _agreed(cells, both),
+        _agreed(buckets, both),
     )
 
 
@@ -63,36 +63,38 @@ def _sides(store: Stored, pairs: DataFrame) -> tuple[DataFrame, DataFrame]:
         .join(bounds.withColumnsRenamed({"broker": "slave", "log_begin": "b2", "whole_end": "e2"}), "slave")
         .select(*_PAIR, f.greatest("b1", "b2").alias("begin"), f.least("e1", "e2").alias("end"))
     )
-    cell = f.shiftright("commit_offset", _CELL_BITS).alias("cell")
+    bucket = f.shiftright("commit_offset", _BUCKET_BITS).alias("bucket")
 
     def side(which: str) -> DataFrame:
         inside = (f.col("broker") == f.col(which)) & f.col("commit_offset").between(
             f.col("begin"), f.col("end") - 1
         )
         met = store.records.join(f.broadcast(span), inside)
-        return met.select(*_PAIR, "commit_offset", cell, *_TOLD)
+        return met.select(*_PAIR, "commit_offset", bucket, *_TOLD)
 
     return side("master"), side("slave")
 
 
-def _cells(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
-    """master, slave, cell, is_same, and where the last entry of the cell begins."""
+def _buckets(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
+    """master, slave, bucket, is_same, and where the last entry of the bucket begins."""
 
     def fingerprint(rows: DataFrame, name: str) -> DataFrame:
         hashed = f.xxhash64("commit_offset", "hashed", "term", "entry_index")
         last = f.max(f.when(f.col("term").isNotNull(), f.col("commit_offset"))).alias(f"{name}_last")
         sums = f.struct(f.count(f.lit(1)), f.bit_xor(hashed)).alias(name)
-        return rows.groupBy(*_PAIR, "cell").agg(sums, last)
+        return rows.groupBy(*_PAIR, "bucket").agg(sums, last)
 
-    both = fingerprint(of_master, "one").join(fingerprint(of_slave, "other"), [*_PAIR, "cell"], "full_outer")
+    both = fingerprint(of_master, "one").join(
+        fingerprint(of_slave, "other"), [*_PAIR, "bucket"], "full_outer"
+    )
     is_same = f.col("one").eqNullSafe(f.col("other"))
-    return both.select(*_PAIR, "cell", is_same.alias("is_same"), f.col("one_last").alias("last"))
+    return both.select(*_PAIR, "bucket", is_same.alias("is_same"), f.col("one_last").alias("last"))
 
 
-def _agreed(cells: DataFrame, both: DataFrame) -> DataFrame:
-    of_cells = cells.where("is_same").select(*_PAIR, "last")
+def _agreed(buckets: DataFrame, both: DataFrame) -> DataFrame:
+    of_buckets = buckets.where("is_same").select(*_PAIR, "last")
     of_rows = both.where("term = its_term AND entry_index = its_entry_index").select(
         *_PAIR, f.col("commit_offset").alias("last")
     )
-    ends = of_cells.unionByName(of_rows).where("last IS NOT NULL")
+    ends = of_buckets.unionByName(of_rows).where("last IS NOT NULL")
     return ends.groupBy(*_PAIR).agg((f.max("last") + 1).alias("agreed_end"))

@@ -723,67 +723,55 @@ def _broadcast(script: Script) -> None:
         script.expect(invariant, rule, msg_id="n_1", group="news@news-1", **place)
 
 
-def _orderly(script: Script) -> None:
-    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
+class _OrderedGroup:
+    """Two members of a group, at work on a topic of one queue."""
 
-    def members(topic: str, group: str, *, told: bool = False) -> tuple[_Reader, _Reader]:
-        ids = tuple(f"{topic}_{offset}" for offset in range(4))
-        _sent(script, topic, *ids)
+    def __init__(self, script: Script, topic: str, group: str, *, told: bool = False) -> None:
+        _sent(script, topic, *(f"{topic}_{offset}" for offset in range(4)))
         for name in ("0", "1") if told else ():
             attrs = {"orderly": "true"}
             script.tell(f"{group}-{name}", Kind.REBALANCE, attrs, group=group, client=f"{group}-{name}")
-        return _Reader(script, f"{group}-0", topic, group), _Reader(script, f"{group}-1", topic, group)
+        self._script, self._topic, self._group = script, topic, group
+        self._members = [_Reader(script, f"{group}-{number}", topic, group) for number in range(2)]
 
-    def expect(topic: str, group: str, offset: int) -> None:
-        place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0, "queue_offset": offset}
-        script.expect("DELIV-13", "orderly-overlap", msg_id=f"{topic}_{offset}", group=group, **place)
-
-    def done(reader: _Reader, topic: str, *offsets: int) -> None:
+    def takes(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            reader.tells(Kind.CONSUME_OK, f"{topic}_{offset}", offset)
+            self._members[member].is_handed(f"{self._topic}_{offset}", offset)
+        return self
 
-    def handed(reader: _Reader, topic: str, *offsets: int) -> None:
+    def ends(self, member: int, *offsets: int) -> "_OrderedGroup":
         for offset in offsets:
-            reader.is_handed(f"{topic}_{offset}", offset)
+            self._members[member].tells(Kind.CONSUME_OK, f"{self._topic}_{offset}", offset)
+        return self
 
+    def fails(self, member: int, offset: int) -> "_OrderedGroup":
+        self._members[member].fails(f"{self._topic}_{offset}", offset)
+        return self
+
+    def overlaps(self, offset: int) -> "_OrderedGroup":
+        """Expect the violation that this message was taken while another was at work."""
+        place: Row = {"broker": "broker-r", "topic": self._topic, "queue_id": 0, "queue_offset": offset}
+        msg_id = f"{self._topic}_{offset}"
+        self._script.expect("DELIV-13", "orderly-overlap", msg_id=msg_id, group=self._group, **place)
+        return self
+
+
+def _orderly(script: Script) -> None:
+    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
     # Two at once, one that failed and is tried again in place, and the queue moves on between two calls.
-    own, other = members("line", "lined")
-    handed(own, "line", 0, 1)
-    done(own, "line", 0)
-    own.fails("line_1", 1)
-    handed(own, "line", 1)
-    done(own, "line", 1)
-    handed(other, "line", 2, 3)
-    done(other, "line", 2, 3)
-    # More is handed out while the second of two is still at work.
-    own, _ = members("lanes", "lined")
-    handed(own, "lanes", 0, 1)
-    done(own, "lanes", 0)
-    handed(own, "lanes", 2)
-    expect("lanes", "lined", 2)
-    done(own, "lanes", 1, 2)
+    line = _OrderedGroup(script, "line", "lined")
+    line.takes(0, 0, 1).ends(0, 0).fails(0, 1).takes(0, 1).ends(0, 1).takes(1, 2, 3).ends(1, 2, 3)
+    # More is delivered while the second of two is still at work.
+    lanes = _OrderedGroup(script, "lanes", "lined")
+    lanes.takes(0, 0, 1).ends(0, 0).takes(0, 2).overlaps(2).ends(0, 1, 2)
     # Both members are at work.
-    own, other = members("clash", "ranked", told=True)
-    handed(own, "clash", 0)
-    handed(other, "clash", 1)
-    expect("clash", "ranked", 1)
-    done(other, "clash", 1)
-    done(own, "clash", 0)
+    clash = _OrderedGroup(script, "clash", "ranked", told=True)
+    clash.takes(0, 0).takes(1, 1).overlaps(1).ends(1, 1).ends(0, 0)
     # It was at work for longer than its lock lasts.
-    own, other = members("slow_line", "ranked")
-    handed(own, "slow_line", 0)
+    slow = _OrderedGroup(script, "slow_line", "ranked").takes(0, 0)
     script.wait(70 * _STEP_US)
-    handed(other, "slow_line", 1)
-    done(other, "slow_line", 1)
-    done(own, "slow_line", 0)
-    # Nobody knows when its member, which was killed, stopped.
-    own, other = members("killed_line", "ranked")
-    handed(own, "killed_line", 0)
-    handed(other, "killed_line", 1)
-    done(other, "killed_line", 1)
+    slow.takes(1, 1).ends(1, 1).ends(0, 0)
+    # When its member stopped, which was killed, is not known.
+    _OrderedGroup(script, "killed_line", "ranked").takes(0, 0).takes(1, 1).ends(1, 1)
     # A group that consumes in no order.
-    own, other = members("crowd", "crowded")
-    handed(own, "crowd", 0)
-    handed(other, "crowd", 1)
-    done(other, "crowd", 1)
-    done(own, "crowd", 0)
+    _OrderedGroup(script, "crowd", "crowded").takes(0, 0).takes(1, 1).ends(1, 1).ends(0, 0)

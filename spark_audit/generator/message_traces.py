@@ -32,7 +32,7 @@ ABORTED: Final = "m_aborted"
 """Rolled back, and delivered."""
 
 
-def plant(folder: Path) -> tuple[Path, Path]:
+def write_traces(folder: Path) -> tuple[Path, Path]:
     """Write the store and the text file into the folder."""
     store, text = folder / "store", folder / "traces.txt"
     (store / "commitlog").mkdir(parents=True)

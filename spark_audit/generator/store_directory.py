@@ -56,108 +56,144 @@ _AT: Final = {
     "altered": 30, "time_back": 54, "resurrected": RESURRECTED,
     "dangling": 34, "misplaced": 38, "undispatched": 42, "collision": 46, "gap": 50,
 }  # fmt: skip
-"""The number of the record that a fault befalls."""
+"""The number of the record that has a fault."""
 _UNIT: Final = struct.Struct(">qiq")
 _ENTRY: Final = struct.Struct(">iqii")
 _TIME_MS: Final = 1_700_000_000_000
 
 
-def plant(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[dict[str, Any]]:
+def write_store(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[dict[str, Any]]:
     """Write the store with these faults. Returns the violations that an audit must find, by schema.KEY."""
-    truth: list[dict[str, Any]] = []
-    log, at = {SEGMENT_BYTES: bytearray()}, SEGMENT_BYTES
-    units = {q: {k: (100 * k + q, 91, 0) for k in range(EXPIRED)} for q in range(QUEUES)}
-    index = [(key_hash(TOPIC, "expired"), 100)]
-    offsets = dict.fromkeys(range(QUEUES), EXPIRED)
-
-    def expect(fault: str, invariant: str, rule: str, **key: Any) -> None:
-        row = dict.fromkeys(("topic", "queue_id", "queue_offset", "msg_id", "group"))
-        truth.append({"anomaly": fault, "invariant": invariant, "rule": rule, "broker": BROKER} | row | key)
-
-    # A topic of one record.
-    first = record.encode(
-        Message(FORGOTTEN, b"body", {"UNIQ_KEY": "m_forgotten"}, 0, born_timestamp_ms=_TIME_MS)
-    )
-    record.place(first, 0, at, _TIME_MS)
-    log[at] += first
-    topics = {TOPIC: QUEUES} | ({} if "forgotten" in faults else {FORGOTTEN: 1})
-    forgotten_unit, at = (at, len(first), 0), at + len(first)
-    if "forgotten" in faults:
-        expect("forgotten", "DELIV-1", "metadata-loss", topic=FORGOTTEN)
-
+    store = _Store(faults)
+    store.put_sole_record()
     for number in range(RECORDS):
-        fault = next((name for name in faults if _AT.get(name) == number), "")
+        store.put(number)
+    store.put_torn_record()
+    store.expect_losses()
+    store.write(folder)
+    return store.truth
+
+
+class _Store:
+    """A store in the making: its segments, queues, index and offsets, and the violations in them."""
+
+    def __init__(self, faults: Collection[str]) -> None:
+        self.truth: list[dict[str, Any]] = []
+        self._faults = faults
+        self._log, self._at = {SEGMENT_BYTES: bytearray()}, SEGMENT_BYTES
+        self._units = {q: {k: (100 * k + q, 91, 0) for k in range(EXPIRED)} for q in range(QUEUES)}
+        self._index = [(key_hash(TOPIC, "expired"), 100)]
+        self._offsets = dict.fromkeys(range(QUEUES), EXPIRED)
+        self._sole_unit = (0, 0, 0)
+
+    def put_sole_record(self) -> None:
+        """The one record of its topic."""
+        data = record.encode(
+            Message(FORGOTTEN, b"body", {"UNIQ_KEY": "m_forgotten"}, 0, born_timestamp_ms=_TIME_MS)
+        )
+        record.place(data, 0, self._at, _TIME_MS)
+        self._sole_unit = (self._at, len(data), 0)
+        self._append(data)
+        if "forgotten" in self._faults:
+            self._expect("forgotten", "DELIV-1", "metadata-loss", topic=FORGOTTEN)
+
+    def put(self, number: int) -> None:
+        """A record, and its entries in a queue and in the index."""
+        fault = next((name for name in self._faults if _AT.get(name) == number), "")
         queue_id = number % QUEUES
-        place = {"topic": TOPIC, "queue_id": queue_id, "queue_offset": offsets[queue_id]}
+        place = {"topic": TOPIC, "queue_id": queue_id, "queue_offset": self._offsets[queue_id]}
         if fault == "gap":
-            expect(fault, "FLUSH-4", "cq-hole", **place)
-            offsets[queue_id] += 1
+            self._expect(fault, "FLUSH-4", "cq-hole", **place)
+            self._offsets[queue_id] += 1
         if fault == "collision":
-            offsets[queue_id] -= 1
-            place["queue_offset"] = offsets[queue_id]
-            expect(fault, "FLUSH-4", "cq-offset-collision", **place)
+            self._offsets[queue_id] -= 1
+            place["queue_offset"] = self._offsets[queue_id]
+            self._expect(fault, "FLUSH-4", "cq-offset-collision", **place)
         data = _record(number, queue_id)
-        start = max(log)
-        if at + len(data) + record.FILLER_BYTES > start + SEGMENT_BYTES:
-            log[start] += record.filler(start + SEGMENT_BYTES - at)
-            at = start + SEGMENT_BYTES
-            log[at] = bytearray()
+        self._roll(len(data))
         stored_ms = _TIME_MS + number
         if fault == "time_back":
             stored_ms -= 600_000
-            expect(fault, "FLUSH-5", "time-anomaly", msg_id=f"m_{number}", **place)
+            self._expect(fault, "FLUSH-5", "time-anomaly", msg_id=f"m_{number}", **place)
         if fault == "resurrected":
-            expect(fault, "FLUSH-5", "resurrected-tail", msg_id=f"m_{number}", **place)
-        record.place(data, offsets[queue_id], at, stored_ms)
+            self._expect(fault, "FLUSH-5", "resurrected-tail", msg_id=f"m_{number}", **place)
+        record.place(data, self._offsets[queue_id], self._at, stored_ms)
         if fault == "altered":
             data[90] ^= 1
-            expect(fault, "FLUSH-5", "altered-record")
-        unit = (at, len(data), 0)
+            self._expect(fault, "FLUSH-5", "altered-record")
+        self._units[queue_id][self._offsets[queue_id]] = self._unit(fault, number, len(data), place)
+        self._offsets[queue_id] += 1
+        self._index.append((key_hash(TOPIC, f"m_{number}"), self._at))
+        self._append(data)
+
+    def _unit(self, fault: str, number: int, size: int, place: dict[str, Any]) -> tuple[int, int, int]:
+        """The entry of a record in its queue."""
         if fault == "dangling":
-            unit = (at + 1, len(data), 0)
-            expect(fault, "FLUSH-3", "dangling-entry", **place)
-        elif fault == "misplaced":
-            unit = (at + len(data), len(data), 0)
-            expect(fault, "FLUSH-3", "wrong-entry", **place)
-        elif fault == "undispatched":
-            unit = (0, 0, 0)
-            expect(fault, "FLUSH-6", "not-dispatched", msg_id=f"m_{number}", **place)
-        elif number == RECORDS - 1:
+            self._expect(fault, "FLUSH-3", "dangling-entry", **place)
+            return (self._at + 1, size, 0)
+        if fault == "misplaced":
+            self._expect(fault, "FLUSH-3", "wrong-entry", **place)
+            return (self._at + size, size, 0)
+        if fault == "undispatched":
+            self._expect(fault, "FLUSH-6", "not-dispatched", msg_id=f"m_{number}", **place)
+            return (0, 0, 0)
+        if number == RECORDS - 1:
             # Dispatch is one record behind, as it may be when a broker is killed.
-            unit = (0, 0, 0)
-        units[queue_id][offsets[queue_id]] = unit
-        offsets[queue_id] += 1
-        index.append((key_hash(TOPIC, f"m_{number}"), at))
-        log[max(log)] += data
-        at += len(data)
-    # A torn last record, and what points at it and behind it.
-    log[max(log)] += _record(RECORDS, 0)[:60]
-    for queue_id, beyond in ((0, at), (1, at + 500)):
-        units[queue_id][offsets[queue_id]] = (beyond, 130, 0)
-    index.append((key_hash(TOPIC, "torn"), at))
-    if "index_dangling" in faults:
-        index.append((7, SEGMENT_BYTES + 5))
-        expect("index_dangling", "FLUSH-6", "index-dangling")
-    if "ahead" in faults:
-        committed = offsets[2] + 5
-        place = {"topic": TOPIC, "queue_id": 2, "queue_offset": committed}
-        expect("ahead", "DELIV-1", "offset-ahead", group=GROUP, **place)
-    if "absent" in faults:
-        place = {"topic": TOPIC, "queue_id": 0, "queue_offset": offsets[0] - 1}
-        expect("absent", "DELIV-1", "not-in-store", msg_id=ABSENT, **place)
-    _write(folder, log, units, index, {**offsets, 2: offsets[2] + 5 * ("ahead" in faults)})
-    _write_queue(folder, FORGOTTEN, 0, {0: forgotten_unit})
-    _write_topics(folder, topics)
-    return truth
+            return (0, 0, 0)
+        return (self._at, size, 0)
+
+    def put_torn_record(self) -> None:
+        """The torn last record, and entries that point at it and behind it."""
+        self._log[max(self._log)] += _record(RECORDS, 0)[:60]
+        for queue_id, beyond in ((0, self._at), (1, self._at + 500)):
+            self._units[queue_id][self._offsets[queue_id]] = (beyond, 130, 0)
+        self._index.append((key_hash(TOPIC, "torn"), self._at))
+        if "index_dangling" in self._faults:
+            self._index.append((7, SEGMENT_BYTES + 5))
+            self._expect("index_dangling", "FLUSH-6", "index-dangling")
+
+    def expect_losses(self) -> None:
+        """What a group committed beyond the queue's end, and what was acknowledged and is absent."""
+        if "ahead" in self._faults:
+            place = {"topic": TOPIC, "queue_id": 2, "queue_offset": self._offsets[2] + 5}
+            self._expect("ahead", "DELIV-1", "offset-ahead", group=GROUP, **place)
+        if "absent" in self._faults:
+            place = {"topic": TOPIC, "queue_id": 0, "queue_offset": self._offsets[0] - 1}
+            self._expect("absent", "DELIV-1", "not-in-store", msg_id=ABSENT, **place)
+
+    def write(self, folder: Path) -> None:
+        committed = {**self._offsets, 2: self._offsets[2] + 5 * ("ahead" in self._faults)}
+        _write(folder, self._log, self._units, self._index, committed)
+        _write_queue(folder, FORGOTTEN, 0, {0: self._sole_unit})
+        _write_topics(folder, {TOPIC: QUEUES} | ({} if "forgotten" in self._faults else {FORGOTTEN: 1}))
+
+    def _append(self, data: bytes | bytearray) -> None:
+        self._log[max(self._log)] += data
+        self._at += len(data)
+
+    def _roll(self, size: int) -> None:
+        """Begin the next segment where such a record does not fit into the last one."""
+        start = max(self._log)
+        if self._at + size + record.FILLER_BYTES > start + SEGMENT_BYTES:
+            self._log[start] += record.filler(start + SEGMENT_BYTES - self._at)
+            self._at = start + SEGMENT_BYTES
+            self._log[self._at] = bytearray()
+
+    def _expect(self, fault: str, invariant: str, rule: str, **key: Any) -> None:
+        row = dict.fromkeys(("topic", "queue_id", "queue_offset", "msg_id", "group"))
+        of_rule = {"anomaly": fault, "invariant": invariant, "rule": rule, "broker": BROKER}
+        self.truth.append(of_rule | row | key)
 
 
-def plant_slave(folder: Path) -> list[dict[str, Any]]:
+def write_slave(folder: Path) -> list[dict[str, Any]]:
     """Write the log of a slave of the store that `plant` writes with all faults. Returns the violations.
 
     It has one record's flag changed, and one record where its master has two; and it is ahead of its master,
     which lost its tail.
     """
-    truth = [row | {"broker": SLAVE} for row in plant(folder) if row["invariant"] in ("FLUSH-4", "FLUSH-5")]
+    truth = [
+        row | {"broker": SLAVE} for row in write_store(folder) if row["invariant"] in ("FLUSH-4", "FLUSH-5")
+    ]
     # What it takes an event log to see is told of the master only.
     truth = [row for row in truth if row["anomaly"] != "resurrected"]
     for name in ("consumequeue", "index", "config"):
@@ -195,7 +231,7 @@ def plant_slave(folder: Path) -> list[dict[str, Any]]:
     return truth
 
 
-def plant_members(folder: Path) -> list[dict[str, Any]]:
+def write_members(folder: Path) -> list[dict[str, Any]]:
     """Write the stores MEMBERS of one ledger, each into the folder of its name. Returns the violations.
 
     One member has another record in an entry, and a no-op where the others have a record. One has lost a

@@ -1,7 +1,7 @@
-"""The audit of logs that grow: each micro-batch of a stream is a night (nights.py), a short one.
+"""The audit of logs that grow: each micro-batch of a stream is a run (runs.py), a short one.
 
 So the verdicts are those of one run over all, and what is carried is what is open. Of files the stream tells
-only the names: they are read by the rules of any other night (read.py). A batch is in the state once: one
+only the names: they are read by the rules of any other run (read.py). A batch is in the state once: one
 that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
 """
 
@@ -25,15 +25,10 @@ from mqproof.report.beside import file_beside
 from mqproof.report.printable import counted
 from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
-from mqproof.spark_audit.evidence.gather import Options
-from mqproof.spark_audit.incremental.checkpoint import (
-    FORGET_US,
-    UNREADABLE,
-    certain_now,
-    newest,
-    next_state,
-    open_night,
-)
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.incremental.continuation import Continuation
+from mqproof.spark_audit.incremental.so_far import certain_now
+from mqproof.spark_audit.incremental.state_folder import FORGET_US, UNREADABLE, newest, next_state, open_run
 from mqproof.spark_audit.runtime.staging import staged
 from mqproof.spark_audit.sources import topics
 from mqproof.spark_audit.sources.inputs import SUFFIXES, InputError, Inputs, find_files, literal
@@ -140,16 +135,16 @@ def _batch(
     tell: Told,
     say: Callable[[str], None],
 ) -> None:
-    night = open_night(spark, wish.state, wish.late_us, wish.forget_us)
-    if night.carried and night.carried.manifest.batch >= number:
-        if told := _announced(night.before, tell):
+    run = open_run(spark, wish.state, wish.late_us, wish.forget_us)
+    if run.carried and run.carried.manifest.batch >= number:
+        if told := _announced(run.before, tell):
             say(f"batch {number}: {counted(told, 'violation')}, perhaps told before it ended")
         return
     work = scratch / "batch"
     log = _read(spark, rows, work, has_lines=bool(wish.source.topics))
     for line in log.inputs.said_of_repeats():
         say(line)
-    with next_state(night) as following:
+    with next_state(run) as following:
         done = audit(
             log.told,
             scratch,
@@ -157,9 +152,7 @@ def _batch(
             checks=wish.checks,
             given_rows=log.rows,
             pictures=False,
-            night=night,
-            next_state=following,
-            batch=number,
+            history=Continuation(run, following, number),
         )
         assert following is not None, "a state is not replayed here"
         if done.unreadable_rows:
@@ -178,7 +171,7 @@ def _batch(
 
 
 def _announced(state: Path | None, tell: Told) -> int:
-    """Tells what became certain in the last night, which left this, unless that was done; how much that is.
+    """Tells what became certain in the last run, which left this, unless that was done; how much that is.
 
     Once, but for a process that ends in the middle of it: rather twice than never.
     """

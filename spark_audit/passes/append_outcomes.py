@@ -12,7 +12,7 @@ import pyarrow as pa
 from mqproof.spark_audit.passes.loops import NONE, Flags, Ints, inlined, meanings
 
 
-class Fates(NamedTuple):
+class AppendOutcomes(NamedTuple):
     """Each of the appends of a node with numbers between two; those of a node together, and in order."""
 
     after_seq: Ints
@@ -20,18 +20,18 @@ class Fates(NamedTuple):
     kept_end: Ints
     is_at_risk: Flags
     first: Ints
-    """Of a node, by the number of its text: where its fates begin, and where they end."""
+    """Of a node, by the number of its text: where its append_outcomes begin, and where they end."""
     end: Ints
 
 
-def fates(table: pa.Table, node: pa.DictionaryArray) -> Fates:
+def append_outcomes(table: pa.Table, node: pa.DictionaryArray) -> AppendOutcomes:
     """Of the table that sums.Known has."""
     ordered = table.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")])
     nodes: list[str] = ordered["cut_node"].to_pylist()
     after_seq, until_seq, kept_end = (
         ordered[name].to_numpy().astype(np.int64) for name in ("after_seq", "until_seq", "kept_end")
     )
-    return Fates(
+    return AppendOutcomes(
         after_seq,
         until_seq,
         kept_end,
@@ -42,8 +42,8 @@ def fates(table: pa.Table, node: pa.DictionaryArray) -> Fates:
 
 
 @inlined
-def fate_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
-    """The one of a node's fates, from `first` on, that an append met; NONE if it met none."""
+def outcome_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
+    """The one of a node's append_outcomes, from `first` on, that an append met; NONE if it met none."""
     # The first that ends behind it.
     last = end
     while first < last:

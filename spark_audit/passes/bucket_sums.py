@@ -1,5 +1,5 @@
-"""What befell the messages of each cell, summed up over a piece of the log: one loop over its rows; and which
-rows are kept, since the piece alone does not show their cell to be clean.
+"""What befell the messages of each bucket, summed up over a partition of the log: one loop over its rows; and
+which rows are kept, since the partition alone does not show their bucket to be clean.
 
 Only tasks load this.
 """
@@ -12,17 +12,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mqproof.spark_audit.passes.fingerprint import (
+from mqproof.spark_audit.passes.bucket_ids import bucket_text, in_sample
+from mqproof.spark_audit.passes.bucket_plan import (
     ACK,
     APPEND,
     DELIVER,
     NO_ROLE,
     NUMBERS,
-    RETRY_TOPIC_PREFIX,
     ROLES,
     SEND,
     TEXTS,
-    Look,
+    BucketPlan,
     named,
 )
 from mqproof.spark_audit.passes.loops import (
@@ -50,17 +50,18 @@ from mqproof.spark_audit.passes.loops import (
     texts,
     value,
 )
-from mqproof.spark_audit.passes.partition import Piece, written
-from mqproof.spark_audit.passes.split import evaluated, packed
-from mqproof.spark_audit.passes.sums import cell_text, in_sample
+from mqproof.spark_audit.passes.message_columns import RETRY_TOPIC_PREFIX
+from mqproof.spark_audit.passes.partial_aggregates import packed
+from mqproof.spark_audit.passes.partition import Partition, written
+from mqproof.spark_audit.passes.sql import evaluated
 from mqproof.spec.events import Kind
 
 _SUMS: Final = (
-    "first", "cell_hash", "role", "class", "who", "rows", "id", "place", "odd", "seq_min", "seq_max",
+    "first", "bucket_hash", "role", "class", "who", "rows", "id", "place", "odd", "seq_min", "seq_max",
     "end_max",
 )  # fmt: skip
 (
-    _FIRST, _CELL, _ROLE, _CLASS, _WHO, _ROWS, _ID, _PLACE, _ODD, _SEQ_MIN, _SEQ_MAX, _END,
+    _FIRST, _BUCKET, _ROLE, _CLASS, _WHO, _ROWS, _ID, _PLACE, _ODD, _SEQ_MIN, _SEQ_MAX, _END,
 ) = range(len(_SUMS))  # fmt: skip
 
 _LOW_HALF: Final = Hash(0xFFFFFFFF)
@@ -68,7 +69,7 @@ _ONE: Final = Hash(1)
 
 
 class _Rows(NamedTuple):
-    cells: Texts
+    buckets: Texts
     """By so many of their first bytes."""
     ids: Texts
     has_id: Flags
@@ -100,73 +101,73 @@ class _Meanings(NamedTuple):
     is_odd_status: Flags
 
 
-def of_piece(piece: Piece, look: Look) -> Iterator[pa.RecordBatch]:
-    """As parcels: a row a (cell, role, class, who). Of a file also the rows that are kept, in one of their
-    own."""
-    told = piece.told
+def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBatch]:
+    """As aggregates: a row a (bucket, role, class, who). Of a file also the rows that are kept, in one of
+    their own."""
+    told = partition.told
     if not len(told):
         return
-    most, cells = cut_ids(told, look.prefix)
+    most, buckets = cut_ids(told, plan.prefix)
     columns: dict[str, Any] = {name: codes(told[name]) for name in TEXTS}
     columns |= {name: numbers(told[name]) for name in NUMBERS}
-    rows = _Rows(cells=cells, ids=texts(told["msg_id"]), has_id=is_told(told["msg_id"]), **columns)
-    summed, cell_of = _summed(most, rows, _meanings(told, look))
+    rows = _Rows(buckets=buckets, ids=texts(told["msg_id"]), has_id=is_told(told["msg_id"]), **columns)
+    summed, bucket_of = _summed(most, rows, _meanings(told, plan))
     firsts = told.select(["msg_id", "topic"]).take(pa.array(summed[:, _FIRST]))
-    names = evaluated(cell_text(look.prefix), firsts.select(["msg_id"]))
+    names = evaluated(bucket_text(plan.prefix), firsts.select(["msg_id"]))
     is_cleared = np.zeros(len(summed), np.bool_)
-    if look.folder and piece.row_group >= 0:
-        is_cleared = _is_clean(summed, *_expected(firsts, look)) & ~_is_sampled(names, look.sample)
-        cleared = set_of(summed[is_cleared, _CELL].astype(np.uint64))
-        yield from _kept(piece, look.folder, rows.has_id & ~is_among(cell_of, *cleared))
+    if plan.folder and partition.row_group >= 0:
+        is_cleared = _is_clean(summed, *_expected(firsts, plan)) & ~_is_sampled(names, plan.sample)
+        cleared = set_of(summed[is_cleared, _BUCKET].astype(np.uint64))
+        yield from _kept(partition, plan.folder, rows.has_id & ~is_among(bucket_of, *cleared))
     sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
     del sums["first"]
-    part = (sums.pop("cell_hash") % look.parts).astype(np.int32)
-    unkept = pa.array(np.full(len(summed), piece.row_group), mask=~is_cleared)
-    parcels = packed(pa.table({"cell": names, "unkept": unkept} | sums), part)
-    told_as = {"part": pa.array(["cells"] * len(parcels)), "cells_part": parcels["part"]}
-    yield pa.RecordBatch.from_pydict(told_as | {"parcel": parcels["parcel"]})
+    part = (sums.pop("bucket_hash") % plan.parts).astype(np.int32)
+    unkept = pa.array(np.full(len(summed), partition.row_group), mask=~is_cleared)
+    aggregates = packed(pa.table({"bucket": names, "unkept": unkept} | sums), part)
+    told_as = {"part": pa.array(["buckets"] * len(aggregates)), "buckets_part": aggregates["part"]}
+    yield pa.RecordBatch.from_pydict(told_as | {"aggregate": aggregates["aggregate"]})
 
 
 def cut_ids(told: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
-    """Texts, of which so many first bytes are each row's cell."""
+    """Texts, of which so many first bytes are each row's bucket."""
     ids = told["msg_id"]
     if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
         return prefix, texts(ids)
-    return int(MOST), texts(evaluated(cell_text(prefix), told.select(["msg_id"])))
+    return int(MOST), texts(evaluated(bucket_text(prefix), told.select(["msg_id"])))
 
 
-def _kept(piece: Piece, folder: Path, is_kept: Flags) -> Iterator[pa.RecordBatch]:
+def _kept(partition: Partition, folder: Path, is_kept: Flags) -> Iterator[pa.RecordBatch]:
     # Between runs that do not meet their first and last rows are looked at, too.
-    for ends in piece.runs:
+    for ends in partition.runs:
         is_kept[ends] = True
-    if path := written([piece.rows(np.flatnonzero(is_kept))], folder):
+    if path := written([partition.rows(np.flatnonzero(is_kept))], folder):
         yield pa.RecordBatch.from_pydict({"part": ["kept"], "file": [str(path)]})
 
 
-def _is_sampled(cells: pa.StringArray, sample: int) -> Flags:
+def _is_sampled(buckets: pa.StringArray, sample: int) -> Flags:
     if not sample:
-        return np.zeros(len(cells), np.bool_)
+        return np.zeros(len(buckets), np.bool_)
     return np.asarray(
-        evaluated(in_sample("cell", sample), pa.RecordBatch.from_pydict({"cell": cells})), np.bool_
+        evaluated(in_sample("bucket", sample), pa.RecordBatch.from_pydict({"bucket": buckets})), np.bool_
     )
 
 
-def _expected(firsts: pa.RecordBatch, look: Look) -> tuple[Ints, int, int]:
+def _expected(firsts: pa.RecordBatch, plan: BucketPlan) -> tuple[Ints, int, int]:
     """By how many groups each row's topic is read, and whether acknowledgements and appends are told; NONE
     where nobody knows."""
-    readers, roles = look.guess.readers, look.guess.roles
+    readers, roles = plan.guess.readers, plan.guess.roles
     owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
     acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
     return owed[codes(firsts["topic"])], acks, appends
 
 
-def _meanings(told: pa.RecordBatch, look: Look) -> _Meanings:
+def _meanings(told: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
     kind, node, topic, group, status = (told[name] for name in TEXTS)
     return _Meanings(
         role=meanings(kind, lambda text: ROLES.get(text, NO_ROLE)),
         is_odd_kind=meanings(kind, lambda text: text == Kind.SEND_FAIL),
         node=meanings(node, named),
-        topic=meanings(topic, look.guess.class_of),
+        topic=meanings(topic, plan.guess.class_of),
         is_odd_topic=meanings(topic, lambda text: text is None or text.startswith(RETRY_TOPIC_PREFIX)),
         group=meanings(group, named),
         is_odd_group=meanings(group, lambda text: text is None),
@@ -176,10 +177,10 @@ def _meanings(told: pa.RecordBatch, look: Look) -> _Meanings:
 
 @compiled
 def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
-    """Columns _SUMS, of each (cell, role, class, who); and the cell of each row that has an id."""
+    """Columns _SUMS, of each (bucket, role, class, who); and the bucket of each row that has an id."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
-    cells, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
-    cell_offsets, cell_bytes = cells
+    buckets, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
+    cell_offsets, cell_bytes = buckets
     id_offsets, id_bytes = ids
     seqs = seq.values
     queue_ids, has_queue = queue_id
@@ -191,24 +192,24 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
     sums = np.empty((count, len(_SUMS)), np.int64)
-    cell_of = np.zeros(count, np.uint64)
+    bucket_of = np.zeros(count, np.uint64)
     found = 0
     for row in range(count):
         if not has_id[row]:
             continue
-        cell = hash_of_first(most, cell_offsets, cell_bytes, row) >> _ONE
-        cell_of[row] = cell
+        bucket = hash_of_first(most, cell_offsets, cell_bytes, row) >> _ONE
+        bucket_of[row] = bucket
         role = role_of[kind[row]]
         if role == NO_ROLE:
             continue
         is_deliver = role == DELIVER
         who = group_of[group[row]] if is_deliver else node_of[node[row]]
-        key = mixed(mixed(cell, Hash(class_of[topic[row]])), mixed(Hash(who), Hash(role)))
+        key = mixed(mixed(bucket, Hash(class_of[topic[row]])), mixed(Hash(who), Hash(role)))
         slot = slot_of(slots, keys, key)
         if not slots[slot]:
             keys[found] = key
             sums[found] = 0
-            sums[found, _FIRST], sums[found, _CELL], sums[found, _ROLE] = row, np.int64(cell), role
+            sums[found, _FIRST], sums[found, _BUCKET], sums[found, _ROLE] = row, np.int64(bucket), role
             sums[found, _CLASS], sums[found, _WHO] = class_of[topic[row]], who
             sums[found, _SEQ_MIN], sums[found, _SEQ_MAX], sums[found, _END] = MOST, -MOST, NONE
             found += 1
@@ -232,47 +233,47 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
             or (is_deliver and (is_odd_group[group[row]] or not has_offset[row]))
         ):
             sums[at, _ODD] = 1
-    return sums[:found], cell_of
+    return sums[:found], bucket_of
 
 
 @compiled
 def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
-    """Of which sums the cell looks clean, by the piece alone: each of its classes has one send a message, and
-    of whatever else befell them the same messages, so many times each."""
+    """Of which sums the bucket looks clean, by the partition alone: each of its classes has one send a
+    message, and of whatever else befell them the same messages, so many times each."""
     count = len(sums)
     slots, keys, found = slots_for(count), np.empty(count, np.uint64), 0
     class_of = np.empty(count, np.int64)
     totals = np.zeros((count, DELIVER + 1, 3), np.int64)
     is_clean = np.ones(count, np.bool_)
-    cell_slots, cells, cell_count = slots_for(count), np.empty(count, np.uint64), 0
-    cell_of, producer = np.empty(count, np.int64), np.empty(count, np.int64)
-    is_clean_cell = np.ones(count, np.bool_)
+    bucket_slots, buckets, bucket_count = slots_for(count), np.empty(count, np.uint64), 0
+    bucket_of, producer = np.empty(count, np.int64), np.empty(count, np.int64)
+    is_clean_bucket = np.ones(count, np.bool_)
     for row in range(count):
-        role, cell = sums[row, _ROLE], Hash(sums[row, _CELL])
-        slot = slot_of(cell_slots, cells, cell)
-        if not cell_slots[slot]:
-            cells[cell_count], producer[cell_count] = cell, NONE
-            cell_count += 1
-            cell_slots[slot] = cell_count
-        in_cell = cell_slots[slot] - 1
-        key = mixed(cell, Hash(sums[row, _CLASS]))
+        role, bucket = sums[row, _ROLE], Hash(sums[row, _BUCKET])
+        slot = slot_of(bucket_slots, buckets, bucket)
+        if not bucket_slots[slot]:
+            buckets[bucket_count], producer[bucket_count] = bucket, NONE
+            bucket_count += 1
+            bucket_slots[slot] = bucket_count
+        in_bucket = bucket_slots[slot] - 1
+        key = mixed(bucket, Hash(sums[row, _CLASS]))
         slot = slot_of(slots, keys, key)
         if not slots[slot]:
             keys[found] = key
             found += 1
             slots[slot] = found
         at = slots[slot] - 1
-        class_of[row], cell_of[row] = at, in_cell
+        class_of[row], bucket_of[row] = at, in_bucket
         if role > DELIVER or sums[row, _ODD]:
-            is_clean_cell[in_cell] = False
+            is_clean_bucket[in_bucket] = False
             continue
         totals[at, role, 0] += sums[row, _ROWS]
         totals[at, role, 1] += sums[row, _ID]
         totals[at, role, 2] += sums[row, _PLACE]
         if role == SEND:
-            if producer[in_cell] not in (NONE, sums[row, _WHO]):
-                is_clean_cell[in_cell] = False
-            producer[in_cell] = sums[row, _WHO]
+            if producer[in_bucket] not in (NONE, sums[row, _WHO]):
+                is_clean_bucket[in_bucket] = False
+            producer[in_bucket] = sums[row, _WHO]
     for row in range(count):
         of_class = totals[class_of[row]]
         sends, ids = of_class[SEND, 0], of_class[SEND, 1]
@@ -290,7 +291,7 @@ def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
             if times:
                 is_like = is_like and of_class[role, 2] * first_times == of_class[first, 2] * times
         if not is_like:
-            is_clean_cell[cell_of[row]] = False
+            is_clean_bucket[bucket_of[row]] = False
     for row in range(count):
-        is_clean[row] = is_clean_cell[cell_of[row]]
+        is_clean[row] = is_clean_bucket[bucket_of[row]]
     return is_clean

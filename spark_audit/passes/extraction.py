@@ -1,7 +1,7 @@
 """Takes the rows that are looked at one by one out of an event log: a small log of its own, of Parquet files.
 
 What is wrong with messages and sequences is told by these alone. Most of them the pass over the log kept when
-it summed up its cells; read again is what it took for clean, until another piece had more to tell.
+it summed up its buckets; read again is what it took for clean, until another partition had more to tell.
 """
 
 from collections.abc import Collection
@@ -16,9 +16,10 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.passes.partition import Numbers, Piece
+from mqproof.spark_audit.passes.bucket_ids import bucket_text
+from mqproof.spark_audit.passes.over_log import extract
+from mqproof.spark_audit.passes.partition import Numbers, Partition
 from mqproof.spark_audit.passes.sequences import Numbered
-from mqproof.spark_audit.passes.sums import cell_text
 from mqproof.spark_audit.sources.event_log import EventLog
 
 _NAMED_MAX: Final = 500_000
@@ -32,10 +33,10 @@ class Extraction:
     numbered: Numbered
     """The rows of stretches of numbers, which are always taken."""
     prefix: int
-    """So many characters of an id tell the cell of its message; 0: its hash does."""
+    """So many characters of an id tell the bucket of its message; 0: its hash does."""
 
-    def of_cells(self, log: EventLog, passed: DataFrame, read: pa.Table) -> EventLog:
-        """The rows of the cells that are `read` (fingerprint.Cells), and maybe more: those that were kept
+    def of_buckets(self, log: EventLog, passed: DataFrame, read: pa.Table) -> EventLog:
+        """The rows of the buckets that are `read` (fingerprint.Buckets), and maybe more: those that were kept
         when the log was `passed` over, and of row groups whose rows were not, those that are there. Runs
         jobs."""
         again = _unkept(read) | _having(self.numbered.within, passed)
@@ -52,27 +53,27 @@ class Extraction:
             return self._taken(among or log, named["text"], None)
         if among:
             return among
-        cells = ids.select(f.expr(cell_text(self.prefix)).alias("text")).distinct().toArrow()
-        return self._taken(log, cells["text"], self.prefix)
+        buckets = ids.select(f.expr(bucket_text(self.prefix)).alias("text")).distinct().toArrow()
+        return self._taken(log, buckets["text"], self.prefix)
 
     def _taken(self, log: EventLog, texts: pa.ChunkedArray, prefix: int | None) -> EventLog:
-        """The rows whose cell is one of the texts, by the prefix, or their message where there is none."""
+        """The rows whose bucket is one of the texts, by the prefix, or their message where there is none."""
         # Brought to the tasks as Spark would bring them for a join.
         numbers = self.numbered
-        return log.extract(partial(_chosen, texts, prefix, numbers.numbers, numbers.bits), self.folder)
+        return extract(log, partial(_chosen, texts, prefix, numbers.numbers, numbers.bits), self.folder)
 
 
 def _chosen(
-    texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, piece: Piece
+    texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, partition: Partition
 ) -> Numbers:
     # In tasks alone: what only plans an audit need not load it.
     from mqproof.spark_audit.passes import row_selection
 
-    return row_selection.of_piece(texts, prefix, numbers, bits, piece)
+    return row_selection.of_partition(texts, prefix, numbers, bits, partition)
 
 
 def _unkept(read: pa.Table) -> set[int]:
-    """The row groups that may have rows of these cells which were not kept."""
+    """The row groups that may have rows of these buckets which were not kept."""
     spans = zip(*(read[name].drop_null().to_pylist() for name in ("unkept_min", "unkept_max")), strict=True)
     return {number for first, last in spans for number in range(first, last + 1)}
 

@@ -16,7 +16,9 @@ from numba.core.caching import (
     ZipCacheLocator,
 )
 
-SOURCES: Final = ("append_outcomes.py", "fingerprint.py", "loops.py", "sums.py")
+from mqproof.spec.checkout import checkout
+
+SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
 """What loops have of other files, they have of these."""
 
 
@@ -48,7 +50,10 @@ class OfArchive(_Stamped, ZipCacheLocator):
     """The package as it is shipped to executors."""
 
 
+_OF_CHECKOUT: Final = (BesideSource,) if checkout() else ()
+"""An installed package's folder stays as it is."""
+
 LOCATORS: Final = ",".join(
-    f"{__name__}.{kind.__name__}" for kind in (WhereSaid, BesideSource, AmongCaches, OfArchive)
+    f"{__name__}.{kind.__name__}" for kind in (WhereSaid, *_OF_CHECKOUT, AmongCaches, OfArchive)
 )
 """As numba's setting CACHE_LOCATOR_CLASSES wants them."""

@@ -1,4 +1,4 @@
-"""What befell each message, summed up over a piece of the log: one loop over its rows.
+"""What befell each message, summed up over a partition of the log: one loop over its rows.
 
 A message is known by a hash of 64 bits of its id. Only tasks load this.
 """
@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from mqproof.spark_audit.passes import row_selection
-from mqproof.spark_audit.passes.append_outcomes import Fates, fate_of, fates
+from mqproof.spark_audit.passes.append_outcomes import AppendOutcomes, append_outcomes, outcome_of
 from mqproof.spark_audit.passes.loops import (
     MOST,
     NONE,
@@ -31,9 +31,17 @@ from mqproof.spark_audit.passes.loops import (
     texts,
     value,
 )
-from mqproof.spark_audit.passes.partition import Piece
-from mqproof.spark_audit.passes.split import evaluated, packed
-from mqproof.spark_audit.passes.sums import COUNTS, FIRST, KINDS, NUMBERED, SCHEDULE_TOPIC, STORED_STATUSES
+from mqproof.spark_audit.passes.message_columns import (
+    COUNTS,
+    FIRST,
+    KINDS,
+    NUMBERED,
+    SCHEDULE_TOPIC,
+    STORED_STATUSES,
+)
+from mqproof.spark_audit.passes.partial_aggregates import packed
+from mqproof.spark_audit.passes.partition import Partition
+from mqproof.spark_audit.passes.sql import evaluated
 
 _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 (
@@ -70,14 +78,14 @@ class _Meanings(NamedTuple):
     status: Ints
 
 
-def of_piece(
-    piece: Piece, known_fates: pa.Table, cells: pa.ChunkedArray | None, prefix: int, parts: int
+def of_partition(
+    partition: Partition, known_outcomes: pa.Table, buckets: pa.ChunkedArray | None, prefix: int, parts: int
 ) -> Iterator[pa.RecordBatch]:
-    """As parcels: a row a message, or a message of these cells."""
-    told = piece.told
+    """As aggregates: a row a message, or a message of these buckets."""
+    told = partition.told
     is_asked = is_told(told["msg_id"])
-    if cells is not None:
-        is_asked &= row_selection.is_named(told, cells, prefix)
+    if buckets is not None:
+        is_asked &= row_selection.is_named(told, buckets, prefix)
     columns: dict[str, Any] = {
         name: codes(told[name]) for name in ("kind", "node", "topic", "group", "status")
     }
@@ -91,7 +99,7 @@ def of_piece(
         _numbered(told["group"]),
         meanings(told["status"], _status),
     )
-    summed = _summed(rows, of, fates(known_fates, told["node"]))
+    summed = _summed(rows, of, append_outcomes(known_outcomes, told["node"]))
     sums: dict[str, Any] = dict(zip(_SUMS, summed.T.copy(), strict=True))
     first, part = sums.pop("first"), sums.pop("id_hash") % parts
     for name in FIRST:
@@ -121,7 +129,7 @@ def _status(text: str | None) -> int:
 
 
 @compiled
-def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
+def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
     """Columns _SUMS, of each message."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
     ids, is_asked, kind, node, topic, group, status, time, seq, end = rows
@@ -129,7 +137,7 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
     times, seqs = time.values, seq.values
     ends, has_end = end
     kind_of, topic_of, group_of, status_of = of
-    after_seq, until_seq, kept_end, is_at_risk, first_fate, end_fate = fates
+    after_seq, until_seq, kept_end, is_at_risk, first_of, end_of = outcomes
     count = len(kind)
     slots = slots_for(count)
     keys = np.empty(count, np.uint64)
@@ -175,8 +183,8 @@ def _summed(rows: _Rows, of: _Meanings, fates: Fates) -> Ints:
         else:
             sums[at, _APPENDS] += 1
             sums[at, _STORED_TS] = min(sums[at, _STORED_TS], ts)
-            fate = fate_of(after_seq, until_seq, first_fate[node[row]], end_fate[node[row]], seqs[row])
-            if fate != NONE:
-                sums[at, _AT_RISK] += is_at_risk[fate]
-                sums[at, _CUT] += value(ends, has_end, row) >= kept_end[fate]
+            outcome = outcome_of(after_seq, until_seq, first_of[node[row]], end_of[node[row]], seqs[row])
+            if outcome != NONE:
+                sums[at, _AT_RISK] += is_at_risk[outcome]
+                sums[at, _CUT] += value(ends, has_end, row) >= kept_end[outcome]
     return sums[:found]

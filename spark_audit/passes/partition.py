@@ -1,5 +1,5 @@
-"""Pieces of an event log, column by column as Arrow has them, in which texts are numbers: what is summed up
-over all of a log.
+"""Partitions of an event log, column by column as Arrow has them, in which texts are numbers: what is summed
+up over all of a log.
 
 Texts repeat (nodes, kinds, groups, topics), and Parquet has each once, with a number for each row; so has
 Arrow, and then the loops over rows compare numbers alone (loops.py).
@@ -19,27 +19,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from mqproof.spark_audit.passes.split import (
-    Batches,
-    Share,
-    ShareError,
-    Tasks,
-    gathered,
-    said,
-    shaped,
-    shares_of,
-    why,
-)
+from mqproof.spark_audit.passes.tasks import Batches, gathered, said, shaped, splits_of_tasks, why
+from mqproof.spark_audit.sources.splits import Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
-"""A piece has so many at most."""
+"""A partition has so many at most."""
 
 _ATTRS: Final = "attrs"
 _OF_ATTRS: Final = ("stated", "reset")
 """attrs.broker, and whether attrs.reset says so."""
 WHOLE: Final = (*COLUMNS, *_OF_ATTRS)
-"""Columns that a piece has, if no others are asked for."""
+"""Columns that a partition has, if no others are asked for."""
 
 _CHECKED: Final = frozenset((*REQUIRED, *NUMBERS))
 """Columns that may show that a row is no event."""
@@ -65,7 +56,7 @@ Numbers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Piece:
+class Partition:
     told: pa.RecordBatch
     """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
     later schema than ours have no kind."""
@@ -74,30 +65,36 @@ class Piece:
 
     @cached_property
     def alike(self) -> tuple[Numbers, Numbers]:
-        """traffic.alike, of a piece that is whole."""
+        """traffic.alike, of a partition that is whole."""
         from mqproof.spark_audit.passes import traffic
 
         return traffic.alike(self.told)
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
-        """order.runs, of a piece that is whole."""
-        from mqproof.spark_audit.passes import sequences
+        """The first row of each run of its sequences, and the last; of a partition that is whole."""
+        from mqproof.spark_audit.passes import loops, traffic
 
-        return sequences.runs(self)
+        told = self.told
+        is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
+        is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
+        is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
+        seq, offset = (loops.numbers(told[name]).values for name in ("seq", "queue_offset"))
+        which, _ = self.alike
+        return traffic.runs(which, is_step, is_delivery, seq, offset)
 
     def rows(self, numbers: Numbers) -> pa.RecordBatch:
-        """Those of such numbers, as our schema has them, of a piece that is whole."""
+        """Those of such numbers, as our schema has them, of a partition that is whole."""
         told = self.told.take(pa.array(numbers))
         columns = [told[field.name].cast(field.type) for field in _PLAIN]
         return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
-Fold = Callable[[Piece], Iterable[pa.RecordBatch]]
-"""Sums up a piece."""
+Fold = Callable[[Partition], Iterable[pa.RecordBatch]]
+"""Sums up a partition."""
 
-Choice = Callable[[Piece], Numbers]
-"""The numbers of some rows of a piece."""
+RowSelection = Callable[[Partition], Numbers]
+"""The numbers of some rows of a partition."""
 
 
 def of_files(
@@ -106,9 +103,9 @@ def of_files(
     """For mapInArrow over the tasks' numbers."""
 
     def run(numbers: Batches) -> Batches:
-        for share in shares_of(tasks, numbers):
-            for piece in _of_share(share, columns):
-                yield from _folded(piece, folds, schema)
+        for split in splits_of_tasks(tasks, numbers):
+            for partition in _of_split(split, columns):
+                yield from _folded(partition, folds, schema)
 
     return run
 
@@ -119,34 +116,38 @@ def of_rows(
     """For mapInArrow over events."""
 
     def run(batches: Batches) -> Batches:
-        for piece in _of_handed(batches, columns):
-            yield from _folded(piece, folds, schema)
+        for partition in _of_handed(batches, columns):
+            yield from _folded(partition, folds, schema)
 
     return run
 
 
-def stored(choice: Choice, folder: Path, tasks: Tasks) -> Callable[[Batches], Batches]:
+def stored(selection: RowSelection, folder: Path, tasks: Tasks) -> Callable[[Batches], Batches]:
     """For mapInArrow over the tasks' numbers: what is chosen, with all columns, in a file, of which it tells
     the name."""
 
     def run(numbers: Batches) -> Batches:
-        pieces = (piece for share in shares_of(tasks, numbers) for piece in _of_share(share, tuple(COLUMNS)))
-        yield from _stored(choice, pieces, folder)
+        partitions = (
+            partition
+            for split in splits_of_tasks(tasks, numbers)
+            for partition in _of_split(split, tuple(COLUMNS))
+        )
+        yield from _stored(selection, partitions, folder)
 
     return run
 
 
-def stored_rows(choice: Choice, folder: Path) -> Callable[[Batches], Batches]:
+def stored_rows(selection: RowSelection, folder: Path) -> Callable[[Batches], Batches]:
     """For mapInArrow over events: likewise."""
 
     def run(batches: Batches) -> Batches:
-        yield from _stored(choice, _of_handed(batches, tuple(COLUMNS)), folder)
+        yield from _stored(selection, _of_handed(batches, tuple(COLUMNS)), folder)
 
     return run
 
 
-def _stored(choice: Choice, pieces: Iterable[Piece], folder: Path) -> Batches:
-    if path := written((piece.rows(choice(piece)) for piece in pieces), folder):
+def _stored(selection: RowSelection, partitions: Iterable[Partition], folder: Path) -> Batches:
+    if path := written((partition.rows(selection(partition)) for partition in partitions), folder):
         yield pa.RecordBatch.from_pydict({"file": [str(path)]})
 
 
@@ -162,10 +163,10 @@ def written(rows: Iterable[pa.RecordBatch], folder: Path) -> Path | None:
     return path if writer else None
 
 
-def _folded(piece: Piece, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
+def _folded(partition: Partition, folds: Sequence[Fold], schema: pa.Schema) -> Batches:
     for fold in folds:
-        for batch in filter(len, fold(piece)):
-            row_group = pa.array(np.full(len(batch), piece.row_group))
+        for batch in filter(len, fold(partition)):
+            row_group = pa.array(np.full(len(batch), partition.row_group))
             yield shaped(batch.append_column("row_group", row_group), schema)
 
 
@@ -177,30 +178,30 @@ def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray
     return told
 
 
-def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Piece]:
+def _of_handed(batches: Batches, columns: Sequence[str]) -> Iterator[Partition]:
     names = _read((*columns, *_CHECKED))
     for table in gathered(batches):
         for batch in table.combine_chunks().to_batches():
-            yield _piece(batch, columns, names, _CHECKED)
+            yield _partition(batch, columns, names, _CHECKED)
 
 
-def _of_share(share: Share, columns: Sequence[str]) -> Iterator[Piece]:
-    path, marks = share.file.path, share.file.marks
+def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
+    path, marks = split.file.path, split.file.marks
     with _named(path):
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
         # That a row is an event, its file often shows without a look at it.
-        doubtful = _doubtful(metadata, share.groups)
+        doubtful = _doubtful(metadata, split.groups)
         names = _read((*columns, *doubtful))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
-    for number, group in enumerate(share.groups, share.number):
-        pieces = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
+    for number, group in enumerate(split.groups, split.number):
+        partitions = file.iter_batches(_ROWS, row_groups=[group], columns=own, use_threads=False)
         while True:
             with _named(path):
-                batch = next(pieces, None)
+                batch = next(partitions, None)
             if batch is None:
                 break
-            yield _piece(batch, columns, names, doubtful, number, path, marks)
+            yield _partition(batch, columns, names, doubtful, number, path, marks)
 
 
 def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
@@ -237,7 +238,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise ShareError(f"{path}: {why(path, error)}") from None
+        raise SplitError(f"{path}: {why(path, error)}") from None
 
 
 def _read(columns: Iterable[str]) -> list[str]:
@@ -245,7 +246,7 @@ def _read(columns: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(_ATTRS if name in _OF_ATTRS else name for name in columns))
 
 
-def _piece(
+def _partition(
     batch: pa.RecordBatch,
     asked: Sequence[str],
     names: Sequence[str],
@@ -253,7 +254,7 @@ def _piece(
     row_group: int = _HANDED,
     path: Path | None = None,
     marks: str | None = None,
-) -> Piece:
+) -> Partition:
     """Of some rows the columns that are asked for, of others that were read."""
     with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
@@ -267,7 +268,7 @@ def _piece(
         columns["reset"] = pa.array(is_one_of(reset, ["true"]))
         columns["kind"] = _without_newer(columns["kind"], schema)
     told = pa.RecordBatch.from_pydict(columns)
-    return Piece(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
+    return Partition(told if is_event.all() else told.filter(pa.array(is_event)), row_group)
 
 
 def _sound(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
@@ -286,7 +287,7 @@ def _fits(path: Path | None) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        raise ShareError(f"{path}: a value does not fit its column: {said(error)}") from None
+        raise SplitError(f"{path}: a value does not fit its column: {said(error)}") from None
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:

@@ -17,7 +17,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.passes.partition import Numbers, Piece, is_one_of
+from mqproof.spark_audit.passes.over_log import fold
+from mqproof.spark_audit.passes.partition import Numbers, Partition, is_one_of
 from mqproof.spark_audit.schema import EVENTS, PASS
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
@@ -73,24 +74,24 @@ _MERGED: Final[dict[str, Callable[[str], Column]]] = {
 }  # fmt: skip
 
 
-def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Of a piece: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
+def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
+    """Of a partition: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
     rows."""
     # In tasks alone: what only plans an audit need not load it.
     from mqproof.spark_audit.passes import loops, traffic
 
-    told = piece.told
+    told = partition.told
     if not len(told):
         return
     is_rare = _is_rare(told)
     columns = [loops.numbers(told[name]).values for name in _EXTENTS]
-    which, firsts = piece.alike
+    which, firsts = partition.alike
     rows, least, most = traffic.extents(which, is_rare, columns)
     some = np.flatnonzero(rows)
     yield _profile(told, firsts[some], rows[some], list(zip(least[:, some], most[:, some], strict=True)))
     rare = np.flatnonzero(is_rare)
     if len(rare):
-        texts = [_json(row) for row in piece.rows(rare).to_pylist()]
+        texts = [_json(row) for row in partition.rows(rare).to_pylist()]
         once = [(column[rare], column[rare]) for column in columns]
         yield _profile(told, rare, np.ones(len(rare), np.int64), once, texts)
 
@@ -126,7 +127,7 @@ def _is_rare(told: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 
 def profile(log: EventLog) -> DataFrame:
     """As `summed_up`, by a pass for it alone."""
-    return summed_up(log.fold([of_piece], PASS))
+    return summed_up(fold(log, [of_partition], PASS))
 
 
 def summed_up(parts: DataFrame) -> DataFrame:
@@ -138,7 +139,7 @@ def summed_up(parts: DataFrame) -> DataFrame:
 
 
 def merged(profiles: DataFrame) -> DataFrame:
-    """Profiles of several shares, or nights, as one."""
+    """Merge the profiles of several splits, or of several runs."""
     return profiles.groupBy(*_KEYS, "placed", "rare").agg(
         *[merge(name).alias(name) for name, merge in _MERGED.items()]
     )
@@ -159,7 +160,7 @@ def is_reset() -> Column:
 
 def overview(profiled: DataFrame) -> Overview:
     """Counts by node and kind, and how dense each node's sequence numbers are."""
-    cells = (
+    counted = (
         profiled.groupBy("node", "kind")
         .agg(
             f.sum("rows").alias("rows"),
@@ -170,26 +171,26 @@ def overview(profiled: DataFrame) -> Overview:
         )
         .collect()
     )
-    newer = sum(cell.rows for cell in cells if cell.kind is None)
-    cells = [cell for cell in cells if cell.kind is not None]
-    nodes = sorted({cell.node for cell in cells})
+    newer = sum(row.rows for row in counted if row.kind is None)
+    counted = [row for row in counted if row.kind is not None]
+    nodes = sorted({row.node for row in counted})
     holes: dict[str, int] = {}
     for node in nodes:
-        own = [cell for cell in cells if cell.node == node]
-        numbers = max(cell.seq_max for cell in own) - min(cell.seq_min for cell in own) + 1
-        holes[node] = numbers - sum(cell.rows for cell in own)
+        own = [row for row in counted if row.node == node]
+        numbers = max(row.seq_max for row in own) - min(row.seq_min for row in own) + 1
+        holes[node] = numbers - sum(row.rows for row in own)
     holed = [node for node in nodes if holes[node] > 0]
     repeating = [node for node in nodes if holes[node] < 0]
     by_kind: Counter[str] = Counter()
-    for cell in cells:
-        by_kind[cell.kind] += cell.rows
+    for row in counted:
+        by_kind[row.kind] += row.rows
     return Overview(
         rows=by_kind.total(),
         by_kind=dict(by_kind),
         nodes=tuple(nodes),
-        brokers=_brokers({(cell.node, cell.kind) for cell in cells}),
-        first_ts=min((cell.first_ts for cell in cells), default=0),
-        last_ts=max((cell.last_ts for cell in cells), default=0),
+        brokers=_brokers({(row.node, row.kind) for row in counted}),
+        first_ts=min((row.first_ts for row in counted), default=0),
+        last_ts=max((row.last_ts for row in counted), default=0),
         missing_rows=sum(holes[node] for node in holed),
         repeated_rows=-sum(holes[node] for node in repeating),
         repeating_nodes=tuple(repeating),

@@ -1,4 +1,4 @@
-"""Chooses rows of a piece: those of some cells or messages, and those of some numbers of their nodes.
+"""Chooses rows of a partition: those of some buckets or messages, and those of some numbers of their nodes.
 
 Only tasks load this.
 """
@@ -26,15 +26,15 @@ from mqproof.spark_audit.passes.loops import (
     set_of,
     texts,
 )
-from mqproof.spark_audit.passes.partition import Numbers, Piece
+from mqproof.spark_audit.passes.partition import Numbers, Partition
 
 
-def of_piece(
-    chosen: pa.ChunkedArray, prefix: int | None, numbered: pa.Table, bits: int, piece: Piece
+def of_partition(
+    chosen: pa.ChunkedArray, prefix: int | None, numbered: pa.Table, bits: int, partition: Partition
 ) -> Numbers:
-    """Of the rows whose cell is `chosen`, by such a `prefix`, or their message where that is None; and those
-    whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
-    told = piece.told
+    """Of the rows whose bucket is `chosen`, by such a `prefix`, or their message where that is None; and
+    those whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
+    told = partition.told
     node = meanings(told["node"], number)[codes(told["node"])]
     is_chosen = is_named(told, chosen, prefix)
     is_chosen |= is_among(_keys(node, numbers(told["seq"]).values >> bits), *set_of(_numbered(numbered)))
@@ -42,7 +42,8 @@ def of_piece(
 
 
 def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
-    """Which rows have an id whose cell is `chosen`, by such a `prefix`, or their message where it is None."""
+    """Which rows have an id whose bucket is `chosen`, by such a `prefix`, or their message where it is
+    None."""
     most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
     wanted = set_of(hashes(MOST, *texts(_whole(chosen))))
     return is_told(told["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)

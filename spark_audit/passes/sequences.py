@@ -22,8 +22,8 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from mqproof.spark_audit.passes.partition import Numbers, Piece, is_one_of
-from mqproof.spark_audit.passes.split import quoted
+from mqproof.spark_audit.passes.partition import Partition
+from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spec.events import Kind
 
 SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
@@ -43,13 +43,13 @@ _NUMBERS: Final = {
 """A column, and what it is in a run's first and last row."""
 
 
-def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
-    """Of a piece: its runs, with the times of their first and last row."""
+def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
+    """Of a partition: its runs, with the times of their first and last row."""
     # In tasks alone: what only plans an audit need not load it.
     from mqproof.spark_audit.passes import loops
 
-    told = piece.told
-    begins, ends = piece.runs
+    told = partition.told
+    begins, ends = partition.runs
     first = told.select(_TOLD).take(pa.array(begins))
     runs = {name: first[name] for name in _TOLD} | {"part": pa.array(["run"] * len(first))}
     for name, (low, high) in _NUMBERS.items():
@@ -58,23 +58,10 @@ def of_piece(piece: Piece) -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict(runs)
 
 
-def runs(piece: Piece) -> tuple[Numbers, Numbers]:
-    """The first row of each run of a piece, and the last."""
-    from mqproof.spark_audit.passes import loops, traffic
-
-    told = piece.told
-    is_delivery = is_one_of(told["kind"], [Kind.DELIVER])
-    is_commit = is_one_of(told["kind"], [Kind.OFFSET_COMMIT])
-    is_step = (is_delivery | is_commit) & np.asarray(told["queue_offset"].is_valid())
-    seq, offset = (loops.numbers(told[name]).values for name in ("seq", "queue_offset"))
-    which, _ = piece.alike
-    return traffic.runs(which, is_step, is_delivery, seq, offset)
-
-
 def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
     """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back.
 
-    `stretched` are the stretches of the runs of all shares of the events' log.
+    `stretched` are the stretches of the runs of all splits of the events' log.
     """
     rows = events.join(f.broadcast(_by_number(stretched)), _is_within())
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")

@@ -1,4 +1,4 @@
-"""What the first pass asks of a piece's rows, in loops: which are alike, their extents, and their runs.
+"""What the first pass asks of a partition's rows, in loops: which are alike, their extents, and their runs.
 
 Only tasks load this.
 """

@@ -20,11 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spark_audit.audit import gathered
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.gather import Evidence, Options
-from mqproof.spark_audit.generator import cluster_log, scenario
-from mqproof.spark_audit.generator import store_directory as planted_store
+from mqproof.spark_audit.evidence.collect import collected
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.generator import cluster_log, scenario, store_directory
 from mqproof.spark_audit.generator.generate import Wish, generate
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.trace_mutants import TRACE_MUTANTS
@@ -40,7 +40,6 @@ _PLANTED: Final = 2
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
-
 
 Found = dict[str, Any]
 """A row of schema.FINDINGS."""
@@ -351,19 +350,19 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
     with tempfile.TemporaryDirectory(prefix="mqproof-mutants-") as folder:
         log, store = Path(folder) / "log", Path(folder) / "store"
         generate(spark, Wish(EVENTS, dict.fromkeys(scenario.ANOMALIES, _PLANTED), _SEED), log)
-        stories, planted_truth = cluster_log.events(), planted_store.plant(store)
-        planted_truth += planted_store.plant_slave(Path(folder) / "slave")
-        planted_truth += planted_store.plant_members(Path(folder))
-        rows = [*stories.rows, *planted_store.events()]
+        stories, injected_truth = cluster_log.events(), store_directory.write_store(store)
+        injected_truth += store_directory.write_slave(Path(folder) / "slave")
+        injected_truth += store_directory.write_members(Path(folder))
+        rows = [*stories.rows, *store_directory.events()]
         (log / "planted.ndjson").write_bytes(b"".join(json.encode(row) + b"\n" for row in rows))
-        directories = {planted_store.BROKER: store, planted_store.SLAVE: Path(folder) / "slave"}
-        directories |= {name: Path(folder) / name for name in planted_store.MEMBERS}
+        directories = {store_directory.BROKER: store, store_directory.SLAVE: Path(folder) / "slave"}
+        directories |= {name: Path(folder) / name for name in store_directory.MEMBERS}
         events = read(spark, [str(log)], Path(folder)).told
-        stored = read_stores(spark, directories, Path(folder), planted_store.SLOTS)
+        stored = read_stores(spark, directories, Path(folder), store_directory.SLOTS)
         options = Options(broadcast=cluster_log.BROADCAST, orderly=cluster_log.ORDERLY)
-        with gathered(events, options, stored) as (evidence, _, _):
-            found = {name: _collected(check.findings(evidence)) for name, check in CHECKS.items()}
-            yield Laboratory(evidence, read_truth(log) + stories.truth + planted_truth, found)
+        with collected(events, options, stored) as seen:
+            found = {name: _collected(check.findings(seen.evidence)) for name, check in CHECKS.items()}
+            yield Laboratory(seen.evidence, read_truth(log) + stories.truth + injected_truth, found)
 
 
 def names() -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
     """HELD when what is shown of the mutant's invariant, by the rule that it breaks, is not the truth."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="mqproof-mutants-") as folder, patch(mutant.where, mutant.wrong):
-        store, text = message_traces.plant(Path(folder))
+        store, text = message_traces.write_traces(Path(folder))
         shown = traces.judge_traces(traces.read_traces(spark, [store], [text]), _SKEW_US, judged=())
     wrong = [*differences(shown)]
     caught = any(name == mutant.invariant for name, _ in wrong)

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.report.model import Moment
-from mqproof.spark_audit.evidence.gather import name_broker
+from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.sources.store_tables import Stored
 from mqproof.spec.events import Kind
 

@@ -10,7 +10,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from mqproof.spark_audit.evidence.gather import Evidence
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.over_log import ask
 from mqproof.spark_audit.passes.profile import Overview
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
@@ -45,12 +46,12 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
     queues: (broker, topic, queue_id, group, rows).
     """
     width = bucket_us(seen)
-    # Not of the cells in doubt beside the sample: those have more trouble than others.
+    # Not of the buckets in doubt beside the sample: those have more trouble than others.
     messages = evidence.sums.where("sampled")
     by_bucket = f"""
         SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
     """
-    over_time = log.ask([by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
+    over_time = ask(log, [by_bucket], _OVER_TIME).groupBy("bucket", "kind").agg(f.sum("rows")).collect()
     return {
         "over_time": [(seen.first_ts + bucket * width, kind, count) for bucket, kind, count in over_time],
         "latency": _latency(messages),

@@ -13,8 +13,8 @@ from matplotlib.ticker import EngFormatter
 
 from mqproof.report.model import Figure
 from mqproof.report.printable import one_line
-from mqproof.spark_audit.audit import Audit, violation_times, violations_by
 from mqproof.spark_audit.checks import duplicates_explained
+from mqproof.spark_audit.judging.outcome import Audit, violation_times, violations_by
 from mqproof.spark_audit.reporting.explain import utc
 from mqproof.spark_audit.reporting.plot_data import WAITS, bucket_us
 
@@ -54,7 +54,6 @@ _STYLE: Final[dict[Any, Any]] = {
     "axes.spines.right": False,
     "legend.frameon": False,
 }
-
 
 _COUNT: Final = EngFormatter(sep=" ")
 """20 k, 50 M: a billion has no room beside another."""

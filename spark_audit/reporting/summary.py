@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +9,11 @@ import pyspark
 
 from mqproof.report.model import Report, Table
 from mqproof.report.printable import counted
-from mqproof.spark_audit.audit import Audit
 from mqproof.spark_audit.checks.no_acked_lost import INVARIANT as NO_ACKED_LOST
 from mqproof.spark_audit.checks.no_acked_lost import LOST, TRUNCATED
-from mqproof.spark_audit.incremental.checkpoint import Night, violations_so_far
+from mqproof.spark_audit.judging.outcome import Audit
+from mqproof.spark_audit.passes.message_columns import STORED_STATUSES
 from mqproof.spark_audit.passes.profile import Overview
-from mqproof.spark_audit.passes.sums import STORED_STATUSES
 from mqproof.spark_audit.reporting.plots import figures
 from mqproof.spark_audit.sources.read import Log
 from mqproof.spec.events import Kind
@@ -107,21 +105,6 @@ def _missing(seen: Overview) -> str:
     more = f" and {len(seen.holed_nodes) - _NAMED} more" if len(seen.holed_nodes) > _NAMED else ""
     of_whom = f" of {named}{more}: not all of their logs are given" if named else ""
     return f"{seen.missing_rows} (holes in the nodes' sequence numbers{of_whom})"
-
-
-def with_history(report: Report, audit: Audit, night: Night, state: Path | None) -> Report:
-    """The report of a night: what it tells beside the night's own findings. `state` is what it leaves."""
-    facts = {
-        "night": f"{night.number}, told is what no earlier one told",
-        "taken back": f"{audit.withdrawn} violations of earlier nights are none, as this one shows",
-    }
-    rows = violations_so_far(state) if state else []
-    table = Table(
-        "Violations of all nights so far",
-        ("invariant", "rule", "count", "new tonight", "not certain yet"),
-        tuple(tuple(map(str, row)) for row in rows),
-    )
-    return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)
 
 
 def _losses(audit: Audit) -> Table:

@@ -123,6 +123,29 @@ def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBat
     yield from kind(log, int(path.name), part.file).batches(part.start, part.end, with_body=with_body)
 
 
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Of some records: their fixed fields, and where the others are."""
+
+    front: Any
+    """By the names of _FRONT."""
+    tail: Any
+    """By the names of _TAIL."""
+    sizes: Ints
+    ends: Ints
+    born_host_bytes: Ints
+    store_host_bytes: Ints
+    store_time_at: Ints
+    body_at: Ints
+    body_size: Ints
+    topic_at: Ints
+    topic_size: Ints
+    properties_at: Ints
+    properties_size: Ints
+    odd: Bools
+    """Their lengths or checksums do not fit; the sizes are then 0."""
+
+
 class Segment:
     """A mapped segment; `base` is the commit offset of its first byte."""
 
@@ -256,6 +279,35 @@ class Segment:
 
     def _decode(self, starts: Ints, with_body: bool) -> tuple[pa.RecordBatch, list[Gap]]:
         """The whole records among those that begin at `starts`, and the damaged ones."""
+        fields = self._fields(starts)
+        topics, bad_topics = _texts(self._slices(fields.topic_at, fields.topic_size))
+        properties, bad_properties = _texts(self._slices(fields.properties_at, fields.properties_size))
+        odd = fields.odd | bad_topics | bad_properties | _odd_names(topics)
+        odd |= self._odd_around(starts, fields.ends)
+        header = self.header_bytes
+        faults = {int(i): self._fault(int(starts[i]) - header) for i in np.flatnonzero(odd)}
+        damaged = [
+            Gap(DAMAGE, int(starts[i]) - header, int(fields.sizes[i]) + header, fault)
+            for i, fault in faults.items()
+            if fault
+        ]
+        columns, schema = self._columns(starts, fields, topics, properties), SCHEMA
+        if with_body:
+            columns["body"] = self._slices(fields.body_at, fields.body_size)
+            schema = SCHEMA.append(BODY)
+        arrays = [columns[name] for name in schema.names]
+        batch = pa.RecordBatch.from_arrays(
+            [column if isinstance(column, pa.Array) else pa.array(column) for column in arrays],
+            schema=schema,
+        )
+        if damaged:
+            whole = np.ones(len(starts), dtype=np.bool_)
+            whole[[i for i, fault in faults.items() if fault]] = False
+            batch = batch.filter(pa.array(whole))
+        return batch, damaged
+
+    def _fields(self, starts: Ints) -> _Fields:
+        """Where the fields of the records are that begin at `starts`, by the lengths that these give."""
         front = self._take(starts, _FRONT)
         sizes = front["size"].astype(np.int64)
         ends = starts + sizes
@@ -286,32 +338,30 @@ class Segment:
         odd |= (topic_size > 0) & (self._take(topic_at + topic_size - 1, np.dtype("u1")) == 0)
         odd |= (properties_size > 0) & (self._take(ends - 1, np.dtype("u1")) == 0)
         odd |= self._crc(body_at, body_size) != front["crc"]
-        topics, bad_topics = _texts(self._slices(topic_at, topic_size))
-        properties, bad_properties = _texts(self._slices(properties_at, properties_size))
-        odd |= bad_topics | bad_properties | _odd_names(topics) | self._odd_around(starts, ends)
-        header = self.header_bytes
-        faults = {int(i): self._fault(int(starts[i]) - header) for i in np.flatnonzero(odd)}
-        damaged = [
-            Gap(DAMAGE, int(starts[i]) - header, int(sizes[i]) + header, fault)
-            for i, fault in faults.items()
-            if fault
-        ]
+        return _Fields(
+            front, tail, sizes, ends, born_host_bytes, store_host_bytes, store_time_at, body_at, body_size,
+            topic_at, topic_size, properties_at, properties_size, odd,
+        )  # fmt: skip
+
+    def _columns(
+        self, starts: Ints, fields: _Fields, topics: pa.Array, properties: pa.Array
+    ) -> dict[str, Any]:
+        """The columns of SCHEMA."""
+        front, tail, store_host_at = fields.front, fields.tail, fields.store_time_at + 8
         unique_keys, keys, tags = _properties(properties, UNIQUE_KEY, KEYS, TAGS)
-        store_time = self._take(store_time_at, np.dtype(">i8"))
-        store_host = self._hosts(store_time_at + 8, store_host_bytes)
         columns: dict[str, Any] = {
             "kind": pa.repeat(RECORD, len(starts)),
             "file": pa.repeat(self._file, len(starts)),
             "commit_offset": starts + self._base,
-            "size": sizes,
+            "size": fields.sizes,
             "topic": topics,
-            "msg_id": self._message_ids(unique_keys, starts, store_time_at + 8, store_host_bytes),
+            "msg_id": self._message_ids(unique_keys, starts, store_host_at, fields.store_host_bytes),
             "keys": keys,
             "tags": tags,
-            "stored_ms": store_time.astype(np.int64),
-            "born_host": self._hosts(starts + _FRONT.itemsize, born_host_bytes),
-            "store_host": store_host,
-            "body_size": body_size.astype(np.int32),
+            "stored_ms": self._take(fields.store_time_at, np.dtype(">i8")).astype(np.int64),
+            "born_host": self._hosts(starts + _FRONT.itemsize, fields.born_host_bytes),
+            "store_host": self._hosts(store_host_at, fields.store_host_bytes),
+            "body_size": fields.body_size.astype(np.int32),
             "body_crc": front["crc"].astype(np.int64),
             "properties": properties,
             "detail": pa.nulls(len(starts), pa.string()),
@@ -320,22 +370,7 @@ class Segment:
             columns[name] = _native(front[name])
         for name in ("reconsume_times", "prepared_offset"):
             columns[name] = _native(tail[name])
-        columns |= self._entries(starts)
-        schema = SCHEMA
-        if with_body:
-            columns["body"], schema = self._slices(body_at, body_size), SCHEMA.append(BODY)
-        batch = pa.RecordBatch.from_arrays(
-            [
-                column if isinstance(column, pa.Array) else pa.array(column)
-                for column in (columns[name] for name in schema.names)
-            ],
-            schema=schema,
-        )
-        if damaged:
-            whole = np.ones(len(starts), dtype=np.bool_)
-            whole[[i for i, fault in faults.items() if fault]] = False
-            batch = batch.filter(pa.array(whole))
-        return batch, damaged
+        return columns | self._entries(starts)
 
     def _take(self, at: Ints, kind: np.dtype[Any]) -> Any:
         """The value of that type at each position."""

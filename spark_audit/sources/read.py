@@ -21,7 +21,6 @@ from pyspark.sql import Column, DataFrame, DataFrameReader, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from mqproof.spark_audit.passes.split import ROW, LogFile
 from mqproof.spark_audit.schema import EVENTS
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import (
@@ -32,6 +31,7 @@ from mqproof.spark_audit.sources.inputs import (
     partition_root,
     partition_values,
 )
+from mqproof.spark_audit.sources.splits import ROW, LogFile
 from mqproof.spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _CORRUPT: Final = "corrupt_line"

@@ -25,7 +25,7 @@ _BARE_KEY: Final = re.compile(r"([{,]\s*)(\d+)(\s*:)")
 _NOT_QUEUED: Final = (0x4, 0xC)
 """Transaction types of prepared and rollback records: they have no place in a queue."""
 
-_CELL_OFFSETS: Final = 4096
+_BUCKET_OFFSETS: Final = 4096
 
 _UP_TO_MEMBER: Final = re.compile(r".+[-_.:/]")
 
@@ -62,13 +62,13 @@ class Stored:
     members: DataFrame
     """master, slave: two members of a ledger, of which neither need be the other's master."""
     doubtful: DataFrame
-    """broker, topic, queue_id, cell: where queue entries and records are not the same. Elsewhere nothing
+    """broker, topic, queue_id, bucket: where queue entries and records are not the same. Elsewhere nothing
     needs to be looked at one by one."""
 
     def in_doubt(self, rows: DataFrame) -> DataFrame:
-        """Those of the rows, records or entries, that lie in doubtful cells."""
-        keyed = rows.withColumn("cell", _cell())
-        return keyed.join(self.doubtful, [*QUEUE, "cell"], "left_semi").drop("cell")
+        """Those of the rows, records or entries, that lie in doubtful buckets."""
+        keyed = rows.withColumn("bucket", _bucket())
+        return keyed.join(self.doubtful, [*QUEUE, "bucket"], "left_semi").drop("bucket")
 
     def explained(self, rows: DataFrame) -> DataFrame:
         """Add `cause` to rows that name a commit_offset where there is no record: why that is legal, or
@@ -217,16 +217,16 @@ def _is_clean(directory: Path) -> bool:
     return not (directory / "abort").exists() and not _has_ledger(directory)
 
 
-def _cell() -> Column:
-    return f.floor(f.col("queue_offset") / _CELL_OFFSETS)
+def _bucket() -> Column:
+    return f.floor(f.col("queue_offset") / _BUCKET_OFFSETS)
 
 
 def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
-    """The fingerprints of both, cell by cell; those cells in which they differ."""
+    """The fingerprints of both, bucket by bucket; those buckets in which they differ."""
     hashed = f.xxhash64("queue_offset", "commit_offset", f.col("size").cast("bigint"))
 
     def fingerprint(rows: DataFrame, side: str) -> DataFrame:
-        return rows.groupBy(*QUEUE, _cell().alias("cell")).agg(
+        return rows.groupBy(*QUEUE, _bucket().alias("bucket")).agg(
             f.struct(
                 f.count(f.lit(1)).alias("rows"),
                 f.bit_xor(hashed).alias("xor"),
@@ -235,8 +235,10 @@ def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
             ).alias(side)
         )
 
-    both = fingerprint(records, "logged").join(fingerprint(entries, "queued"), [*QUEUE, "cell"], "full_outer")
-    return both.where(~f.col("logged").eqNullSafe(f.col("queued"))).select(*QUEUE, "cell")
+    both = fingerprint(records, "logged").join(
+        fingerprint(entries, "queued"), [*QUEUE, "bucket"], "full_outer"
+    )
+    return both.where(~f.col("logged").eqNullSafe(f.col("queued"))).select(*QUEUE, "bucket")
 
 
 def _union(

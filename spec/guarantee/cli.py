@@ -44,7 +44,7 @@ def matrix(
         bool, typer.Option("--record", help="Record the verdicts as the expected ones, and in docs/.")
     ] = False,
 ) -> None:
-    """What becomes of a message under each configuration and fault: TLC's verdicts beside the book's claims.
+    """Decide with TLC what happens to a message under each configuration and fault, beside the book's claims.
 
     Exit code 1 when a verdict is not the one recorded in spec/guarantee/matrix.toml.
 

@@ -6,6 +6,7 @@ import typer
 
 from mqproof.report.console import stop
 from mqproof.report.model import Exit
+from mqproof.spec.checkout import expect_checkout
 
 Fault = Annotated[
     str | None, typer.Option(help="Only columns with it: clean, process, os, power, disk, machine.")
@@ -29,4 +30,6 @@ def chosen(*, record: bool, **asked: str | None) -> dict[str, str]:
             stop(f"--{name} {value}: expected one of {', '.join(tables[name])}", Exit.USAGE)
     if record and wished:
         stop(f"--record: expected without --{next(iter(wished))}: the whole matrix is recorded", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
     return wished

@@ -19,12 +19,13 @@ import msgspec
 
 from mqproof.report.model import Table
 from mqproof.report.write import write_text
+from mqproof.spec.checkout import cache_folder
 from mqproof.spec.model_file import MODELS_FILE
 from mqproof.spec.mutation.judge import Judge, Judgement, Noticed, Stage, Subject
 from mqproof.spec.mutation.operators import Mutant
 from mqproof.spec.tlc.toolbox import Toolbox, find_toolbox
 
-CACHE: Final = MODELS_FILE.resolve().parents[1] / "build" / "mutation"
+CACHE: Final = cache_folder("mutation")
 SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
 SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
 

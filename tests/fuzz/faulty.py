@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 
 
 class Faulty:

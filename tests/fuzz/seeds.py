@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 
 SEEDS: Final = 200
 SEEDS_DEEP: Final = 10_000

@@ -5,11 +5,11 @@ from collections import Counter
 import pytest
 
 from mqproof.fuzz import targets
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.raft.event_log import record
 from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge, no_acked_lost
-from mqproof.fuzz.raft.lab import Group
-from mqproof.fuzz.raft.log import record
 from mqproof.fuzz.raft.program import Run, fault, random_program, toppling_program
+from mqproof.fuzz.raft.simulated_group import Group
+from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.state import Role
 from mqproof.spec import catalogue
 from tests.fuzz.seeds import UNBEGUN, hold, parts

@@ -7,8 +7,8 @@ import pytest
 from mqproof.conformance.mutants.replacement import planted
 from mqproof.fuzz import mutants, simulation, targets
 from mqproof.fuzz.defects.defect import Mutant
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from mqproof.fuzz.mutants import MUTANTS
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from mqproof.impl.store import record
 from mqproof.report.model import Verdict
 

@@ -5,7 +5,7 @@ import pytest
 from mqproof.fuzz import targets
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.search import Engine
-from mqproof.fuzz.engine.target import Finding
+from mqproof.fuzz.target import Finding
 from mqproof.fuzz.targets.remoting_decode import FRAME_BYTES_MAX, read, read_bytewise
 from mqproof.impl.remoting.command import Command, encode
 

@@ -6,8 +6,8 @@ from mqproof.fuzz import targets
 from mqproof.fuzz.engine.execution import judge
 from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.store import judge as store_judge
-from mqproof.fuzz.store.lab import DIRECTORY, Lab
 from mqproof.fuzz.store.program import ASYNC, ENDING, HARMING, OPERATIONS, SYNC, program
+from mqproof.fuzz.store.simulated_store import DIRECTORY, SimulatedStore
 from mqproof.impl.runtime.clock import local_stamp
 from mqproof.impl.runtime.simulated_loop import EPOCH_US
 from mqproof.impl.store.config import FlushMode
@@ -100,29 +100,29 @@ def test_numbers_of_operations_stay() -> None:
 
 
 def test_a_failed_fsync_moves_nothing() -> None:
-    lab = Lab(FlushMode.SYNC_FLUSH)
-    lab.append(("A", 0), 10)
-    lab.flush_log()
-    durable = lab.durable_end
-    lab.append(("A", 0), 10)
-    lab.flush_log_fails()
-    assert lab.durable_end == durable
-    assert lab.store.failure
+    simulated = SimulatedStore(FlushMode.SYNC_FLUSH)
+    simulated.append(("A", 0), 10)
+    simulated.flush_log()
+    durable = simulated.durable_end
+    simulated.append(("A", 0), 10)
+    simulated.flush_log_fails()
+    assert simulated.durable_end == durable
+    assert simulated.store.failure
 
 
 def test_the_lab_sees_the_files_of_the_store() -> None:
-    lab = Lab(FlushMode.SYNC_FLUSH)
-    lab.append(("B", 0), 10)
-    lab.flush_log()
-    lab.store.dispatch()
-    assert lab.files() == [
+    simulated = SimulatedStore(FlushMode.SYNC_FLUSH)
+    simulated.append(("B", 0), 10)
+    simulated.flush_log()
+    simulated.store.dispatch()
+    assert simulated.files() == [
         f"{DIRECTORY}/abort",
         f"{DIRECTORY}/commitlog/00000000000000000000",
         f"{DIRECTORY}/consumequeue/B/0/00000000000000000000",
         f"{DIRECTORY}/index/{local_stamp(EPOCH_US // 1000)}",
     ]
-    assert (lab.read("commitlog/00000000000000000000") or b"").startswith(lab.truth[0].data)
-    assert lab.read("checkpoint") is None
+    assert (simulated.read("commitlog/00000000000000000000") or b"").startswith(simulated.truth[0].data)
+    assert simulated.read("checkpoint") is None
 
 
 def test_a_hundred_programs_find_no_broken_invariant() -> None:

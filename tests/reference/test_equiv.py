@@ -8,7 +8,7 @@ import pytest
 
 from mqproof import reference, spec
 from mqproof.reference import flush, mutants
-from mqproof.reference.equiv import Equivalence, ForgottenStepError, compare, constants
+from mqproof.reference.equiv import Equivalence, ForgottenStepError, compare
 from mqproof.reference.flush import State
 from mqproof.reference.model import Action, Model
 from mqproof.reference.models import MODELS
@@ -25,11 +25,6 @@ CONSTANTS
 
 def _compare(model: Model[flush.Config, State]) -> Equivalence[State]:
     return compare(model, "MCFlush", SMALL, (TLA,), next_name="MCNext")
-
-
-def test_the_constants_of_a_configuration_are_read() -> None:
-    assert constants(SMALL)["Messages"] == frozenset({"m1"})
-    assert constants(SMALL)["MaxCrashes"] == 1
 
 
 def test_the_flush_model_is_tlcs_state_graph() -> None:

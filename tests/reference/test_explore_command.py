@@ -62,8 +62,8 @@ def test_too_many_states_are_inconclusive_with_one_line() -> None:
         (("Flood",), "no reference model 'Flood'; there are Flush"),
         (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
-        (("Flush", "--spark", "nonsense"), "--spark nonsense: expected a master such as local[2]"),
-        (("Flush", "--workers", "2", "--spark", "local[2]"), "--workers is for processes"),
+        (("Flush", "--master", "nonsense"), "--master nonsense: expected a master such as local[2]"),
+        (("Flush", "--workers", "2", "--master", "local[2]"), "--workers is for processes"),
     ],
 )
 def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from mqproof import spec
 from mqproof.reference import routing
-from mqproof.reference.equiv import compare, constants
+from mqproof.reference.constants import constants
+from mqproof.reference.equiv import compare
 from mqproof.reference.explorer.search import explore
 from mqproof.reference.routing import TOPICS, UNHEARD, Config, State
 

@@ -17,7 +17,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from mqproof.spark_audit.evidence.gather import Evidence, Options, Passed, folds, gather, look_at
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator.chunk import Chunk, State
 from mqproof.spark_audit.generator.generate import Wish, prepare
 from mqproof.spark_audit.passes.partition import of_rows
@@ -128,10 +131,10 @@ def evidence_in(
 ) -> Evidence:
     """What is gathered of the rows, summed up in this very process: no task starts a Python of its own."""
     options, log = options or Options(), EventLog.of(frame(spark, rows))
-    look, schema = look_at(log, options), to_arrow_schema(PASS)
-    parts = of_rows(folds(look), schema)(iter(table(rows).to_batches()))
+    plan, schema = plan_buckets(log, options), to_arrow_schema(PASS)
+    parts = of_rows(folds(plan), schema)(iter(table(rows).to_batches()))
     passed: DataFrame = spark.createDataFrame(pa.Table.from_batches([*parts], schema))
-    return gather(log, brokers, options, passed=Passed(passed, passed, look), folder=folder)
+    return gather(log, brokers, options, passed=Passed(passed, passed, plan), folder=folder)
 
 
 def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:

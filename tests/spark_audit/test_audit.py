@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from mqproof.report.model import Exit, Verdict, exit_code
 from mqproof.spark_audit.audit import Audit, audit, judge, violations, write_violations
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.generator.generate import Wish, generate
 from mqproof.spark_audit.generator.scenario import ANOMALIES
 from mqproof.spark_audit.generator.truth import compare, read_truth

@@ -14,9 +14,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks import CHECKS
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import BROKER_KINDS
-from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in
 
 PLAIN = Options()

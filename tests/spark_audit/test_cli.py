@@ -20,8 +20,13 @@ from typer.testing import CliRunner, Result
 
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
-from mqproof.spark_audit.cli import _blame, _blamed, _ending_jobs, _so_far, _tell, app
-from mqproof.spark_audit.incremental import checkpoint
+from mqproof.spark_audit.cli import app
+from mqproof.spark_audit.command.failures import blame, blamed
+from mqproof.spark_audit.command.opened_session import ending_jobs
+from mqproof.spark_audit.command.watch_command import so_far, tell
+from mqproof.spark_audit.incremental.carried_state import Manifest
+from mqproof.spark_audit.incremental.so_far import rows_missing
+from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION
 from tests.spark_audit.conftest import Story, table
 
 SCRATCH = Path("/tmp/mqproof-audit-1")
@@ -170,8 +175,8 @@ def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path
 
 def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
     nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
-    _tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
-    _tell(
+    tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
+    tell(
         {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
          "evidence": None}
     )  # fmt: skip
@@ -185,7 +190,7 @@ def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
     thrown = RuntimeError(
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
     )
-    assert _blame(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
+    assert blame(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
 
 
 def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
@@ -193,7 +198,7 @@ def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "refused"),
     ):
-        with pytest.raises(typer.Exit) as ended, _blamed(SCRATCH):
+        with pytest.raises(typer.Exit) as ended, blamed(SCRATCH):
             raise thrown
         assert ended.value.exit_code == Exit.TOOL
 
@@ -213,7 +218,7 @@ def test_an_interrupt_that_its_consequences_hide_is_still_one(after: Exception) 
             raise after
     except (RuntimeError, ConnectionError) as thrown:
         with pytest.raises(KeyboardInterrupt):
-            _blame(thrown, SCRATCH)
+            blame(thrown, SCRATCH)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -229,7 +234,7 @@ def test_a_signal_ends_jobs_and_those_that_are_begun_after_it(number: signal.Sig
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=cancel))
     with terminable():
         before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-        with pytest.raises(KeyboardInterrupt), _ending_jobs(spark):
+        with pytest.raises(KeyboardInterrupt), ending_jobs(spark):
             os.kill(os.getpid(), number)
         assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
     assert stopped.wait(10)
@@ -240,7 +245,7 @@ def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
         "Caused by: java.io.IOException: No space left on device\n\tat c.D"
     )
-    message, code = _blame(thrown, SCRATCH)
+    message, code = blame(thrown, SCRATCH)
     assert message.startswith(
         "/tmp: No space left on device, where temporary files are: free some; TMPDIR=DIR"
     )
@@ -254,16 +259,16 @@ def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
     )
     told += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
-    assert _blame(RuntimeError(told), SCRATCH) == (
+    assert blame(RuntimeError(told), SCRATCH) == (
         "/big/state/night-000002: No space left on device",
         Exit.TOOL,
     )
     by_python = "OSError: [Errno 28] No space left on device: '/big/.log.tmp/_part-00001.parquet.3'\n"
-    assert _blame(RuntimeError(by_python), SCRATCH) == ("/big/log: No space left on device", Exit.TOOL)
+    assert blame(RuntimeError(by_python), SCRATCH) == ("/big/log: No space left on device", Exit.TOOL)
     of_ours = told.replace("/big/state", str(SCRATCH))
-    assert "spark.local.dir" in _blame(RuntimeError(of_ours), SCRATCH)[0]
+    assert "spark.local.dir" in blame(RuntimeError(of_ours), SCRATCH)[0]
     spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
-    assert "spark.local.dir" in _blame(RuntimeError(spilled), SCRATCH)[0]
+    assert "spark.local.dir" in blame(RuntimeError(spilled), SCRATCH)[0]
 
 
 LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
@@ -296,7 +301,7 @@ def test_watch_ends_with_what_its_violations_are_worth(
     said: list[str] | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert _so_far(rows, missing) == code
+    assert so_far(rows, missing) == code
     lines = capsys.readouterr().out.splitlines()
     assert said is None or lines == said
 
@@ -308,6 +313,6 @@ def test_rows_that_cannot_be_read_are_counted_beside_a_state(tmp_path: Path) -> 
     state = tmp_path / "night-000001"
     state.mkdir()
     for holes, missing in ((0, 2), (7, 7)):
-        told = checkpoint.Manifest(checkpoint.SCHEMA_VERSION, 1, 0, holes)
+        told = Manifest(SCHEMA_VERSION, 1, 0, holes)
         (state / "manifest.json").write_bytes(msgspec.json.encode(told))
-        assert checkpoint.rows_missing(state) == missing
+        assert rows_missing(state) == missing

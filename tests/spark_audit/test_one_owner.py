@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.checks.one_owner import one_owner
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.options import Options
 from tests.spark_audit.conftest import evidence_in
 
 NODES = ("a", "b", "c")

@@ -1,8 +1,8 @@
 """Two ledgers are compared up to the last entry that both have, of one term.
 
 Method: many small ledgers at random, of members that share a beginning and have tails of their own, some with
-a record changed or gone; all their pairs are compared at once, in cells of two entries, against a comparison
-entry by entry.
+a record changed or gone; all their pairs are compared at once, in buckets of two entries, against a
+comparison entry by entry.
 """
 
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ def differences(one: Ledger, other: Ledger) -> set[int]:
 
 
 def test_what_two_members_agreed_on_is_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(two_logs, "_CELL_BITS", 3)
+    monkeypatch.setattr(two_logs, "_BUCKET_BITS", 3)
     worlds = [world(Random(seed)) for seed in range(WORLDS)]
     records: list[tuple[Any, ...]] = []
     bounds, pairs, due = [], [], set()

@@ -140,8 +140,12 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     result = invoke("coverage", "--json", str(tmp_path / "coverage.json"))
     assert result.exit_code == 0
     assert "FLUSH-1 SyncAckedDurable" in result.stdout
-    assert "Flush!SyncAckedDurable, Replication!SyncAckedDurable" in result.stdout
-    assert "n/a SPEC-1 tla: " in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+    in_detail = invoke("coverage", "--details")
+    assert in_detail.exit_code == 0
+    assert "FLUSH-1 SyncAckedDurable" in in_detail.stdout
+    assert "Flush!SyncAckedDurable, Replication!SyncAckedDurable" in in_detail.stdout
+    assert "  tla          n/a: " in in_detail.stdout[in_detail.stdout.index("SPEC-1 ") :]
     document = json.loads((tmp_path / "coverage.json").read_text(encoding="utf-8"))
     assert set(document) == {"schema", "layers", "totals", "invariants"}
     rows = {row["id"]: row["cells"]["tla"] for row in document["invariants"]}
@@ -151,6 +155,34 @@ def test_coverage_has_a_row_an_invariant_and_stable_json_keys(tmp_path: Path) ->
     assert rows["SPEC-1"]["why"]
     cells = len(document["layers"]) * len(document["invariants"])
     assert sum(document["totals"][state] for state in ("checked", "n/a", "open")) == cells
+
+
+def test_coverage_shows_the_invariants_and_layers_that_are_asked_for(tmp_path: Path) -> None:
+    one = invoke("coverage", "--id", "FLUSH-1", "--layer", "fuzz", "--json", str(tmp_path / "one.json"))
+    assert one.exit_code == 0
+    assert one.stdout.startswith("FLUSH-1 SyncAckedDurable (safety)\n")
+    assert "audit" not in one.stdout
+    document = json.loads((tmp_path / "one.json").read_text(encoding="utf-8"))
+    assert [row["id"] for row in document["invariants"]] == ["FLUSH-1"]
+    assert invoke("coverage", "--id", "FLUSH-*").stdout.count("(safety)") > 3
+    is_open = invoke("coverage", "--open")
+    assert is_open.exit_code == 0
+    *rows, _, _, _, _, counts = is_open.stdout.splitlines()
+    assert all("open" in row for row in rows[1:])
+    assert f", {sum(row.count(' open') for row in rows)} open, " in counts
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--id", "NOPE-1"), "mqproof: coverage: --id NOPE-1: no invariant has such an id or name\n"),
+        (("--layer", "java"), "mqproof: coverage: --layer java: expected one of tla, reference, "),
+    ],
+)
+def test_coverage_of_what_does_not_exist_is_wrong_use(arguments: tuple[str, ...], message: str) -> None:
+    result = invoke("coverage", *arguments)
+    assert result.exit_code == 2
+    assert result.stderr.startswith(message)
 
 
 def test_an_expected_counterexample_is_drawn_with_what_broke(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Goal: the matrix shows what is checked, what cannot be, what is open, and checks without a mutant."""
 
-from mqproof.spec.catalogue import parse
-from mqproof.spec.coverage import as_json, reasons, table, totals
+from mqproof.spec.catalogue import catalogue, parse
+from mqproof.spec.coverage import as_json, details, matrix, totals
 
 CATALOGUE = """
 [[invariant]]
@@ -20,10 +20,21 @@ why.fuzz = "nothing to fuzz"
 
 def test_each_cell_says_what_checks_it_or_why_nothing_does() -> None:
     invariants = tuple(parse(CATALOGUE).values())
-    assert table(invariants).rows == (
-        ("T-1 Kept", "M!Kept (1 mutant)", "m.kept (0 mutants)", "open", "n/a", "open"),
+    assert matrix(invariants) == (
+        "invariant  tla  reference  conformance  fuzz  audit",
+        "T-1 Kept   ✓    ~          open         –     open",
     )
-    assert reasons(invariants) == ("n/a T-1 fuzz: nothing to fuzz",)
+    assert details(invariants[0]) == (
+        "T-1 Kept (safety)",
+        "  It is kept.",
+        "  tla          checked by M!Kept",
+        "               mutants: Loses",
+        "  reference    checked by m.kept",
+        "               mutants: none",
+        "  conformance  open",
+        "  fuzz         n/a: nothing to fuzz",
+        "  audit        open",
+    )
     assert totals(invariants) == {"checked": 2, "n/a": 1, "open": 2, "checked without a mutant": 1}
     assert as_json(invariants)["invariants"][0]["cells"]["tla"] == {
         "state": "checked",
@@ -31,3 +42,16 @@ def test_each_cell_says_what_checks_it_or_why_nothing_does() -> None:
         "why": None,
         "mutants": ["Loses"],
     }
+
+
+def test_the_matrix_of_the_catalogue_fits_80_columns() -> None:
+    invariants = tuple(catalogue().values())
+    assert max(map(len, matrix(invariants))) <= 80
+    assert max(len(line) for each in invariants for line in details(each)) <= 110  # dotted names do not break
+
+
+def test_a_choice_of_layers_counts_only_those() -> None:
+    invariants = tuple(parse(CATALOGUE).values())
+    assert matrix(invariants, ("fuzz",)) == ("invariant  fuzz", "T-1 Kept   –")
+    assert totals(invariants, ("fuzz",)) == {"checked": 0, "n/a": 1, "open": 0, "checked without a mutant": 0}
+    assert list(as_json(invariants, ("fuzz",))["invariants"][0]["cells"]) == ["fuzz"]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mqproof.conformance.history.lines import CommitValue, QueryValue, Type
 from mqproof.conformance.history.recorder import Historian
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
 from mqproof.impl.client.push_consumer import PushConsumer
@@ -58,7 +58,7 @@ class ToldPushConsumer(PushConsumer):
         return BrokerOffsets(_ToldCalls(*self._told, self._session, self._group), self._events)
 
 
-class _ToldCalls(GroupCalls):
+class _ToldCalls(GroupRequests):
     """Offsets of several queues are asked for at a time: each call is a process of its own while it runs."""
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:

@@ -24,7 +24,7 @@ from mqproof.conformance.suites.delivery.steps import (
 )
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES
 from mqproof.reference import allocation, delivery, group
-from mqproof.reference.state import replace
+from mqproof.reference.updates import replace
 
 NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))
 

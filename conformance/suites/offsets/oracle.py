@@ -26,7 +26,7 @@ from mqproof.conformance.suites.offsets.steps import (
 from mqproof.conformance.suites.offsets.target import QUEUES, Message, Pulled
 from mqproof.reference import pulling
 from mqproof.reference.pulling import Answer, Queue, Status
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 
 Committed = tuple[int | None, ...]
 _NOTHING: Final[Committed] = (None,) * QUEUES

@@ -16,7 +16,7 @@ from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
 from mqproof.reference import order_lock
 from mqproof.reference.order_lock import NOBODY
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 
 _CONFIG: Final = order_lock.Config(MEMBERS, lock_lease=1)
 """One tick is the lease."""

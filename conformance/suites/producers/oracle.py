@@ -20,7 +20,7 @@ from mqproof.conformance.suites.producers.target import (
     Setup,
 )
 from mqproof.reference import latency, queue_choice
-from mqproof.reference.state import with_item
+from mqproof.reference.updates import with_item
 
 CLOCK_S: Final = 0.02
 """An attempt is decided, and arrives, within so much."""

@@ -24,7 +24,7 @@ def cluster_list(
     ] = None,
     cluster: Annotated[str | None, text("c", "clusterName", "NAME", "Only this cluster's.")] = None,
 ) -> None:
-    """Every broker, and how it is.
+    """List the brokers and their state.
 
     Exit code 4 when one of them gives no status.
 
@@ -48,7 +48,7 @@ def cluster_list(
 
 
 def broker_status(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
-    """The runtime information of brokers.
+    """Show the runtime information of brokers.
 
     Of one (-b) or of all masters of a cluster (-c).
 
@@ -59,7 +59,7 @@ def broker_status(site: Site, broker: Broker = None, cluster: Cluster = None) ->
 
 
 def get_broker_config(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
-    """The configuration of brokers.
+    """Show the configuration of brokers.
 
     Of one (-b) or of all masters of a cluster (-c).
 

@@ -83,7 +83,7 @@ def update_sub_group(
     retry_policy: Annotated[Any, _RETRY_POLICY] = None,
     attributes: Annotated[Any, _ATTRIBUTES] = None,
 ) -> None:
-    """Make a consumer group, or change it.
+    """Create a consumer group, or change it.
 
     At one broker (-b) or at all masters of a cluster (-c). What is not given becomes mqadmin's default.
 
@@ -148,7 +148,7 @@ def consumer_progress(
     clients: Annotated[Any, flag("s", "showClientIP", "Which member has each queue.")] = "false",
     cluster: AtCluster = None,
 ) -> None:
-    """How far consumer groups are.
+    """Show the progress of consumer groups.
 
     \b
     Example: mqproof admin consumerProgress -n 127.0.0.1:9876 -g G
@@ -181,7 +181,7 @@ def reset_offset_by_time(
     queue: Annotated[int | None, count("q", "queue", "With -b: only this queue.", 0)] = None,
     offset: Annotated[int | None, count("o", "offset", "With -q: to this offset instead.", 0)] = None,
 ) -> None:
-    """Set a group to a time.
+    """Reset the offsets of a group to a time.
 
     To what was stored from that time on; -1 is the end of each queue. -c is what it is in 4.9.
 

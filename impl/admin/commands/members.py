@@ -11,7 +11,7 @@ Member = Annotated[str, text("t", "transfereeId", "ID", "The member that is to l
 
 
 def leadership_transfer(site: Site, transferee: Member, broker: Broker = None) -> None:
-    """Have the leader of a DLedger group hand over to another member.
+    """Transfer the leadership of a DLedger group to another member.
 
     -b is any broker of the group. Messages are refused meanwhile, for a fraction of a second.
 

@@ -40,7 +40,7 @@ def query_msg_by_id(
     client_id: Annotated[str | None, text("d", "clientId", "ID", "The member of -g.")] = None,
     resend: Annotated[Any, flag("s", "sendMessage", "Send it once more.")] = "false",
 ) -> None:
-    """Messages, each by its id.
+    """Show messages by their ids.
 
     By the broker's offset message id, or with -t by the producer's unique key. With -g and -d a connected
     consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly. With
@@ -113,7 +113,7 @@ def query_msg_by_key(
     kind: Annotated[Any, _KIND] = "K",
     cluster: AtCluster = None,
 ) -> None:
-    """The messages of a topic that have a key.
+    """Show the messages of a topic that have a key.
 
     Or a tag (-p T): brokers of 5.x have tags in their index, ours and those of 4.9 do not.
 
@@ -148,7 +148,7 @@ def print_msg(
     body: Annotated[Any, flag("d", "printBody", "With their bodies.")] = "true",
     charset: Annotated[str, text("c", "charsetName", "NAME", "How bodies are read.")] = "UTF-8",
 ) -> None:
-    """Every message of a topic, one a line.
+    """Print every message of a topic, one a line.
 
     Queue by queue: queue, offset, id, time stored, tags, keys, body.
 

@@ -14,7 +14,7 @@ Value = Annotated[str, text("v", "value", "VALUE", "What it becomes.")]
 
 
 def wipe_write_perm(site: Site, broker_name: BrokerName) -> None:
-    """Let nobody write to a broker.
+    """Take the write permission from a broker.
 
     Until it registers something new: clients learn it with their next route.
 
@@ -30,7 +30,7 @@ def wipe_write_perm(site: Site, broker_name: BrokerName) -> None:
 
 
 def add_write_perm(site: Site, broker_name: BrokerName) -> None:
-    """Let everybody write to a broker again.
+    """Give a broker its write permission back.
 
     \b
     Example: mqproof admin addWritePerm -n 127.0.0.1:9876 -b broker-a
@@ -44,7 +44,7 @@ def add_write_perm(site: Site, broker_name: BrokerName) -> None:
 
 
 def update_kv_config(site: Site, namespace: Namespace, key: Key, value: Value) -> None:
-    """Keep a text under a key.
+    """Store a text under a key.
 
     \b
     Example: mqproof admin updateKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T -v broker-a:4
@@ -58,7 +58,7 @@ def update_kv_config(site: Site, namespace: Namespace, key: Key, value: Value) -
 
 
 def delete_kv_config(site: Site, namespace: Namespace, key: Key) -> None:
-    """Forget a key and its text.
+    """Delete a key and its text.
 
     \b
     Example: mqproof admin deleteKvConfig -n 127.0.0.1:9876 -s ORDER_TOPIC_CONFIG -k T
@@ -72,7 +72,7 @@ def delete_kv_config(site: Site, namespace: Namespace, key: Key) -> None:
 
 
 def get_namesrv_config(site: Site) -> None:
-    """The configuration of name servers.
+    """Show the configuration of name servers.
 
     \b
     Example: mqproof admin getNamesrvConfig -n 127.0.0.1:9876

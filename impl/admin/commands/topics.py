@@ -29,7 +29,7 @@ def update_topic(
         str | None, text("a", "attributes", "+A=B,-C", "What only brokers of 5.x know of it.")
     ] = None,
 ) -> None:
-    """Make a topic, or change it.
+    """Create a topic, or change it.
 
     At one broker (-b) or at all masters of a cluster (-c).
 
@@ -83,7 +83,7 @@ def delete_topic(
 def update_topic_perm(
     site: Site, topic: Topic, perm: Permission, broker: Broker = None, cluster: Cluster = None
 ) -> None:
-    """Change what may be done with a topic.
+    """Change the permissions of a topic.
 
     And nothing else about it; at one broker (-b) or at all masters of a cluster (-c).
 
@@ -106,7 +106,7 @@ def topic_route(
     topic: Topic,
     as_list: Annotated[bool, typer.Option("-l", "--list", help="All in one table.")] = False,
 ) -> None:
-    """Where a topic lives.
+    """Show the brokers and queues of a topic.
 
     \b
     Example: mqproof admin topicRoute -n 127.0.0.1:9876 -t T
@@ -130,7 +130,7 @@ def topic_list(
         bool, typer.Option("-c", "--clusterModel", help="Each with its cluster and its consumer groups.")
     ] = False,
 ) -> None:
-    """Every topic, one a line.
+    """List the topics, one a line.
 
     \b
     Example: mqproof admin topicList -n 127.0.0.1:9876
@@ -152,7 +152,7 @@ def topic_list(
 
 
 def topic_status(site: Site, topic: Topic, cluster: AtCluster = None) -> None:
-    """What each queue of a topic holds.
+    """Show the offsets of each queue of a topic.
 
     \b
     Example: mqproof admin topicStatus -n 127.0.0.1:9876 -t T

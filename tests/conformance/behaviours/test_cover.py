@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.conformance.behaviours.corpus import configuration
 from mqproof.conformance.behaviours.cover import Path, Step, Steps, cover, graph
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.models import MODELS
 
 

@@ -16,7 +16,7 @@ from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.store import recovery
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutStatus
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.models import MODELS
 
 EVERY = 40

@@ -94,7 +94,7 @@ def test_of_a_target_that_refuses_each_wire_case_has_its_row_and_people_see_one(
 
 
 def test_the_order_of_suites_on_the_command_line_does_not_matter() -> None:
-    chosen = ("--target", "reference", "--id", "FLUSH-4", "--id", "ROUTE-1", "--dryrun")
+    chosen = ("--target", "reference", "--id", "FLUSH-4", "--id", "ROUTE-1", "--dry-run")
     first = conform(*chosen, "--suite", "flush", "--suite", "routing")
     assert first == conform(*chosen, "--suite", "routing", "--suite", "flush")
     assert [line.split()[:2] for line in first[1].splitlines()] == [
@@ -185,7 +185,7 @@ def test_a_suite_that_has_no_such_target_takes_nothing_from_the_others(target: s
 
 
 def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
-    asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dryrun")[1] for line in SINCE}
+    asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE}
     assert 0 < asked["4.9"].count("\n") < asked["5"].count("\n")
     assert "--since" not in Order("apache:4.9", since=since_of("apache:4.9")).replay("routing")
     assert Order("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")

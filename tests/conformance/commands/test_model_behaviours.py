@@ -56,7 +56,7 @@ def test_a_corpus_that_lies_is_violated(tmp_path: Path) -> None:
 
 
 def test_behaviours_are_written_as_they_are_made(tmp_path: Path) -> None:
-    assert _run(["Election", "--write", str(tmp_path)]).exit_code == 0
+    assert _run(["Election", "--out", str(tmp_path)]).exit_code == 0
     assert read_lines(file_of("Election", tmp_path)) == list(lines("Election"))
 
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from mqproof.fuzz.raft.log import record
+from mqproof.fuzz.raft.event_log import record
 from mqproof.fuzz.raft.program import fault
 from mqproof.spec.events import Event
 

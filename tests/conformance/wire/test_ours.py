@@ -126,7 +126,7 @@ def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
 
 
 def test_a_dry_run_lists_and_asks_nobody() -> None:
-    code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dryrun", "--id", "remoting/pull/4*")
+    code, out, _ = conform("--target", "remoting://127.0.0.1:1", "--dry-run", "--id", "remoting/pull/4*")
     assert code == Exit.HELD
     assert "remoting/pull/400  broker  since 4.9  MUST  PULL_MESSAGE at the end finds nothing, at once" in out
 

@@ -1,12 +1,13 @@
 """One execution: the same defect has the same signature, and no input runs for ever."""
 
 import signal
+from pathlib import Path
 
 import pytest
 
 from mqproof.fuzz.engine import execution
 from mqproof.fuzz.engine.execution import Failure, judge
-from mqproof.fuzz.engine.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
+from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS
 from tests.fuzz import faulty
 from tests.fuzz.faulty import Faulty
 
@@ -21,6 +22,7 @@ def test_a_finding_is_named_by_its_invariant() -> None:
 
 @pytest.fixture(autouse=True)
 def tests_are_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "_ROOT", Path(__file__).parents[3])
     monkeypatch.setattr(execution, "_OURS", frozenset({"tests"}))
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.impl.admin import brokers, groups, messages, name_servers, topics
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode
@@ -105,7 +105,7 @@ def test_a_group_without_members_is_followed_and_set_back() -> None:
         await groups.update_group(admin, [world.broker_address], SubscriptionGroup(group_name="G"))
         await sent(world, 5)
         for queue, offset in zip(QUEUES, (3, 1), strict=True):
-            await GroupCalls(admin.session, "G").commit(queue, offset)  # and no heartbeat
+            await GroupRequests(admin.session, "G").commit(queue, offset)  # and no heartbeat
         found = await groups.progress(admin, "G", "T")
         assert {queue: at.consumer_offset for queue, at in found.queues.items()} == {
             QUEUES[0]: 3,

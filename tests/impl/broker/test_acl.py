@@ -29,7 +29,6 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import (
     AccountRequest,
     AclVersionResponse,
@@ -37,6 +36,7 @@ from mqproof.impl.remoting.headers import (
     WhiteAddressesRequest,
 )
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from mqproof.impl.dledger.store import LedgerStore
+from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.runtime.disk import Disk, Space, read_whole, write_durably
 from mqproof.impl.runtime.runtime import simulated
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 
 from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.remoting.dispatch import RefusedError
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated

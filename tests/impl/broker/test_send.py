@@ -17,9 +17,9 @@ from mqproof.impl.remoting.batch import Part, encode_batch
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command, new_request
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import SendResponse
 from mqproof.impl.remoting.message import TAGS, UNIQUE_KEY, StoredMessage, offset_message_id
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 from mqproof.impl.store import record
 from mqproof.impl.store.flush import LogFlusher

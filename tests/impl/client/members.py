@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.session import Session
@@ -78,7 +78,7 @@ def numbers(start: int, end: int) -> list[bytes]:
 async def committed(world: World, topic: str = "T") -> dict[int, int | None]:
     """The group's offsets by queue, as the broker has them."""
     session = Session([world.namesrv_address], world.runtime)
-    calls = GroupCalls(session, GROUP)
+    calls = GroupRequests(session, GROUP)
     try:
         return {queue.queue_id: await calls.committed(queue) for queue in await world.consumer.queues(topic)}
     finally:

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets, Offsets
 from mqproof.impl.runtime.disk import read_whole, write_durably
@@ -101,7 +101,7 @@ def test_a_client_id_cannot_lead_out_of_the_directory() -> None:
     assert runtime.disk.names("/offsets") == ["..%2F..%2Fetc%2Fx@y"]
 
 
-class FakeCalls(GroupCalls):
+class FakeCalls(GroupRequests):
     """A broker with one offset, or an error."""
 
     def __init__(self, known: int | ClientError | None) -> None:
@@ -110,7 +110,7 @@ class FakeCalls(GroupCalls):
         self.told: list[tuple[int, bool]] = []
         """What was asked to be committed, taken or not, and whether it may only go forward."""
 
-    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupCalls has it
+    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
         if isinstance(self.known, ClientError):
             raise self.known
         return self.known

@@ -7,8 +7,8 @@ from typing import cast
 
 import pytest
 
-from mqproof.impl.client.assigned import PullLimits
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.assigned_queues import PullLimits
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.locks import QueueLocks
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater
 from mqproof.impl.client.offset_store import Offsets
@@ -138,7 +138,7 @@ def test_a_lock_counts_from_when_it_was_asked_for() -> None:
             return set(queues)
 
     async def main() -> tuple[bool, bool]:
-        locks = QueueLocks(cast(GroupCalls, Slow()))
+        locks = QueueLocks(cast(GroupRequests, Slow()))
         assert await locks.lock(QUEUE)
         await asyncio.sleep(9)
         before = locks.holds(QUEUE)
@@ -232,7 +232,7 @@ def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
             told.append("unlocked")
 
     async def main() -> float | None:
-        locks = QueueLocks(cast(GroupCalls, Slow()))
+        locks = QueueLocks(cast(GroupRequests, Slow()))
         assert await locks.lock(QUEUE)
         renewal = asyncio.create_task(locks.renew())
         await asyncio.sleep(0.5)
@@ -276,7 +276,7 @@ def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() ->
         ear = Ear()
         await send_to_queue(world, numbers(0, 2))
         async with Session([world.namesrv_address], world.runtime, "other") as session:
-            calls = GroupCalls(session, GROUP)
+            calls = GroupRequests(session, GROUP)
             assert await calls.lock([QUEUE]) == {QUEUE}
             async with member(world, "c1", ear, ORDERLY):
                 await asyncio.sleep(30)
@@ -301,7 +301,7 @@ def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() ->
             await world.stop_broker()
             await world.start_broker()  # it knows of no lock
             async with Session([world.namesrv_address], world.runtime, "other") as session:
-                assert await GroupCalls(session, GROUP).lock([QUEUE]) == {QUEUE}
+                assert await GroupRequests(session, GROUP).lock([QUEUE]) == {QUEUE}
                 await asyncio.sleep(55)
             return set(consumer.owned()), len(ear.heard)
 

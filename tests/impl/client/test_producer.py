@@ -26,9 +26,9 @@ from mqproof.impl.remoting.bodies import BrokerData, QueueData, TopicRoute
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.headers import RouteRequest, SendResponse
 from mqproof.impl.remoting.message import DELAY, Message
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import RemotingServer
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.network import Address, SimulatedNetwork

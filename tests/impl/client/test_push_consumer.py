@@ -13,8 +13,8 @@ from mqproof.impl.broker import processors, retries
 from mqproof.impl.broker import send as send_module
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.allocation import averagely
-from mqproof.impl.client.assigned import PullLimits
-from mqproof.impl.client.calls import GroupCalls
+from mqproof.impl.client.assigned_queues import PullLimits
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
 from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
 from mqproof.impl.client.session import Session
@@ -24,9 +24,9 @@ from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
 from mqproof.impl.remoting.channel import Reply
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import Command
-from mqproof.impl.remoting.dispatch import RefusedError
 from mqproof.impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
 from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
 from tests.impl.world import SMALL_STORE, World, play
@@ -363,12 +363,12 @@ def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotte
 
     given_back = False
 
-    async def slowly(calls: GroupCalls, *message: object) -> None:
+    async def slowly(calls: GroupRequests, *message: object) -> None:
         nonlocal given_back
         await asyncio.sleep(4)
         given_back = True
 
-    monkeypatch.setattr(GroupCalls, "send_back", slowly)
+    monkeypatch.setattr(GroupRequests, "send_back", slowly)
     assert play(scene) == (True, None)
 
 

@@ -3,8 +3,8 @@
 
 import pytest
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import (
     ClientError,
     MessageQueue,
@@ -24,7 +24,7 @@ from mqproof.spec.events import Event, Kind
 QUEUE = MessageQueue("%RETRY%G", "b", 0)
 
 
-class FakeCalls(GroupCalls):
+class FakeCalls(GroupRequests):
     def __init__(self, *, works: bool) -> None:
         self.group = "G"
         self.works = works

@@ -2,8 +2,8 @@
 
 import pytest
 
-from mqproof.impl.client.calls import GroupCalls
 from mqproof.impl.client.consumer_events import ConsumerEvents
+from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue
 from mqproof.impl.client.offset_store import BrokerOffsets, Offsets
 from mqproof.impl.client.start_offset import ConsumeFrom, start_offset
@@ -12,13 +12,13 @@ from mqproof.impl.runtime.simulated_loop import run_simulated
 MIN, MAX, AT_TIME = 3, 9, 7
 
 
-class FakeCalls(GroupCalls):
+class FakeCalls(GroupRequests):
     """A queue that holds offsets 3 to 8."""
 
     def __init__(self, known: int | None) -> None:
         self.known = known
 
-    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupCalls has it
+    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
         return self.known
 
     async def min_offset(self, queue: MessageQueue) -> int:  # noqa: ARG002

@@ -228,14 +228,6 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, message: str) -> 
     assert done.stderr.count("\n") == 1
 
 
-def test_a_programming_error_is_not_taken_for_a_mistake_of_the_user() -> None:
-    async def broken() -> None:
-        raise ValueError("planted")
-
-    with pytest.raises(ValueError, match="planted"):
-        cli._run("send", broken())
-
-
 def test_a_summary_that_cannot_be_written_is_one_line() -> None:
     where = ("--namesrv", "127.0.0.1:1", "--topic", "T")
     done = run("send", *where, "--body", "b", "--json", "/nowhere/s.json")
@@ -284,7 +276,7 @@ def test_a_reader_that_has_seen_enough_is_no_error_and_what_it_did_not_see_is_no
         assert consume.stderr is not None
         with consume.stderr:
             assert consume.stderr.read() == b""
-        assert consume.wait(timeout=120) == 1
+        assert consume.wait(timeout=120) == 141
         rest = run("consume", *where, "--group", "G")
     assert rest.stdout.count("\n") == 20
 

@@ -23,7 +23,7 @@ from mqproof.impl.examine.verify import verify
 from mqproof.impl.runtime.disk import Disk, write_durably
 from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 from mqproof.impl.store.errors import StoreError
-from tests.impl.dledger.test_store import Site, _message, play
+from tests.impl.dledger.test_ledger_store import Site, _message, play
 
 LEDGER = "/store/dledger-n0"
 _LAST_BODY = "last of all"

@@ -17,8 +17,8 @@ from mqproof.impl.remoting.channel import (
 )
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import HEADER_BYTES_MAX, Command, decode, encode, new_request
-from mqproof.impl.remoting.dispatch import handler
 from mqproof.impl.remoting.frame import read_frame
+from mqproof.impl.remoting.request_handler import handler
 from mqproof.impl.remoting.server import IDLE_S, RemotingServer
 from mqproof.impl.runtime.network import Address, Connection, SimulatedNetwork
 from mqproof.impl.runtime.simulated_loop import run_simulated

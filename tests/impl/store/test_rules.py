@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from mqproof.impl.store.appender import Appender
+from mqproof.impl.store.base import Store
 from mqproof.impl.store.checkpoint import Checkpoint
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode
@@ -23,7 +24,6 @@ from mqproof.impl.store.record import RecordError
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import PutStatus
 from mqproof.impl.store.rules import RULES
-from mqproof.impl.store.store import Store
 from tests.impl.store import (
     test_expiry,
     test_index,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from mqproof.reference import flush
-from mqproof.reference.equiv import constants
+from mqproof.reference.constants import constants
 from mqproof.reference.explorer.fingerprint import fingerprint, values_of
 from mqproof.reference.explorer.search import explore
 from mqproof.reference.explorer.survey import bounded_models

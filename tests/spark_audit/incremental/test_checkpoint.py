@@ -17,18 +17,18 @@ from pyspark.sql import SparkSession
 
 from mqproof.spark_audit.audit import Audit, audit, violations
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
-from mqproof.spark_audit.incremental.checkpoint import (
+from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
+from mqproof.spark_audit.incremental.checkpoint import remembered
+from mqproof.spark_audit.incremental.continuation import Continuation
+from mqproof.spark_audit.incremental.state_folder import (
     FORGET_US,
     SCHEMA_VERSION,
-    Carried,
-    Manifest,
     next_state,
-    open_night,
-    remembered,
+    open_run,
     state_path,
 )
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
 from mqproof.spark_audit.passes.profile import profile
-from mqproof.spark_audit.passes.sums import SCHEDULE_TOPIC
 from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import InputError
@@ -85,9 +85,9 @@ def audited(
     log = frame(spark, rows)
     if state is None:
         return audit(log, scratch, pictures=False, checks=checks)
-    night = open_night(spark, state, LATE_US, forget_us)
+    night = open_run(spark, state, LATE_US, forget_us)
     with next_state(night) as following:
-        return audit(log, scratch, pictures=False, checks=checks, night=night, next_state=following)
+        return audit(log, scratch, pictures=False, checks=checks, history=Continuation(night, following))
 
 
 def story(begins: Sequence[int]) -> list[Rows]:
@@ -137,7 +137,7 @@ SHOWN = {
 
 def summed(
     spark: SparkSession, nights: list[Rows], tmp_path: Path, checks: Mapping[str, Check] = OF_TRAFFIC
-) -> tuple[list[Counter[tuple[Any, ...]]], Carried]:
+) -> tuple[list[Counter[tuple[Any, ...]]], CarriedState]:
     """What each night told and what the last one left, after a look at whether that is one run over all."""
     told: list[Counter[tuple[Any, ...]]] = []
     taken_back = 0
@@ -149,7 +149,7 @@ def summed(
     due = keys(violations(audited(spark, whole, tmp_path / "all", checks=checks)))
     in_all = Counter(key for found in told for key in found.elements())
     assert (due - in_all, (in_all - due).total()) == (Counter(), taken_back)
-    carried = open_night(spark, tmp_path / "state").carried
+    carried = open_run(spark, tmp_path / "state").carried
     assert carried is not None
     assert keys([row.asDict() for row in carried.findings.where("cause IS NULL").collect()]) == due
     return told, carried
@@ -299,7 +299,7 @@ def test_who_stays_away_is_left_behind_and_begins_anew_when_he_comes_back(
             spark, rows, tmp_path / f"{number}", tmp_path / "state", checks, forget_us=100 * STEP_US
         )
         told.append({(row["rule"], row["msg_id"], row["group"]) for row in violations(done)})
-        carried = open_night(spark, tmp_path / "state").carried
+        carried = open_run(spark, tmp_path / "state").carried
         assert carried is not None
         known = {row["node"] for row in carried.profile.select("node").collect()}
         assert ("leaves" in known) == (number == 0)
@@ -328,7 +328,7 @@ def test_a_clock_that_is_ahead_does_not_say_what_is_over(spark: SparkSession, tm
     rows = at_nights(Story().stored("m_0", 0), [now], [4])[0]
     rows[-1]["ts"] += FORGET_US
     audited(spark, rows, tmp_path, tmp_path / "state", {})
-    carried = open_night(spark, tmp_path / "state").carried
+    carried = open_run(spark, tmp_path / "state").carried
     assert carried is not None
     assert now - LATE_US <= carried.manifest.watermark < now - LATE_US + 600_000_000
     assert carried.rows.count() == len(rows)
@@ -341,13 +341,13 @@ def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, t
     (folder / "manifest.json").write_bytes(msgspec.json.encode(manifest))
     for name in ("rows", "profile", "steps", "reach", "standing", "findings"):
         frame(spark, []).write.parquet(str(folder / name))
-    night = open_night(spark, folder)
+    night = open_run(spark, folder)
     assert (night.number, night.is_replay, night.before) == (8, True, folder)
     with next_state(night) as following:
         assert following is None
-    newest = open_night(spark, tmp_path)
+    newest = open_run(spark, tmp_path)
     assert (newest.number, newest.is_replay, newest.before) == (8, False, folder)
-    with pytest.raises(InputError, match="another run has finished this night"), next_state(newest):
+    with pytest.raises(InputError, match="another process has finished this run"), next_state(newest):
         state_path(tmp_path, 8).mkdir()
     assert not list(tmp_path.glob(".night*"))
 
@@ -365,4 +365,4 @@ def test_a_folder_that_holds_something_else_is_refused(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=message):
-        open_night(spark, tmp_path)
+        open_run(spark, tmp_path)

@@ -17,7 +17,8 @@ from typer.testing import CliRunner
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit, violations
 from mqproof.spark_audit.cli import app
-from mqproof.spark_audit.incremental.checkpoint import Night, newest, next_state, open_night
+from mqproof.spark_audit.incremental.continuation import Continuation
+from mqproof.spark_audit.incremental.state_folder import IncrementalRun, newest, next_state, open_run
 from mqproof.spark_audit.incremental.watch import Source, Watch, _files, watch
 from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.read import read
@@ -201,7 +202,7 @@ def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
     incoming.mkdir()
     (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
     watched(spark, incoming, tmp_path)
-    with next_state(night := open_night(spark, state, LATE_US)) as following:
+    with next_state(night := open_run(spark, state, LATE_US)) as following:
         audited_night(spark, tmp_path, events("n", range(3, 5)), night, following)
     # Killed before Spark wrote that the batch is done.
     shutil.rmtree(state / ".checkpoint" / "commits")
@@ -209,11 +210,15 @@ def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
 
 
 def audited_night(
-    spark: SparkSession, tmp_path: Path, rows: list[dict[str, Any]], night: Night, following: Path | None
+    spark: SparkSession,
+    tmp_path: Path,
+    rows: list[dict[str, Any]],
+    night: IncrementalRun,
+    following: Path | None,
 ) -> None:
     (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
     told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").told
-    audit(told, tmp_path / "night", checks=OF_TRAFFIC, pictures=False, night=night, next_state=following)
+    audit(told, tmp_path / "night", checks=OF_TRAFFIC, pictures=False, history=Continuation(night, following))
 
 
 def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> None:

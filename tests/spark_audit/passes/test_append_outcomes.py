@@ -1,8 +1,8 @@
-"""An append meets the one fate of its own node whose numbers lie around its own."""
+"""An append meets the one outcome of its own node whose numbers lie around its own."""
 
 import pyarrow as pa
 
-from mqproof.spark_audit.passes.append_outcomes import Fates, fate_of, fates
+from mqproof.spark_audit.passes.append_outcomes import AppendOutcomes, append_outcomes, outcome_of
 from mqproof.spark_audit.passes.loops import NONE, compiled
 
 TABLE = pa.table(
@@ -18,13 +18,13 @@ NODES = pa.array(["d", "c", "b", "a"]).dictionary_encode()
 
 
 @compiled
-def met(of: Fates, node: int, seq: int) -> int:
+def met(of: AppendOutcomes, node: int, seq: int) -> int:
     after_seq, until_seq, _, _, first, end = of
-    return fate_of(after_seq, until_seq, first[node], end[node], seq)
+    return outcome_of(after_seq, until_seq, first[node], end[node], seq)
 
 
 def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
-    of = fates(TABLE, NODES)
+    of = append_outcomes(TABLE, NODES)
     rows = TABLE.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")]).to_pylist()
     for at, node in enumerate(NODES.dictionary.to_pylist()):
         for seq in range(-2, 100):

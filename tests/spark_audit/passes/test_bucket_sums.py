@@ -1,6 +1,6 @@
 """Of a log in files the pass keeps what is in doubt, and what it took for clean by mistake is read again.
 
-Method: many small logs as one, with trouble put in row by row, in files of few rows, so that cells and
+Method: many small logs as one, with trouble put in row by row, in files of few rows, so that buckets and
 sequences go on in other row groups; judged with what the log's beginning lets expect, and with expectations
 that are wrong; against a look at every message.
 """
@@ -12,11 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.evidence.gather import Evidence, Options, gather, look_at, sum_up
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.log_pass import plan_buckets, sum_up
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.passes import extraction
-from mqproof.spark_audit.passes.fingerprint import ACK, APPEND, DELIVER, SEND, Guess, guess
-from mqproof.spark_audit.passes.split import LogFile
+from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, Guess, guess
 from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.splits import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
 from tests.spark_audit.passes.test_fingerprint import clean_story, troubled
 
@@ -98,11 +101,11 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
     doubts = tmp_path / "doubts"
     doubts.mkdir()
     options = Options(id_prefix=PREFIX)
-    passed = sum_up(log, look_at(log, options, None, guessed(log), doubts), lambda frame: frame.cache())
+    passed = sum_up(log, plan_buckets(log, options, None, guessed(log), doubts), lambda frame: frame.cache())
     kept = passed.rows.where("part = 'kept'").collect()
     found = gather(log, brokers, options, passed=passed, folder=doubts)
-    assert found.cells
-    assert 0 < len(found.cells.read) < found.cells.count
+    assert found.buckets
+    assert 0 < len(found.buckets.read) < found.buckets.count
     seen = looked_at(found)
     assert seen == looked_at(gather(log, brokers, Options(exact=True)))
     assert all(seen.values())
@@ -122,6 +125,8 @@ def test_without_what_is_read_again_some_of_it_is_missing(
     brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
     monkeypatch.setattr(extraction, "_unkept", lambda _: set())
     options = Options(id_prefix=PREFIX)
-    passed = sum_up(log, look_at(log, options, None, expected(log), tmp_path), lambda frame: frame.cache())
+    passed = sum_up(
+        log, plan_buckets(log, options, None, expected(log), tmp_path), lambda frame: frame.cache()
+    )
     found = looked_at(gather(log, brokers, options, passed=passed, folder=tmp_path))
     assert found != looked_at(gather(log, brokers, Options(exact=True)))

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.audit import gathered
 from mqproof.spark_audit.checks import EVENT_CHECKS
-from mqproof.spark_audit.evidence.gather import Options
+from mqproof.spark_audit.evidence.collect import collected
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import extraction
-from mqproof.spark_audit.passes.fingerprint import shared_prefix
+from mqproof.spark_audit.passes.bucket_ids import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
 GROUPS = ("g", "h")
@@ -47,11 +47,11 @@ def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: Spark
     assert doubted(spark, story.crash(kept_end=100)) == {"m_gone"}
 
 
-def read_cells(spark: SparkSession, story: Story) -> int:
-    """How many cells are read again."""
-    cells = evidence_in(spark, story.rows, ("broker",)).cells
-    assert cells
-    return len(cells.read)
+def read_buckets(spark: SparkSession, story: Story) -> int:
+    """How many buckets are read again."""
+    buckets = evidence_in(spark, story.rows, ("broker",)).buckets
+    assert buckets
+    return len(buckets.read)
 
 
 def clean_story() -> Story:
@@ -67,7 +67,7 @@ def clean_story() -> Story:
 
 
 def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
-    assert read_cells(spark, clean_story()) == 0
+    assert read_buckets(spark, clean_story()) == 0
     judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
     assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
 
@@ -92,7 +92,7 @@ def test_one_row_that_disagrees_has_its_cell_read_again(
     story = clean_story()
     at = next(i for i, row in enumerate(story.rows) if row["kind"] == kind)
     story.rows[at] = story.rows[at] | change
-    assert read_cells(spark, story) == 1
+    assert read_buckets(spark, story) == 1
 
 
 OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
@@ -143,7 +143,8 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     log = frame(spark, rows)
     found = []
     for options in (Options(exact=False), Options(exact=True)):
-        with gathered(log, options) as (evidence, _, _):
+        with collected(log, options) as seen:
+            evidence = seen.evidence
             found.append(
                 {
                     invariant: Counter(map(str, EVENT_CHECKS[invariant].findings(evidence).collect()))
@@ -151,10 +152,10 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
                 }
             )
             if options.exact:
-                assert not evidence.cells
+                assert not evidence.buckets
             else:
-                assert evidence.cells
-                assert 0 < len(evidence.cells.read) < evidence.cells.count
+                assert evidence.buckets
+                assert 0 < len(evidence.buckets.read) < evidence.buckets.count
     assert found[0] == found[1]
     assert sum(found[0]["DELIV-1"].values()) > 20
     assert all(found[0].values())
@@ -197,7 +198,7 @@ def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
     for prefix in (0, 3):
         evidence = evidence_in(spark, story.rows, ("broker",), Options(id_prefix=prefix))
         found.append({row.msg_id for row in evidence.messages.collect()})
-        assert evidence.cells
-        assert 0 < len(evidence.cells.read) < evidence.cells.count
+        assert evidence.buckets
+        assert 0 < len(evidence.buckets.read) < evidence.buckets.count
     assert found[0] == found[1]
     assert found[0]

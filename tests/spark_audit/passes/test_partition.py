@@ -1,4 +1,4 @@
-"""A piece has the rows that are events and no others, and their attrs where they belong.
+"""A partition has the rows that are events and no others, and their attrs where they belong.
 
 Method: random rows with trouble of every kind (fields that are missing, kinds nobody knows, maps that are
 null, empty or lack the key), in files as various writers make them, and as slices that Spark hands over;
@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.spark_audit.passes import partition, split
-from mqproof.spark_audit.passes.partition import Piece, of_files, of_rows, stored, stored_rows
-from mqproof.spark_audit.passes.split import LogFile, Share, ShareError, Tasks, by_task, shares
+from mqproof.spark_audit.passes import partition
+from mqproof.spark_audit.passes.partition import Partition, of_files, of_rows, stored, stored_rows
+from mqproof.spark_audit.sources import splits
+from mqproof.spark_audit.sources.splits import LogFile, Split, SplitError, Tasks, by_task, splits_of
 from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
@@ -47,7 +48,7 @@ rows_of_a_log = st.lists(
 whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
 
 
-def shown(of: Piece) -> Iterator[pa.RecordBatch]:
+def shown(of: Partition) -> Iterator[pa.RecordBatch]:
     """A row of what was told at first, beside the row as a whole."""
     whole = of.rows(np.arange(len(of.told))).to_pylist()
     said = of.told.select(["kind", "stated", "reset"]).to_pylist()
@@ -85,11 +86,11 @@ def of_file(path: Path) -> list[str]:
 
 def all_of(path: Path) -> tuple[Tasks, pa.RecordBatch]:
     """The tasks of a file, and the numbers of them all."""
-    tasks = by_task(shares([LogFile(path)]), cores=3)
+    tasks = by_task(splits_of([LogFile(path)]), cores=3)
     return tasks, pa.RecordBatch.from_pydict({"id": list(range(len(tasks)))})
 
 
-def second(of: Piece) -> partition.Numbers:
+def second(of: Partition) -> partition.Numbers:
     """Every other row of what its node told."""
     return np.flatnonzero(of.told["seq"].to_numpy(zero_copy_only=False) % 2)
 
@@ -114,10 +115,10 @@ def test_a_file_is_told_row_by_row(
 ) -> None:
     rows, width = made
     path = tmp_path_factory.mktemp("told") / "a.parquet"
-    # As few rows in a piece, so that a group has several.
+    # As few rows in a partition, so that a group has several.
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(partition, "_ROWS", 3)
-        patched.setattr(split, "_SHARE_BYTES", 1)
+        patched.setattr(splits, "_SPLIT_BYTES", 1)
         pq.write_table(table(rows), path, row_group_size=2 * width)
         assert of_file(path) == expected(rows)
 
@@ -132,7 +133,7 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
     due = sorted(map(str, table([row for row in rows if is_event(row) and row["seq"] % 2]).to_pylist()))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(partition, "_ROWS", 3)
-        patched.setattr(split, "_SHARE_BYTES", 1)
+        patched.setattr(splits, "_SPLIT_BYTES", 1)
         pq.write_table(table(rows), path, row_group_size=2 * width)
         tasks, numbers = all_of(path)
         assert kept(stored(second, folder, tasks)(iter([numbers]))) == due
@@ -142,9 +143,9 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
 
 @given(st.lists(st.integers(1, 9)), st.integers(1, 4))
 def test_shares_are_parted_among_tasks_in_order(sizes: list[int], cores: int) -> None:
-    cut = [Share(LogFile(Path("a")), range(at, at + 1), at, at + 1, size) for at, size in enumerate(sizes)]
+    cut = [Split(LogFile(Path("a")), range(at, at + 1), at, at + 1, size) for at, size in enumerate(sizes)]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(split, "_SHARE_BYTES", 10)
+        patched.setattr(splits, "_SPLIT_BYTES", 10)
         tasks = by_task(cut, cores)
     assert [each for task in tasks for each in task] == cut
     own = [sum(each.bytes for each in task) for task in tasks]
@@ -171,5 +172,5 @@ def test_texts_may_be_stored_in_other_ways(tmp_path: Path, text: pa.DataType) ->
 def test_a_number_that_does_not_fit_is_named_with_its_file(tmp_path: Path) -> None:
     rows = pa.table({"seq": pa.array([1 << 63], pa.uint64()), "ts": [1], "node": ["a"], "kind": ["flush"]})
     pq.write_table(rows, tmp_path / "a.parquet")
-    with pytest.raises(ShareError, match=r"a\.parquet: a value does not fit its column: .*922337"):
+    with pytest.raises(SplitError, match=r"a\.parquet: a value does not fit its column: .*922337"):
         of_file(tmp_path / "a.parquet")

@@ -1,4 +1,4 @@
-"""The steps that are found by the runs of shares are those that a look at every row finds."""
+"""The steps that are found by the runs of splits are those that a look at every row finds."""
 
 import random
 
@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import sequences
-from mqproof.spark_audit.passes.sequences import SEQUENCE, numbered, odd_steps, of_piece, stretches
+from mqproof.spark_audit.passes.over_log import fold
+from mqproof.spark_audit.passes.sequences import SEQUENCE, numbered, odd_steps, of_partition, stretches
 from mqproof.spark_audit.schema import PASS
 from mqproof.spark_audit.sources.event_log import EventLog
 
@@ -67,9 +68,9 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
 
 
 def runs(shared: DataFrame) -> DataFrame:
-    """Of a log whose partitions are the shares."""
+    """Of a log whose partitions are the splits."""
     rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
-    return EventLog.of(rows).fold([of_piece], PASS).withColumn("broker", f.col("stated"))
+    return fold(EventLog.of(rows), [of_partition], PASS).withColumn("broker", f.col("stated"))
 
 
 @pytest.mark.parametrize("in_order", [True, False])

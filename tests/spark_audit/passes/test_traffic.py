@@ -1,4 +1,4 @@
-"""What loops make of a piece's rows, against the same row by row."""
+"""What loops make of a partition's rows, against the same row by row."""
 
 import itertools
 

@@ -28,7 +28,7 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
         {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
     ]
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(own))
-    store_directory.plant(tmp_path / "store", ())
+    store_directory.write_store(tmp_path / "store", ())
     inputs = (
         "--events",
         tmp_path / "log.ndjson",
@@ -61,7 +61,7 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
 def test_a_message_of_a_store_is_known_by_the_id_that_its_broker_gave_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    store_directory.plant(tmp_path / "store", ())
+    store_directory.write_store(tmp_path / "store", ())
     inputs = ("--store", tmp_path / "store", "--index-slots", str(store_directory.SLOTS))
     _, output = explain("m_60", *inputs)
     offset = int(output.partition("record")[2].partition("commit offset ")[2].partition(",")[0])

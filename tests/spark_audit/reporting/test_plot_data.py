@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from mqproof.report import html
 from mqproof.report.model import Moment, Report, Result, Verdict, Witness
 from mqproof.report.svg import inline
-from mqproof.spark_audit.audit import Audit, gathered, violation_times
+from mqproof.spark_audit.audit import Audit, violation_times
+from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.passes.profile import Overview, profile
 from mqproof.spark_audit.reporting.plot_data import WAIT_MIN_US, pictures
 from mqproof.spark_audit.reporting.plots import figures
@@ -34,8 +35,8 @@ SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_
 def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
     log = EventLog.of(frame(spark, story.rows))
-    with gathered(log, pictures=True) as (evidence, seen, _):
-        drawn = pictures(evidence, seen, profile(log), log)
+    with collected(log, pictures=True) as seen:
+        drawn = pictures(seen.evidence, seen.overview, profile(log), log)
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
         {"send": 2, "append": 2, "send_ack": 2, "deliver": 2, "recover": 1}
     )
@@ -346,9 +347,9 @@ def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) ->
 
 
 def test_in_a_narrow_window_plots_scroll_and_timelines_stand_in_blocks(page: Path) -> None:
-    plots, cells, beyond = seen_by_browser(
+    plots, buckets, beyond = seen_by_browser(
         page, 500, f"[{widths('figure svg')}, {widths('.timeline td')}, {BEYOND}]"
     )
     assert min(plots) > 700
-    assert min(cells) > 300
+    assert min(buckets) > 300
     assert beyond <= 0

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.spark_audit.evidence.gather import LADDER_MS
+from mqproof.spark_audit.evidence.options import LADDER_MS
 from mqproof.spark_audit.sources.broker_config import BrokerConfig, parse_delays, read_config
 from mqproof.spark_audit.sources.inputs import InputError
 

@@ -1,7 +1,7 @@
 """What a task reads of a file by itself is what Spark reads of it.
 
 Method: the pass over a log with trouble of every kind, its rows handed over by Spark, and the same log in
-files of several row groups; sums must agree, whatever the shares are.
+files of several row groups; sums must agree, whatever the splits are.
 """
 
 from pathlib import Path
@@ -15,19 +15,20 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit
-from mqproof.spark_audit.cli import _blame
-from mqproof.spark_audit.evidence.gather import Options, gather
-from mqproof.spark_audit.passes import split
+from mqproof.spark_audit.command.failures import blame
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.partition import of_files
-from mqproof.spark_audit.passes.profile import of_piece, overview, profile
-from mqproof.spark_audit.passes.split import LogFile, ShareError, shares
+from mqproof.spark_audit.passes.profile import of_partition, overview, profile
 from mqproof.spark_audit.schema import PASS
+from mqproof.spark_audit.sources import splits
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.read import read
+from mqproof.spark_audit.sources.splits import LogFile, SplitError, splits_of
 from tests.spark_audit.conftest import Story, frame, table, write_ndjson
 
 GROUP_ROWS = 7
-"""So few in a row group that a share has neither all of a cell nor of a sequence."""
+"""So few in a row group that a split has neither all of a bucket nor of a sequence."""
 
 
 def story() -> Story:
@@ -45,19 +46,19 @@ def written(rows: list[dict[str, Any]], path: Path) -> LogFile:
 def test_files_and_rows_tell_the_same(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(split, "_SHARE_BYTES", 1)
+    monkeypatch.setattr(splits, "_SPLIT_BYTES", 1)
     rows = frame(spark, story().rows)
     # Whose name, as a pattern, is that of another.
     written(story().rows[:3], tmp_path / "a1.parquet")
     in_file = EventLog(rows, (written(story().rows, tmp_path / "a[1].parquet"),))
-    assert len(shares(in_file.files)) == -(-len(story().rows) // GROUP_ROWS)
+    assert len(splits_of(in_file.files)) == -(-len(story().rows) // GROUP_ROWS)
     assert in_file.count() == len(story().rows)
     options = Options(id_prefix=3)
     handed, read_there = (gather(log, ("broker",), options) for log in (EventLog.of(rows), in_file))
-    assert handed.cells
-    assert read_there.cells
-    assert handed.cells == read_there.cells
-    assert len(handed.cells.read) > 1
+    assert handed.buckets
+    assert read_there.buckets
+    assert handed.buckets == read_there.buckets
+    assert len(handed.buckets.read) > 1
     judged = [sorted(map(str, evidence.sums.collect())) for evidence in (handed, read_there)]
     assert judged[0] == judged[1]
     assert len(judged[0]) > 2
@@ -117,10 +118,10 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     damaged = bytearray(path.read_bytes())
     damaged[100:1100] = b"\xff" * 1000
     path.write_bytes(damaged)
-    run = of_files([of_piece], to_arrow_schema(PASS), [shares([LogFile(path)])])
-    with pytest.raises(ShareError, match="damaged") as told:
+    run = of_files([of_partition], to_arrow_schema(PASS), [splits_of([LogFile(path)])])
+    with pytest.raises(SplitError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
-    thrown = RuntimeError(f"An error occurred.\n  spark_audit.share.ShareError: {told.value}\n")
-    line, code = _blame(thrown, tmp_path)
+    thrown = RuntimeError(f"An error occurred.\n  spark_audit.split.SplitError: {told.value}\n")
+    line, code = blame(thrown, tmp_path)
     assert line.startswith(f"{path}: damaged, cannot be read to its end: ")
     assert (code, "\n" in line) == (Exit.USAGE, False)

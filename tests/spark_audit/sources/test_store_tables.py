@@ -74,7 +74,7 @@ def test_the_store_of_a_member_of_a_group_is_judged_as_any(spark: SparkSession, 
 
 
 def test_a_committed_offset_beyond_the_end_needs_no_event_log(spark: SparkSession, tmp_path: Path) -> None:
-    store_directory.plant(tmp_path / "store", ("ahead", "altered", "forgotten"))
+    store_directory.write_store(tmp_path / "store", ("ahead", "altered", "forgotten"))
     code, output = audit("--store", tmp_path / "store", "--index-slots", 50, "--check", "DELIV-1,FLUSH-5")
     assert code == Exit.VIOLATED
     assert "offset-ahead" in output
@@ -99,7 +99,7 @@ def test_what_became_of_half_messages_is_in_no_topics_json_of_4_9(spark: SparkSe
 
 
 def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
-    store_directory.plant(tmp_path / "store", ())
+    store_directory.write_store(tmp_path / "store", ())
     for member in ("n0", "n1"):
         (tmp_path / "member" / f"dledger-{member}" / "data").mkdir(parents=True)
     for arguments, message in (
@@ -116,7 +116,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(tmp_path: Path) -> None:
 
 def test_stores_are_named_by_their_broker_or_directory(tmp_path: Path) -> None:
     for name in ("a", "b", "other/a"):
-        store_directory.plant(tmp_path / name, ())
+        store_directory.write_store(tmp_path / name, ())
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
     assert name_stores([a, f"broker-b={b}", a]) == {"a": Path(a), "broker-b": Path(b)}
     with pytest.raises(InputError, match="another store is called a, expected BROKER=DIR"):

@@ -16,7 +16,7 @@ def test_absence_from_a_trace_gives_bounds_and_what_was_rolled_back_is_a_violati
     spark: SparkSession, tmp_path: Path
 ) -> None:
     assert message_traces.TOPIC == TRACE_TOPIC
-    store, text = message_traces.plant(tmp_path)
+    store, text = message_traces.write_traces(tmp_path)
     stores, texts = find_traces([str(store), str(text), str(text)])
     assert (stores, texts) == ([store], [text])
     traces = read_traces(spark, stores, texts)

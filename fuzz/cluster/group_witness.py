@@ -1,0 +1,103 @@
+"""The group of a simulated cluster, as its judge (fuzz/raft/judge.py) hears of it.
+
+The judge of a group is told of each change of a member right after it was carried out. Here that is what the
+members write into their event logs; an entry is then read where it was written, in the member's ledger.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from mqproof.conformance.hosts.simulated import MEMBERS, Cluster
+from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge
+from mqproof.fuzz.target import Finding
+from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
+from mqproof.impl.dledger.codes import Vote
+from mqproof.impl.dledger.messages import Entry
+from mqproof.spec.events import Event, Kind
+
+_OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})
+"""Most events: they change nothing that the members agree on."""
+
+
+class GroupWitness:
+    """`found` is told of what is broken, at once."""
+
+    def __init__(self, cluster: Cluster, checked: Counter[str], found: Callable[[Finding], None]) -> None:
+        self._cluster = cluster
+        self._found = found
+        self._history = History(MEMBERS, checked)
+        cluster.on_event = self._heard
+        cluster.on_ended = self._history.died
+
+    def _heard(self, event: Event) -> None:
+        try:
+            self._note(event)
+        except Finding as finding:
+            self._found(finding)
+
+    def _note(self, event: Event) -> None:
+        history, member, attrs = self._history, event.node, event.attrs
+        if event.kind in _OF_THE_STORE:
+            return
+        if event.kind is Kind.STEP_DOWN:
+            history.stepped_down(member)
+        elif event.kind is Kind.RECOVER and "members" in attrs:
+            history.recovered(member, self._entries(member))
+        elif event.kind is Kind.RAFT_APPEND:
+            index = int(attrs["index"])
+            entry = self._cluster.group_store(member).node.ledger.read(index)
+            history.told(member, Appended(index, entry.term, entry.magic, entry.body), entry)
+        elif change := _change(event):
+            history.told(member, change, None)
+
+    def _entries(self, member: str) -> list[Entry]:
+        ledger = self._cluster.group_store(member).node.ledger
+        return [ledger.read(index) for index in range(ledger.begin_index, ledger.end_index + 1)]
+
+    # -- the end
+
+    async def calm(self, seconds: float) -> None:
+        """Somebody leads all others within that time. Raises Finding."""
+        await self._cluster.until(lambda: self._leader() is not None, seconds)
+        leader_eventually(self._history, self._leader(), seconds)
+
+    async def judge(self, promised_of: Callable[[str], set[str]], seconds: float) -> None:
+        """All members come to have one log, with all that was promised of each. Raises Finding."""
+        await self._cluster.until(self._is_one, seconds)
+        logs_converge(self._history, self._ends(), seconds)
+        for member in MEMBERS:
+            held = {stored.message_id for stored in self._cluster.log(member)}
+            promised = promised_of(member)
+            self._history.checked["NoAckedLost"] += bool(promised)
+            if lost := promised - held:
+                raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no more")
+
+    def _leader(self) -> str | None:
+        master = self._cluster.master
+        cores = [self._cluster.group_store(node).node.member.core for node in self._cluster.brokers]
+        return master if all(core.state.leader == master for core in cores) else None
+
+    def _ends(self) -> dict[str, tuple[int, int]]:
+        """Last and committed index of each member."""
+        states = {node: self._cluster.group_store(node).node.member.core.state for node in MEMBERS}
+        return {node: (state.terms.end, state.commit) for node, state in states.items()}
+
+    def _is_one(self) -> bool:
+        ends = set(self._ends().values())
+        return len(ends) == 1 and all(end == commit for end, commit in ends)
+
+
+def _change(event: Event) -> Change | None:
+    attrs = event.attrs
+    match event.kind:
+        case Kind.VOTE if event.status == Vote.ACCEPT:
+            return Voted(attrs["candidate"], event.term or 0, Vote.ACCEPT)
+        case Kind.BECOME_LEADER:
+            return Leads(event.term or 0)
+        case Kind.TRUNCATE:
+            return Cut(int(attrs["index"]))
+        case Kind.RAFT_COMMIT:
+            return Committed(int(attrs["index"]))
+        case _:
+            return None

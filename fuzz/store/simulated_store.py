@@ -1,0 +1,201 @@
+"""A store on a simulated disk, and the truth about it: what was appended, and what may be relied upon.
+
+It drives the store step by step, without an event loop. It remembers every record as it stood in
+the log, so that after a crash it can say what must be there, what may be, and what must not.
+"""
+
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, inline
+from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import ManualClock
+from mqproof.impl.store.config import FlushMode, StoreConfig
+from mqproof.impl.store.message_store import MessageStore
+from mqproof.impl.store.results import Recovery
+
+T = TypeVar("T")
+
+DIRECTORY: Final = "store"
+QUEUES: Final = (("A", 0), ("A", 1), ("B", 0))
+LOG_SEGMENT_BYTES: Final = 512  # four or five records
+_QUEUE_SEGMENT_BYTES: Final = 60  # three entries
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """One record as it was appended."""
+
+    queue: tuple[str, int]
+    queue_offset: int
+    commit_offset: int
+    data: bytes
+    body: bytes
+    key: str
+    """In the index."""
+
+    @property
+    def end(self) -> int:
+        return self.commit_offset + len(self.data)
+
+
+class SimulatedStore:
+    """One store directory through many lives of its store."""
+
+    def __init__(self, flush_mode: FlushMode) -> None:
+        self.config = StoreConfig(
+            flush_mode=flush_mode,
+            commit_log_segment_bytes=LOG_SEGMENT_BYTES,
+            consume_queue_segment_bytes=_QUEUE_SEGMENT_BYTES,
+            index_slots=3,
+            index_entries=8,
+        )
+        self.disk = SimulatedDisk()
+        self.clock = ManualClock()
+        self.truth: list[Appended] = []
+        """What was appended and has not been lost in a crash that was allowed to lose it."""
+        self.durable_end = 0
+        """Commit offset up to which the store itself said that the log is durable: what it acknowledges."""
+        self.checkpoints: list[bytes] = []
+        """Every content that the checkpoint file had."""
+        self._number = 0
+        self.store = self._make()
+        self.store.load()
+        self.store.begin()
+
+    # -- steps of a running store
+
+    def append(self, queue: tuple[str, int], body_bytes: int) -> None:
+        self._number += 1
+        body = f"m{self._number}".encode().ljust(body_bytes, b".")
+        key = f"k{self._number}"
+        message = Message(queue[0], body, {"UNIQ_KEY": key}, queue[1])
+        done = self.store.append(message)
+        data = self.store.record_at(done.commit_offset) or b""
+        assert len(data) == done.size, "a record can be read right after it was appended"
+        self.truth.append(Appended(queue, done.queue_offset, done.commit_offset, data, body, key))
+
+    def flush_log(self) -> None:
+        now(self.store.flush_log())
+        self.durable_end = self.store.log_flushed
+
+    def flush_log_fails(self) -> None:
+        """The next fsync fails: nothing of it may count as flushed."""
+        failed: list[Step] = []
+
+        def fail(step: Step) -> None:
+            if step.kind == "sync" and not failed:
+                failed.append(step)
+                raise OSError(f"{step.path}: fsync failed on purpose")
+
+        self.disk.on_step = fail
+        try:
+            self.flush_log()
+        finally:
+            self.disk.on_step = None
+
+    def flush_queues(self) -> None:
+        now(self.store.flush_queues())
+
+    def write_checkpoint(self) -> None:
+        now(self.store.write_checkpoint())
+        content = self.read("checkpoint")
+        if content is not None and content not in self.checkpoints:
+            self.checkpoints.append(content)
+
+    def stop(self) -> None:
+        """A clean exit."""
+        now(self.store.stop())
+        if not self.store.failure:
+            self.durable_end = self.store.log_end
+
+    # -- what happens to it
+
+    def crash_process(self) -> None:
+        self.disk.crash_process()
+
+    def crash_machine(self, image: Image) -> None:
+        self.disk.crash_os(image)
+
+    def load(self, crash_at_step: int | None = None) -> Recovery | None:
+        """Recover in a new process; None when the process died on the way, at that step.
+
+        Raises:
+            StoreError: the store refused.
+        """
+        self.store = self._make()
+        steps = 0
+
+        def die(_step: Step) -> None:
+            nonlocal steps
+            steps += 1
+            if steps == crash_at_step:
+                raise SimulatedCrashError
+
+        self.disk.on_step = die
+        try:
+            return self.store.load()
+        except SimulatedCrashError:
+            return None
+        finally:
+            self.disk.on_step = None
+
+    def settle(self, recovery: Recovery) -> None:
+        """The recovered store is the truth from now on: what the crash took is gone for good."""
+        self.truth = [each for each in self.truth if each.end <= recovery.recovered_end]
+        self.durable_end = self.store.log_flushed
+        self.store.begin()
+
+    # -- files
+
+    def files(self) -> list[str]:
+        """Paths of all files, sorted."""
+        found: list[str] = []
+        folders = [DIRECTORY]
+        while folders:
+            folder = folders.pop()
+            for name in self.disk.names(folder):
+                path = f"{folder}/{name}"
+                (folders if self.disk.is_directory(path) else found).append(path)
+        return sorted(found)
+
+    def read(self, name: str) -> bytes | None:
+        """Content of a file of the directory, None when there is none."""
+        path = f"{DIRECTORY}/{name}"
+        if not self.disk.exists(path):
+            return None
+        file = self.disk.open(path)
+        return file.read(0, file.size())
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file in place, durably."""
+        if self.disk.exists(path):
+            self.disk.remove(path)
+        file = self.disk.create(path, len(data))
+        file.write(0, data)
+        file.sync()
+        file.close()
+        self.disk.sync_directory(path.rpartition("/")[0])
+
+    def remove(self, path: str) -> None:
+        self.disk.remove(path)
+        self.disk.sync_directory(path.rpartition("/")[0])
+
+    def _make(self) -> MessageStore:
+        runtime = Runtime(self.clock, self.disk, SimulatedNetwork(), random.Random(0), inline)
+        return MessageStore(DIRECTORY, self.config, runtime)
+
+
+def now(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result of a coroutine that has nothing to wait for."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+    coroutine.close()
+    raise AssertionError("the coroutine waits for something")

@@ -1,0 +1,40 @@
+"""What was handed out to whom: how far and how fast each group pulls. In memory only, time passed in."""
+
+from dataclasses import dataclass, field
+
+from mqproof.impl.runtime.rate import Pace
+
+
+@dataclass(slots=True)
+class _Progress:
+    pace: Pace
+    offsets: dict[int, int] = field(default_factory=dict)
+    """By queue."""
+
+
+class PullProgress:
+    """At most `pairs_max` pairs of topic and group; of more nothing is remembered."""
+
+    def __init__(self, pairs_max: int) -> None:
+        self._pairs_max = pairs_max
+        self._pairs: dict[tuple[str, str], _Progress] = {}
+
+    def note(self, topic: str, group: str, queue_id: int, end: int, count: int, now_s: float) -> None:
+        """The group was given so many messages, the last one just before the offset `end`."""
+        progress = self._pairs.get((topic, group))
+        if progress is None:
+            if len(self._pairs) >= self._pairs_max:
+                return
+            progress = self._pairs[topic, group] = _Progress(Pace(now_s))
+        progress.pace.add(count, now_s)
+        progress.offsets[queue_id] = end
+
+    def end(self, topic: str, group: str, queue_id: int) -> int:
+        """Up to where the group was given messages; 0 when it was not."""
+        progress = self._pairs.get((topic, group))
+        return progress.offsets.get(queue_id, 0) if progress else 0
+
+    def rate(self, topic: str, group: str, now_s: float) -> float:
+        """Messages a second."""
+        progress = self._pairs.get((topic, group))
+        return progress.pace.rate(now_s) if progress else 0.0

@@ -1,0 +1,60 @@
+"""How fast a consumer pulls and consumes, topic by topic. Time is passed in; see docs/protocol.md, "Asked of
+clients"."""
+
+from mqproof.impl.remoting.bodies import TopicPace
+from mqproof.impl.runtime.rate import Pace
+
+
+class _Topic:
+    def __init__(self, now_s: float) -> None:
+        self.pulls, self.pull_ms, self.pulled = Pace(now_s), Pace(now_s), Pace(now_s)
+        self.calls, self.call_ms = Pace(now_s), Pace(now_s)
+        self.ok, self.failed = Pace(now_s), Pace(now_s)
+        self.failed_count = 0
+
+
+class ConsumeRates:
+    """Of one consumer. Topics are those it reads, so there are not many."""
+
+    def __init__(self) -> None:
+        self._topics: dict[str, _Topic] = {}
+
+    def pulled(self, topic: str, count: int, took_s: float, now_s: float) -> None:
+        """A pull gave messages."""
+        rates = self._of(topic, now_s)
+        rates.pulls.add(1, now_s)
+        rates.pull_ms.add(took_s * 1000, now_s)
+        rates.pulled.add(count, now_s)
+
+    def consumed(self, topic: str, ok: int, failed: int, took_s: float, now_s: float) -> None:
+        """The listener answered: of these messages so many are done, and so many are to come again."""
+        rates = self._of(topic, now_s)
+        rates.calls.add(1, now_s)
+        rates.call_ms.add(took_s * 1000, now_s)
+        rates.ok.add(ok, now_s)
+        rates.failed.add(failed, now_s)
+        rates.failed_count += failed
+
+    def table(self, now_s: float) -> dict[str, TopicPace]:
+        """By topic."""
+        return {
+            topic: TopicPace(
+                consume_failed_msgs=rates.failed_count,
+                consume_failed_tps=rates.failed.rate(now_s),
+                consume_ok_tps=rates.ok.rate(now_s),
+                consume_rt=_ratio(rates.call_ms.rate(now_s), rates.calls.rate(now_s)),
+                pull_rt=_ratio(rates.pull_ms.rate(now_s), rates.pulls.rate(now_s)),
+                pull_tps=rates.pulled.rate(now_s),
+            )
+            for topic, rates in self._topics.items()
+        }
+
+    def _of(self, topic: str, now_s: float) -> _Topic:
+        rates = self._topics.get(topic)
+        if rates is None:
+            rates = self._topics[topic] = _Topic(now_s)
+        return rates
+
+
+def _ratio(total: float, count: float) -> float:
+    return total / count if count else 0.0

@@ -1,0 +1,107 @@
+"""The options of the servers and of the client tools, grouped by command, as annotated types for Typer."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqproof.impl.terminal.options import NAME_SERVERS_HELP
+
+# Servers.
+Host = Annotated[str, typer.Option(help="Address to listen on.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 is any free port.")]
+Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
+Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
+KvStore = Annotated[
+    Path | None, typer.Option(help="Directory of kvConfig.json, made when needed; else store/namesrv.")
+]
+Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
+BrokerName = Annotated[str | None, typer.Option(help="The broker's name.")]
+RegisterAt = Annotated[str | None, typer.Option(help=f"{NAME_SERVERS_HELP} The broker registers there.")]
+
+# Master and slave.
+BrokerRole = Annotated[
+    str | None,
+    typer.Option(help="ASYNC_MASTER, SYNC_MASTER or SLAVE; without it the broker accepts no slave."),
+]
+BrokerId = Annotated[
+    int | None, typer.Option(min=0, help="0 is the master; its slaves have its name and a number each.")
+]
+HaPort = Annotated[
+    int | None, typer.Option(min=0, max=65535, help="Where slaves connect; by default the port + 1.")
+]
+HaMaster = Annotated[
+    str | None,
+    typer.Option(help="HOST:PORT where the master accepts slaves; by default from the name servers."),
+]
+
+# A group that elects its master.
+Peers = Annotated[
+    str | None,
+    typer.Option(help="Be a member of a group that elects its master: n0-HOST:PORT;n1-HOST:PORT;..."),
+]
+SelfId = Annotated[str | None, typer.Option(help="With --peers: which of them this one is.")]
+
+# What `send` sends.
+Body = Annotated[str | None, typer.Option(help="The body, as UTF-8.")]
+Size = Annotated[int | None, typer.Option(min=1, help="Instead of --body: so many bytes.")]
+Tag = Annotated[str | None, typer.Option(help="The message's tag.")]
+Keys = Annotated[str | None, typer.Option(help="Keys, separated by spaces.")]
+Properties = Annotated[
+    list[str] | None, typer.Option(help="NAME=VALUE, for the application; may be given again.")
+]
+DelayLevel = Annotated[
+    int, typer.Option(min=0, max=18, help="Deliver later: 1 is 1 s, 3 is 10 s, 18 is 2 h.")
+]
+ShardingKey = Annotated[
+    str | None, typer.Option(help="To the queue of this key, so that its messages stay in order.")
+]
+
+# How `send` sends.
+Count = Annotated[int, typer.Option(min=1, help="How many messages.")]
+Outstanding = Annotated[int, typer.Option(min=1, help="How many sends at once.")]
+Batch = Annotated[int, typer.Option(min=1, help="Messages in one request.")]
+ProducerGroup = Annotated[str, typer.Option(help="The producer group.")]
+TimeoutMs = Annotated[int, typer.Option(min=1, help="For each send, retries included.")]
+UntilStored = Annotated[
+    bool,
+    typer.Option(
+        "--until-stored", help="Send each message again, with the same id, until it is answered SEND_OK."
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
+SummaryFile = Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")]
+
+# What `consume` consumes, and where it begins.
+ConsumerGroup = Annotated[str, typer.Option(help="The consumer group whose offsets are used.")]
+Tags = Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")]
+FromMin = Annotated[bool, typer.Option("--from-min", help="Begin at each queue's first message.")]
+FromMax = Annotated[bool, typer.Option("--from-max", help="Begin behind each queue's last message.")]
+FromTime = Annotated[
+    datetime | None, typer.Option(help="Begin at the messages stored then; local time, to the second.")
+]
+
+# How `consume` consumes, and when it ends.
+CountMax = Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")]
+Share = Annotated[
+    bool,
+    typer.Option(
+        "--share",
+        help="Consume only this member's share of the queues; where to begin counts for a group without"
+        " an offset.",
+    ),
+]
+Orderly = Annotated[
+    bool,
+    typer.Option(
+        "--orderly", help="With --share: lock each queue, so that no two members consume it at once."
+    ),
+]
+Follow = Annotated[
+    bool, typer.Option("--follow", help="At the end wait for more; wait for a broker that is away.")
+]
+IdleMs = Annotated[
+    int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")]

@@ -1,0 +1,19 @@
+"""The options that several commands have, as annotated types for Typer."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+NAME_SERVERS_HELP: Final = "HOST:PORT, several separated by ';', or the URL of an address server."
+
+NameServers = Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help=NAME_SERVERS_HELP)]
+Topic = Annotated[str, typer.Option(help="Topic.")]
+Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJSON, appended).")]
+TlsFile = Annotated[
+    Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
+]
+AccountFile = Annotated[
+    Path | None,
+    typer.Option("--account", help="A tools.yml: accessKey and secretKey, to sign requests with."),
+]

@@ -1,0 +1,81 @@
+"""The client library for applications: sessions, producers, consumers, and what they send and receive.
+
+docs/client.md has an example of each. The names in `__all__` are public and stable. The modules of
+`mqproof.impl` that define them are internal.
+"""
+
+from mqproof.impl.client.allocation import Strategy, averagely
+from mqproof.impl.client.assigned_queues import PullLimits
+from mqproof.impl.client.blocking import BlockingClient, BlockingPoller
+from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.connect import connect
+from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.model import (
+    ClientError,
+    Listener,
+    MessageError,
+    MessageQueue,
+    NoRouteError,
+    Outcome,
+    PullResult,
+    ReceivedMessage,
+    RefusalError,
+    Refused,
+    RetryLater,
+    Sent,
+    Unknown,
+)
+from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.queue_choice import Selector, by_hash
+from mqproof.impl.client.session import Session
+from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.properties import ConfigError
+
+__all__ = [
+    # A session with a cluster.
+    "connect",
+    "Session",
+    "Credentials",
+    "ConfigError",
+    # Messages.
+    "Message",
+    "new_message",
+    "MessageQueue",
+    "StoredMessage",
+    "ReceivedMessage",
+    "MessageError",
+    # Sending.
+    "Producer",
+    "ProducerConfig",
+    "Outcome",
+    "Sent",
+    "Refused",
+    "Unknown",
+    "Selector",
+    "by_hash",
+    # Consuming.
+    "PushConsumer",
+    "PushConsumerConfig",
+    "MessageModel",
+    "Listener",
+    "RetryLater",
+    "ConsumeFrom",
+    "Strategy",
+    "averagely",
+    "PullLimits",
+    "LitePullConsumer",
+    "LitePullConfig",
+    "PullConsumer",
+    "PullResult",
+    # Without an event loop.
+    "BlockingClient",
+    "BlockingPoller",
+    # Errors of all but sends, whose outcome is a value.
+    "ClientError",
+    "NoRouteError",
+    "RefusalError",
+]

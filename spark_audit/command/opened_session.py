@@ -1,0 +1,104 @@
+"""The Spark session of a command: opened with a scratch folder, ended with its jobs when a signal says so."""
+
+import logging
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from threading import Thread
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+from mqproof.report.console import terminable
+from mqproof.report.model import Exit
+from mqproof.spark_audit.command.failures import ELSEWHERE, blamed, fail
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from mqproof.spark_audit.runtime.session import SessionOptions
+
+
+@contextmanager
+def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]":
+    """Spark, and a folder for what is temporary; both are gone at the end, but for a session that was there
+    before (a notebook's, a test's)."""
+    from pyspark.sql import SparkSession
+
+    from mqproof.spark_audit.runtime.scratch import scratch
+    from mqproof.spark_audit.runtime.session import open_session
+    from mqproof.spec.spark import MasterError, SessionError
+
+    if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
+        fail(f"--memory: {options.memory!r}, expected a number and a unit, e.g. 2g")
+    borrowed = SparkSession.getActiveSession() is not None
+    logging.getLogger().addFilter(_is_news)
+    with ExitStack() as opened:
+        if not borrowed:
+            opened.enter_context(terminable())
+        try:
+            folder = opened.enter_context(scratch(options.temporary))
+        except OSError as error:
+            fail(f"{options.temporary}: {error.strerror}, where temporary files were to be; {ELSEWHERE}")
+        try:
+            spark = open_session(options if borrowed else options.spilling_in(folder))
+        except MasterError as error:
+            fail(f"--master: {error}")
+        except SessionError as error:
+            fail(str(error), Exit.TOOL)
+        if not borrowed:
+            opened.enter_context(_stopping(spark))
+            opened.enter_context(ending_jobs(spark))
+        with blamed(folder):
+            yield spark, folder
+
+
+@contextmanager
+def _stopping(spark: "SparkSession") -> Iterator[None]:
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
+
+    try:
+        yield
+    finally:
+        # Its JVM may be gone: a signal to all processes of a service ends it, too.
+        with suppress(Py4JError, ConnectionError):
+            spark.stop()
+
+
+@contextmanager
+def ending_jobs(spark: "SparkSession") -> Iterator[None]:
+    """A signal ends Spark's jobs, those too that other threads begin yet: else they would be waited for."""
+
+    def cancel() -> None:
+        with suppress(Exception):  # Spark is stopped
+            while True:
+                spark.sparkContext.cancelAllJobs()
+                time.sleep(_CANCEL_EVERY_S)
+
+    def told_to_end(number: int, frame: FrameType | None) -> None:
+        # By another thread: this one may be talking to Spark.
+        Thread(target=cancel, daemon=True).start()
+        ends[number](number, frame)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    terminate = before[signal.SIGTERM]
+    assert callable(terminate), "terminable's"
+    ends = {int(signal.SIGINT): signal.default_int_handler, int(signal.SIGTERM): terminate}
+    for number in ends:
+        signal.signal(number, told_to_end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_CANCEL_EVERY_S: Final = 0.2
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
+    told = str(record.msg)
+    return "KeyboardInterrupt" not in told and not told.startswith("Exception while sending command")

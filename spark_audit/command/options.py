@@ -1,0 +1,140 @@
+"""The options that several commands have, in groups, and what they mean."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqproof.spark_audit.command.failures import fail
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.runtime.session import SessionOptions
+    from mqproof.spark_audit.sources.broker_config import BrokerConfig
+
+REBALANCE_S: Final = 20
+FORGET_DAYS: Final = 30
+DAY_US: Final = 86_400_000_000
+
+IndexSlots = Annotated[
+    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
+]
+Trace = Annotated[
+    list[str] | None,
+    typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),
+]
+ForgetDays = Annotated[
+    int, typer.Option(min=1, help="A client or group that told nothing for so long is left behind.")
+]
+
+
+def examples(*commands: str) -> str:
+    """The end of a command's help."""
+    return "\n\n".join(("Examples:", *(f"  mqproof audit {command}" for command in commands)))
+
+
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs."""
+
+    master: Annotated[str, typer.Option(help="Spark master.")] = "local[2]"
+    memory: Annotated[str, typer.Option(help="Memory of the Spark driver.")] = "2g"
+    conf: Annotated[
+        list[str] | None, typer.Option(help="Setting of Spark, KEY=VALUE, e.g. spark.local.dir=/big.")
+    ] = None
+
+    def settings(self) -> dict[str, str]:
+        settings = {}
+        for text in self.conf or []:
+            key, separator, value = text.partition("=")
+            if not (separator and key.startswith("spark.")):
+                fail(f"--conf: {text!r}, expected KEY=VALUE of Spark, e.g. spark.local.dir=/big")
+            settings[key] = value
+        return settings
+
+    def session(self, input_bytes: int = 0, text_bytes: int = 0) -> "SessionOptions":
+        from mqproof.spark_audit.runtime.session import SessionOptions
+
+        return SessionOptions(
+            master=self.master,
+            memory=self.memory,
+            input_bytes=input_bytes,
+            text_bytes=text_bytes,
+            conf=self.settings(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """What the user says of clocks, brokers and groups."""
+
+    skew_ms: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="How far clocks of two nodes may disagree; else 100, or what the log shows."
+        ),
+    ] = None
+    flush: Annotated[
+        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
+    ] = None
+    broadcast: Annotated[
+        list[str] | None, typer.Option(help="Group of which every member gets every message.")
+    ] = None
+    orderly: Annotated[
+        list[str] | None, typer.Option(help="Group that consumes in order, and does not say so itself.")
+    ] = None
+    delays: Annotated[
+        str | None,
+        typer.Option(help="The brokers' messageDelayLevel, where it is not RocketMQ's: '1s 5s 1m'."),
+    ] = None
+    rebalance_s: Annotated[
+        int,
+        typer.Option(min=0, help="How long a group may take to agree on owners after a member came or went."),
+    ] = REBALANCE_S
+    broker_config: Annotated[
+        Path | None,
+        typer.Option(
+            help="The brokers' properties, or JSON: messageDelayLevel, flushDiskType, maxHashSlotNum."
+        ),
+    ] = None
+
+    def config(self) -> "BrokerConfig":
+        from mqproof.spark_audit.sources.broker_config import BrokerConfig, read_config
+        from mqproof.spark_audit.sources.inputs import InputError
+
+        try:
+            return read_config(self.broker_config) if self.broker_config else BrokerConfig()
+        except InputError as error:
+            fail(str(error))
+
+    def allowed(self, config: "BrokerConfig") -> dict[str, Any]:
+        """For evidence.Options; an option comes before what a broker's configuration says."""
+        from mqproof.spark_audit.sources.broker_config import FLUSH_MODES, parse_delays
+        from mqproof.spark_audit.sources.inputs import InputError
+
+        if self.flush not in (None, *FLUSH_MODES):
+            fail(f"--flush: {self.flush!r}, expected {' or '.join(FLUSH_MODES)}")
+        try:
+            ladder = parse_delays(self.delays, "--delays") if self.delays is not None else config.delays_ms
+        except InputError as error:
+            fail(str(error))
+        return {
+            "flush": self.flush or config.flush,
+            "broadcast": tuple(self.broadcast or ()),
+            "orderly": tuple(self.orderly or ()),
+            "rebalance_us": self.rebalance_s * 1_000_000,
+            **({} if ladder is None else {"delays_ms": ladder}),
+            **({} if self.skew_ms is None else {"skew_us": self.skew_ms * 1000, "is_skew_given": True}),
+        }
+
+    def given(self) -> dict[str, Any]:
+        """The options that were given, by their names on the command line."""
+        return {
+            "--skew-ms": self.skew_ms,
+            "--flush": self.flush,
+            "--broadcast": self.broadcast,
+            "--orderly": self.orderly,
+            "--delays": self.delays,
+            "--rebalance-s": self.rebalance_s if self.rebalance_s != REBALANCE_S else None,
+            "--broker-config": self.broker_config,
+        }

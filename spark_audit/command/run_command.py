@@ -1,0 +1,301 @@
+"""`mqproof audit run`: judge event logs, store directories and message traces."""
+
+import shlex
+import time
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqproof.report.console import stages
+from mqproof.report.model import Report, Verdict, exit_code
+from mqproof.report.printable import counted
+from mqproof.spark_audit.command.failures import fail, say
+from mqproof.spark_audit.command.opened_session import opened_session
+from mqproof.spark_audit.command.options import (
+    DAY_US,
+    FORGET_DAYS,
+    ClusterOptions,
+    ForgetDays,
+    IndexSlots,
+    SparkOptions,
+    Trace,
+    examples,
+)
+from mqproof.spark_audit.command.outputs import try_file, try_folder, write_outputs
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from mqproof.spark_audit.checks import Check
+    from mqproof.spark_audit.incremental.state_folder import IncrementalRun
+    from mqproof.spark_audit.judging.outcome import Audit
+    from mqproof.spark_audit.sources.inputs import Inputs
+
+EXAMPLES: Final = examples(
+    "run --events build/log --out build/audit",
+    "run --store broker-a=/var/rocketmq/store --events build/log",
+    "run --events 'logs/*.ndjson' --check DELIV-1 --json result.json",
+    "run --events logs/2026-11-22 --carry state --out reports/2026-11-22",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class InputOptions:
+    """What is audited."""
+
+    events: Annotated[
+        list[str] | None,
+        typer.Option(help="Event log (.ndjson, .ndjson.gz, .ndjson.zst, .parquet), folder, pattern."),
+    ] = None
+    store: Annotated[
+        list[str] | None,
+        typer.Option(help="Store directory of a broker, DIR or BROKER=DIR; of a slave, BROKER:ID=DIR."),
+    ] = None
+    trace: Trace = None
+
+    def given(self) -> dict[str, list[str] | None]:
+        return {"--events": self.events, "--store": self.store, "--trace": self.trace}
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalOptions:
+    """What is carried from run to run."""
+
+    carry: Annotated[
+        Path | None, typer.Option(help="Folder of the state between runs: these events follow earlier ones.")
+    ] = None
+    late_s: Annotated[
+        int, typer.Option(min=0, help="With --carry: what belongs together is no further apart.")
+    ] = 3600
+    forget_days: ForgetDays = FORGET_DAYS
+
+
+def run(
+    *,
+    paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
+    inputs: InputOptions,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for report.html, .json, .md, .sarif, junit.xml, and violations.parquet with all."
+        ),
+    ] = None,
+    check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.")] = None,
+    cluster: ClusterOptions,
+    index_slots: IndexSlots = None,
+    incremental: IncrementalOptions,
+    spark: SparkOptions,
+) -> None:
+    """Judge event logs, store directories and message traces; docs/audit-checks.md says by what.
+
+    A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
+
+    With --carry each run follows the one before: it reports new violations only, and saves what is open.
+
+    Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
+    """
+    from mqproof.spark_audit.sources.inputs import InputError
+
+    inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
+    wanted = _wanted(check or [], inputs)
+    try_folder("--out", out)
+    try_folder("--carry", incremental.carry)
+    try_file("--json", json)
+    config = cluster.config()
+    allowed = cluster.allowed(config)
+    spark.settings()  # fails before the inputs are looked at
+    again = _said({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
+    request = _request(inputs, incremental, wanted, allowed, index_slots or config.index_slots, again)
+    sizes = request.sizes()
+    options = spark.session(
+        input_bytes=sum(sizes.values()),
+        text_bytes=sum(size for file, size in sizes.items() if file.suffix != ".parquet"),
+    )
+    try:
+        with opened_session(options) as (session, scratch):
+            code = _audit(session, scratch, request, out, json)
+    except InputError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or out or json}: {error.strerror}")
+    raise typer.Exit(code)
+
+
+def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
+    """The invariants that are judged: those that were named, or all that these inputs allow."""
+    from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
+    from mqproof.spark_audit.sources.traces import TRACED
+
+    if not (inputs.events or inputs.store or inputs.trace):
+        fail("--events: name at least one event log, folder or pattern, or a --store")
+    possible = {*(EVENT_CHECKS if inputs.events else ()), *(STORE_CHECKS if inputs.store else ())}
+    possible |= set(TRACED if inputs.trace else ())
+    named = [part for text in check for part in text.split(",")]
+    wanted = named or [name for name in CHECKS if name in possible]
+    if unknown := [name for name in wanted if name not in CHECKS]:
+        fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
+    if idle := [name for name in wanted if name not in possible]:
+        judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
+        fail(f"--check {idle[0]}: it judges {judged}, and none is given")
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    found: "Inputs"
+    stores: dict[str, Path]
+    traces: tuple[list[Path], list[Path]]
+    """Stores and text files, as find_traces gives them."""
+    index_slots: int
+    wanted: list[str]
+    allowed: dict[str, Any]
+    """What the user says of clocks, brokers and groups, for Options."""
+    again: str
+    """The options that name the input and say what it is, for the command that replays a finding."""
+    carry: Path | None
+    late_us: int
+    forget_us: int
+
+    def sizes(self) -> dict[Path, int]:
+        """The size of each file, in bytes."""
+        return {file: file.stat().st_size for file in self.found.files}
+
+    def checks(self) -> "dict[str, Check]":
+        """Those whose input is there; what only traces show is none's."""
+        from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
+
+        given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
+        return {name: check for name, check in CHECKS.items() if name in self.wanted and name in given}
+
+
+def _request(
+    inputs: InputOptions,
+    incremental: IncrementalOptions,
+    wanted: list[str],
+    allowed: dict[str, Any],
+    index_slots: int | None,
+    again: list[str],
+) -> _Request:
+    """Find the inputs: before Spark starts, which takes seconds, so that a wrong path is reported at once."""
+    from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
+    from mqproof.spark_audit.sources.store_tables import name_stores
+    from mqproof.spark_audit.sources.stores import SLOTS
+    from mqproof.spark_audit.sources.traces import find_traces
+
+    try:
+        return _Request(
+            found=find_files(inputs.events) if inputs.events else Inputs(()),
+            stores=name_stores(inputs.store or []),
+            traces=find_traces(inputs.trace or []),
+            index_slots=index_slots or SLOTS,
+            wanted=wanted,
+            allowed=allowed,
+            again=shlex.join(again),
+            carry=incremental.carry,
+            late_us=incremental.late_s * 1_000_000,
+            forget_us=incremental.forget_days * DAY_US,
+        )
+    except InputError as error:
+        fail(str(error))
+
+
+def _audit(
+    spark: "SparkSession", scratch: Path, request: _Request, out: Path | None, json: Path | None
+) -> int:
+    from mqproof.report import terminal
+    from mqproof.spark_audit.incremental.state_folder import next_state, open_run
+
+    spans_us = (request.late_us, request.forget_us)
+    continued = open_run(spark, request.carry, *spans_us) if request.carry else None
+    # The old state stays until everything is written: an interrupted run is repeated.
+    with next_state(continued) if continued else nullcontext() as following:
+        with stages("audit") as told:
+            done, report, aside = _judge(spark, scratch, request, continued, following, told)
+        # Not beside a moving line, which would take it for its own.
+        terminal.show(report)
+        write_outputs(report, done, aside, out, json)
+    return exit_code(report.results)
+
+
+def _judge(
+    spark: "SparkSession",
+    scratch: Path,
+    request: _Request,
+    continued: "IncrementalRun | None",
+    following: Path | None,
+    stage: Callable[[str], None],
+) -> tuple["Audit", Report, "DataFrame"]:
+    """The audit, its report, and the file and line of each row that is no event and no trace."""
+    from mqproof.spark_audit.audit import audit
+    from mqproof.spark_audit.evidence.history import ALONE
+    from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.continuation import Continuation
+    from mqproof.spark_audit.incremental.so_far import with_history
+    from mqproof.spark_audit.reporting.summary import summarise
+    from mqproof.spark_audit.reporting.timelines import with_timelines
+    from mqproof.spark_audit.sources.read import read_files
+    from mqproof.spark_audit.sources.store_tables import read_stores
+
+    started = time.monotonic()
+    for line in request.found.said_of_repeats():
+        say(line)
+    stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
+    log = read_files(spark, request.found, scratch)
+    stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
+    before = f" --carry {shlex.quote(str(continued.before))}" if continued and continued.before else ""
+    done = audit(
+        log.told,
+        scratch,
+        options=Options(**request.allowed),
+        store=stored,
+        checks=request.checks(),
+        given_rows=log.rows,
+        replay=f"mqproof audit run {request.again}{before}",
+        progress=stage,
+        history=Continuation(continued, following) if continued else ALONE,
+    )
+    stage("timelines of what was found")
+    # The first half of a message's events may be in the carried state.
+    events = log.events.unionByName(continued.carried.rows) if continued and continued.carried else log.events
+    told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
+    done = replace(done, results=told)
+    aside = log.corrupt
+    if any(request.traces):
+        stage("reading message traces")
+        done, unreadable = _with_traces(spark, done, request)
+        aside = aside.unionByName(unreadable)
+    stage("summing up")
+    corrupt_rows = done.unreadable_rows
+    corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
+    report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
+    return done, with_history(report, done, continued, following) if continued else report, aside
+
+
+def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
+    """The audit with what traces show, judged by them where nothing better was given; and the file and line
+    of the records that cannot be read."""
+    from mqproof.spark_audit.sources.traces import judge_traces, read_traces
+
+    traces = read_traces(spark, *request.traces)
+    judged = [result.id for result in done.results if result.verdict is not Verdict.NOT_TESTED]
+    shown = judge_traces(traces, done.skew_us, judged=judged)
+    unreadable = traces.unreadable.count()
+    kept = tuple(result for result in shown if result.id in request.wanted)
+    return replace(done, results=done.results + kept, unreadable_traces=unreadable), traces.unreadable
+
+
+def _said(options: Mapping[str, Any]) -> list[str]:
+    """The options that were given, as on the command line."""
+    given = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
+    return [
+        part
+        for name, values in given.items()
+        for value in values
+        if value is not None
+        for part in (name, str(value))
+    ]

@@ -1,0 +1,168 @@
+"""`mqproof audit watch`: judge event logs as they come."""
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from mqproof.report.model import Exit
+from mqproof.report.printable import counted, one_line
+from mqproof.spark_audit.command.failures import blamed, fail, say
+from mqproof.spark_audit.command.opened_session import opened_session
+from mqproof.spark_audit.command.options import (
+    DAY_US,
+    FORGET_DAYS,
+    ClusterOptions,
+    ForgetDays,
+    SparkOptions,
+    examples,
+)
+
+if TYPE_CHECKING:
+    from mqproof.spark_audit.incremental.watch import Watch
+
+EXAMPLES: Final = examples(
+    "watch --state state --events incoming --late-s 600",
+    "watch --state state --topic EVENT_LOGS --namesrv 127.0.0.1:9876",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What is watched, and how much of it is one batch."""
+
+    events: Annotated[
+        list[Path] | None, typer.Option(help="Folder into which event logs are moved, each whole.")
+    ] = None
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Topic whose messages are lines of NDJSON event logs.")
+    ] = None
+    namesrv: Annotated[str, typer.Option(help="HOST:PORT of name servers, with --topic.")] = ""
+    every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0
+    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False
+    batch_mib: Annotated[
+        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one.")
+    ] = 256
+    batch_messages: Annotated[
+        int, typer.Option(min=1, help="A batch takes about so many messages of topics.")
+    ] = 100_000
+
+    def check(self) -> None:
+        if not (self.events or self.topic):
+            fail("--events: name at least one folder, or a --topic")
+        if self.topic and not self.namesrv:
+            fail("--topic: --namesrv is missing, expected HOST:PORT of a name server")
+
+
+def watch_logs(
+    *,
+    state: Annotated[Path, typer.Option(help="Folder of what is carried from batch to batch.")],
+    source: SourceOptions,
+    late_s: Annotated[
+        int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
+    ] = 3600,
+    forget_days: ForgetDays = FORGET_DAYS,
+    cluster: ClusterOptions,
+    spark_options: SparkOptions,
+) -> None:
+    """Judge event logs as they come; print each violation as it becomes certain; end on Ctrl-C or SIGTERM.
+
+    The verdicts are those of `audit run` over the same logs; --state is also what `audit run --carry` reads.
+
+    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, or rows are missing or
+    unreadable that may explain all of them, 4 Spark failed.
+    """
+    source.check()
+    allowed = cluster.allowed(cluster.config())
+    session = spark_options.session()
+
+    from mqproof.spark_audit.incremental.watch import watch
+    from mqproof.spark_audit.sources.inputs import InputError
+
+    wish = _wish(source, state, late_s, forget_days, allowed)
+    try:
+        with (
+            opened_session(session) as (spark, scratch),
+            suppress(KeyboardInterrupt),  # a signal ends it, which is no failure
+            blamed(scratch),
+        ):
+            watch(spark, wish, scratch, tell, say)
+    except InputError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"{error.filename or state}: {error.strerror}")
+    raise typer.Exit(_last_word(state))
+
+
+def _wish(
+    source: SourceOptions, state: Path, late_s: int, forget_days: int, allowed: dict[str, Any]
+) -> "Watch":
+    from mqproof.spark_audit.evidence.options import Options
+    from mqproof.spark_audit.incremental.watch import Source, Watch
+
+    topics = {"namesrv": source.namesrv, "topics": ",".join(source.topic)} if source.topic else None
+    return Watch(
+        Source(tuple(source.events or ()), topics),
+        state,
+        late_s * 1_000_000,
+        Options(**allowed),
+        source.every_s,
+        source.once,
+        forget_us=forget_days * DAY_US,
+        batch_bytes=source.batch_mib << 20,
+        batch_messages=source.batch_messages,
+    )
+
+
+def _last_word(state: Path) -> int:
+    """Print the violations so far, by the state that the last batch left. Return the exit code."""
+    from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
+    from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
+
+    last = newest(state)
+    if last is None or not events_so_far(last):
+        unreadable = rows_missing(last) if last else 0
+        rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
+        aside = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
+        fail(f"no event was seen{aside}", Exit.INCONCLUSIVE)
+    return so_far(violations_so_far(last), rows_missing(last))
+
+
+def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
+    """Print the violations of so_far.py, given how many rows are missing or unreadable. Return the exit code.
+
+    The verdict follows the rule of judging/verdict.py.
+    """
+    totals: Counter[str] = Counter()
+    for invariant, _, count, *_ in rows:
+        totals[invariant] += count
+    holes = f"{missing} rows are missing or unreadable"
+    for invariant, rule, count, _, young in rows:
+        open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
+        doubt = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
+        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{doubt}")
+    if not rows:
+        typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
+    if any(total > missing for total in totals.values()):
+        return Exit.VIOLATED
+    return Exit.INCONCLUSIVE if missing else Exit.HELD
+
+
+def tell(violation: "Mapping[str, Any]") -> None:
+    """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
+    from mqproof.spark_audit.reporting.explain import utc
+
+    at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
+    # Quoted, so that no name in a log passes for a field of its own.
+    named = [f"{name}={shlex.quote(f'{violation[name]}')}" for name in _PLACE if violation[name] is not None]
+    evidence = () if violation["evidence"] is None else (f"evidence={violation['evidence']}",)
+    line = "  ".join([at, violation["invariant"], violation["rule"], *named, *evidence])
+    typer.echo(one_line(line))
+
+
+_PLACE: Final = ("broker", "topic", "queue_id", "queue_offset", "msg_id", "group")

@@ -1,0 +1,78 @@
+"""What brokers' logs lost in recoveries and truncations, and what became of each append."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spec.events import Kind
+
+
+def cuts(rare: DataFrame) -> DataFrame:
+    """What each broker's log lost: the appends with after_seq < seq < until_seq keep bytes below kept_end.
+
+    A recovery or truncation that ends at or above an append keeps it; a later one may still cut it, hence the
+    minimum over all that follow. The intervals of a broker do not overlap: an append meets one at most.
+    """
+    ends = rare.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
+    in_order = Window.partitionBy("node").orderBy("seq")
+    later = in_order.rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    lost = ends.select(
+        f.col("node").alias("cut_node"),
+        f.lag("seq", 1, -1).over(in_order).alias("after_seq"),
+        f.col("seq").alias("until_seq"),
+        f.lag("ts").over(in_order).alias("after_ts"),
+        f.min("commit_offset").over(later).alias("kept_end"),
+    )
+    # A truncation and the recovery that tells of it have nothing between them.
+    return lost.where("until_seq > after_seq + 1")
+
+
+def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
+    """node and flush_mode: SYNC_FLUSH, ASYNC_FLUSH, or null when its recover events say nothing or not all
+    the same."""
+    stated = f.col("attrs")["flush_disk_type"]
+    modes = (
+        rare.where(f.col("kind") == Kind.RECOVER)
+        .groupBy(f.col("node").alias("mode_node"))
+        .agg(f.min(stated).alias("low"), f.max(stated).alias("high"))
+    )
+    same = f.when(f.col("low") == f.col("high"), f.col("low"))
+    silent = f.when(f.col("low").isNull(), f.lit(default))
+    return modes.select("mode_node", f.coalesce(same, silent.cast("string")).alias("flush_mode"))
+
+
+def append_outcomes(rare: DataFrame, options: Options) -> DataFrame:
+    """The cuts, and is_at_risk: its node flushes synchronously, and crashed after these appends."""
+    modes = flush_modes(rare, options.flush).where("flush_mode = 'SYNC_FLUSH'").select("mode_node")
+    crashed = rare.where(_is_crash()).groupBy(f.col("broker").alias("mode_node")).agg(
+        f.max("ts").alias("crashed_ts")
+    )  # fmt: skip
+    met = cuts(rare).join(
+        f.broadcast(modes.join(crashed, "mode_node")), f.col("cut_node") == f.col("mode_node"), "left"
+    )
+    is_after = f.coalesce(f.col("crashed_ts") > f.col("after_ts"), f.col("crashed_ts").isNotNull())
+    return met.select("cut_node", "after_seq", "until_seq", "kept_end", is_after.alias("is_at_risk"))
+
+
+def _is_crash() -> Column:
+    """A broker's own word at its next start, or another's."""
+    kind = f.col("kind")
+    is_abnormal = (kind == Kind.RECOVER) & (f.col("attrs")["abnormal"] == "true")
+    return (kind == Kind.CRASH) | f.coalesce(is_abnormal, f.lit(False))
+
+
+def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
+    """Add to appends what became of them at their broker: until_seq and kept_end of the cut that they met
+    first, and flush_mode."""
+    is_append = f.col("kind") == Kind.APPEND
+    met = (
+        (f.col("node") == f.col("cut_node"))
+        & is_append
+        & (f.col("seq") > f.col("after_seq"))
+        & (f.col("seq") < f.col("until_seq"))
+    )
+    return rows.join(f.broadcast(cuts(rare)), met, "left").join(
+        f.broadcast(flush_modes(rare, options.flush)),
+        is_append & (f.col("node") == f.col("mode_node")),
+        "left",
+    )

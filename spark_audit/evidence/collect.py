@@ -1,0 +1,205 @@
+"""From an event log to the evidence in it: the stages before the checks, in their order.
+
+Source -> plan -> profile -> the profile with earlier runs -> evidence.
+"""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+
+from mqproof.spark_audit.evidence.gather import gather
+from mqproof.spark_audit.evidence.groups import by_member
+from mqproof.spark_audit.evidence.history import ALONE, History, Looked
+from mqproof.spark_audit.evidence.log_pass import Keep, Passed, plan_buckets, sum_up
+from mqproof.spark_audit.evidence.options import Options
+from mqproof.spark_audit.evidence.places import name_broker
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.bucket_plan import BucketPlan, guess
+from mqproof.spark_audit.passes.profile import Overview, overview, summed_up
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.inputs import InputError
+from mqproof.spark_audit.sources.store_tables import Stored
+
+_ABREAST: Final = 2
+"""So many tables at a time: Spark plans one, which takes about as long, while it runs the other."""
+
+_FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "troubled", "steps", "profile")
+"""Tables of the evidence that are small, unless much of the log is in doubt."""
+
+_SMALL: Final = 1_000_000
+"""Of logs of no more events than that every message is looked at."""
+
+_SAMPLE_ROWS: Final = 250_000
+"""Of logs of more than twice so many events, latencies are those of about so many."""
+_SAMPLE_MAX: Final = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    evidence: Evidence
+    overview: Overview
+    repeated_rows: int
+    """Rows that were given twice, and counted once."""
+    looked: Looked
+
+
+@contextmanager
+def collected(
+    log: DataFrame | EventLog,
+    options: Options | None = None,
+    store: Stored | None = None,
+    history: History = ALONE,
+    *,
+    pictures: bool = False,
+    scratch: Path | None = None,
+) -> Iterator[Collected]:
+    """Collect the evidence in a log and in stores; what several checks read is kept until the end.
+
+    Raises:
+        InputError: two nodes go by one name.
+    """
+    with ExitStack() as kept:
+
+        def keep(frame: DataFrame) -> DataFrame:
+            kept.callback(frame.unpersist)
+            return frame.persist(StorageLevel.MEMORY_AND_DISK)
+
+        source = _source(log, options or Options())
+        folder = Path(kept.enter_context(TemporaryDirectory(prefix="mqproof-doubt-", dir=scratch)))
+        plan = _planned(source, store, folder, pictures=pictures)
+        own = _profiled(source.log, plan, keep)
+        whole = _with_earlier(own, plan, history, keep)
+        brokers = whole.overview.brokers
+        evidence = _gathered(whole, plan, store, keep)
+        evidence = history.amend(evidence, own.log.rows, brokers)
+        evidence = _kept(evidence, keep)
+        looked = Looked(own.log, own.profile, name_broker(whole.log.rows, brokers))
+        yield Collected(evidence, whole.overview, own.repeated_rows, looked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    given: EventLog
+    log: EventLog
+    """The same, but each member of a group that is broadcast to is a group of its own."""
+    options: Options
+
+
+def _source(log: DataFrame | EventLog, options: Options) -> _Source:
+    given = log if isinstance(log, EventLog) else EventLog.of(log)
+    by_group = EventLog.of(by_member(given.rows, options.broadcast)) if options.broadcast else given
+    return _Source(given, by_group, options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    options: Options
+    """With what follows from the log's size and ids."""
+    buckets: BucketPlan | None
+    """None: every message is looked at."""
+    folder: Path
+    """For the rows that are looked at one by one."""
+
+
+def _planned(source: _Source, store: Stored | None, folder: Path, *, pictures: bool) -> _Plan:
+    rows, options = source.given.count(), source.options
+    if pictures:
+        options = replace(options, sample=max(1, min(_SAMPLE_MAX, rows // _SAMPLE_ROWS)))
+    if options.exact is None:
+        options = replace(options, exact=rows <= _SMALL)
+    if options.exact and rows <= _SMALL:
+        return _Plan(options, None, folder)
+    expected, prefix = guess(source.given)
+    options = replace(options, id_prefix=prefix)
+    return _Plan(options, plan_buckets(source.given, options, store, expected, folder), folder)
+
+
+@dataclass(frozen=True, slots=True)
+class _Profiled:
+    log: EventLog
+    passed: Passed
+    profile: DataFrame
+    overview: Overview
+    repeated_rows: int = 0
+
+
+def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
+    """Pass over the log; again where some of its rows turn out not to count."""
+    first = _passed(log, plan, keep)
+    if first.overview.newer_rows and log.files:
+        # What Spark reads of the files is without these rows.
+        first = _passed(EventLog.of(log.rows), plan, keep)
+    if not first.overview.repeated_rows:
+        return first
+    once = _passed(EventLog.of(_without_repeats(first.log.rows)), plan, keep)
+    _refuse_namesakes(once.overview)
+    return replace(once, repeated_rows=first.overview.rows - once.overview.rows)
+
+
+def _passed(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
+    passed = sum_up(log, plan.buckets, keep)
+    profiled = keep(summed_up(passed.told))
+    return _Profiled(log, passed, profiled, overview(profiled))
+
+
+def _without_repeats(log: DataFrame) -> DataFrame:
+    """A row that was collected twice (the same file under two names) counts once."""
+    return log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
+
+
+def _refuse_namesakes(seen: Overview) -> None:
+    """Two different rows have one node and one number: two nodes go by one name."""
+    if seen.repeating_nodes:
+        raise InputError(
+            f"node {seen.repeating_nodes[0]!r}: {seen.repeated_rows} sequence numbers are given twice, to "
+            "different events; expected one name for each node, and one numbering across its restarts"
+        )
+
+
+def _with_earlier(own: _Profiled, plan: _Plan, history: History, keep: Keep) -> _Profiled:
+    """This run's log and profile, joined with what is carried from earlier runs."""
+    earlier = history.earlier(own.log.rows, own.profile, own.overview)
+    if earlier is None:
+        return own
+    before = EventLog.of(earlier.rows)
+    passed = own.passed.plus(sum_up(before, plan.buckets, keep))
+    return _Profiled(own.log.plus(before), passed, earlier.profile, earlier.overview)
+
+
+def _gathered(whole: _Profiled, plan: _Plan, store: Stored | None, keep: Keep) -> Evidence:
+    seen = whole.overview
+    # In a small log it costs less to read all of it again.
+    apart = plan.folder if plan.buckets or seen.rows > _SMALL else None
+    for frame in (store.doubtful, store.bounds) if store else ():
+        keep(frame)
+    return gather(whole.log, seen.brokers, plan.options, store, whole.passed, whole.profile, apart, keep)
+
+
+def _kept(evidence: Evidence, keep: Keep) -> Evidence:
+    # In this order: what is kept is planned without what is kept later.
+    for frame in (evidence.doubted, evidence.messages, evidence.troubled, evidence.steps):
+        keep(frame)
+    # Known to be few, they are brought to the rows, which then need not be sorted by message.
+    evidence.doubtful.count()
+    return replace(evidence, **_cut_off(evidence))
+
+
+def _cut_off(evidence: Evidence) -> dict[str, Any]:
+    """The small tables, planned without what they were made of: with two dozen checks on top of it that is
+    most of an audit's time, where the log is small."""
+    if not str(evidence.log.sparkSession.sparkContext.master).startswith("local["):
+        return {}  # an executor that is lost would take them along
+
+    def cut_off(name: str) -> DataFrame:
+        kept: DataFrame = getattr(evidence, name).localCheckpoint(eager=False)
+        return kept
+
+    with ThreadPoolExecutor(_ABREAST) as pool:
+        return dict(zip(_FEW, pool.map(cut_off, _FEW), strict=True))

@@ -1,0 +1,76 @@
+"""What earlier runs contribute to an audit, and what is carried from it to the next one.
+
+`History` itself is that of a run on its own, which has no earlier ones. An incremental run overrides
+its methods (incremental/continuation.py).
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame
+
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.sources.event_log import EventLog
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """The rows that a run looked at."""
+
+    own: EventLog
+    """Its own log, without the rows of earlier runs."""
+    profile: DataFrame
+    """The profile of its own log."""
+    log: DataFrame
+    """Its own rows and those that were carried, with `broker`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Earlier runs, as a run begins with them."""
+
+    rows: DataFrame
+    """Their events that are looked at again: schema.EVENTS."""
+    profile: DataFrame
+    """Of all runs, this one included."""
+    overview: Overview
+    """Of this run, with the brokers of all runs, and with the holes that are new."""
+
+
+class History:
+    """The history of a run on its own: there are no earlier runs, and nothing is carried to a next one."""
+
+    def earlier(self, rows: DataFrame, profile: DataFrame, overview: Overview) -> Earlier | None:
+        """Return what earlier runs add to this run's rows, profile and overview."""
+        del rows, profile, overview
+        return None
+
+    def amend(self, evidence: Evidence, rows: DataFrame, brokers: tuple[str, ...]) -> Evidence:
+        """Return the evidence, corrected by what is known of earlier runs. `rows` are this run's own."""
+        del rows, brokers
+        return evidence
+
+    def only_new(self, found: DataFrame, scratch: Path, invariant: str) -> DataFrame:
+        """Return those findings of a check that no earlier run had."""
+        del scratch, invariant
+        return found
+
+    def close(
+        self,
+        evidence: Evidence,
+        looked: Looked,
+        brokers: tuple[str, ...],
+        scratch: Path,
+        ran: Collection[str],
+    ) -> int:
+        """Write the state for the next run, after the checks `ran`.
+
+        Return how many violations of earlier runs this one has shown to be none.
+        """
+        del evidence, looked, brokers, scratch, ran
+        return 0
+
+
+ALONE = History()

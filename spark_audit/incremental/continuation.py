@@ -1,0 +1,94 @@
+"""An incremental run as the history of an audit: it goes on from one state, and leaves the next."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.evidence.history import Earlier, History, Looked
+from mqproof.spark_audit.evidence.places import name_broker
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.incremental.carried_state import IDENTITY, CarriedState, renamed, same
+from mqproof.spark_audit.incremental.checkpoint import settle
+from mqproof.spark_audit.incremental.state_folder import IncrementalRun
+from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, written
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.schema import FINDINGS
+from mqproof.spark_audit.sources.inputs import literal
+
+_FOUND: Final = "found"
+"""Below a run's scratch folder: all that its checks found, new or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation(History):
+    """The history of an audit that goes on where earlier runs ended."""
+
+    run: IncrementalRun
+    next_state: Path | None = None
+    """The folder for the state that this run leaves; None where no run follows."""
+    batch: int = -1
+    """The number of the run in a stream."""
+
+    def earlier(self, rows: DataFrame, profile: DataFrame, overview: Overview) -> Earlier | None:
+        """Raises: InputError: rows of an earlier run are given again."""
+        carried = self.run.carried
+        if carried is None:
+            return None
+        whole, seen = carried.count(profile, overview)
+        return Earlier(carried.beside(rows, profile, seen.brokers), whole, seen)
+
+    def amend(self, evidence: Evidence, rows: DataFrame, brokers: tuple[str, ...]) -> Evidence:
+        carried = self.run.carried
+        if carried is None:
+            return evidence
+        # What is carried of messages is not all that a node reported; checks of its order rest on more.
+        told = name_broker(carried.told(rows), brokers)
+        return replace(carried.amend(evidence, brokers), log=told)
+
+    def only_new(self, found: DataFrame, scratch: Path, invariant: str) -> DataFrame:
+        carried = self.run.carried
+        if carried is None:
+            return found
+        return _only_new(written(found, scratch / _FOUND / invariant), carried)
+
+    def close(
+        self,
+        evidence: Evidence,
+        looked: Looked,
+        brokers: tuple[str, ...],
+        scratch: Path,
+        ran: Collection[str],
+    ) -> int:
+        carried = self.run.carried
+        found = _all_found(evidence, scratch / (_FOUND if carried else FINDINGS_FOLDER), ran)
+        gone = _withdrawn(carried, found, ran) if carried else 0
+        if self.next_state:
+            settle(self.run, evidence, looked, brokers, found, ran, self.next_state, self.batch)
+        return gone
+
+
+def _only_new(found: DataFrame, carried: CarriedState) -> DataFrame:
+    """The findings that no earlier run had."""
+    known = renamed(carried.findings.select(*IDENTITY), IDENTITY)
+    return found.join(known, same(IDENTITY), "left_anti")
+
+
+def _withdrawn(carried: CarriedState, found: DataFrame, invariants: Collection[str]) -> int:
+    """How many violations of earlier runs are none, in the light of this one."""
+    doubtful = carried.findings.where("cause IS NULL AND NOT final").where(
+        f.col("invariant").isin(*invariants)
+    )
+    again = renamed(found.select(*IDENTITY), IDENTITY)
+    return doubtful.join(again, same(IDENTITY), "left_anti").count()
+
+
+def _all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> DataFrame:
+    """What the checks of these invariants wrote, each into a folder of its own."""
+    spark = evidence.log.sparkSession
+    if not invariants:
+        return spark.createDataFrame([], FINDINGS)
+    return spark.read.schema(FINDINGS).parquet(*[literal(folder / invariant) for invariant in invariants])

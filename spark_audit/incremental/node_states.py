@@ -1,0 +1,45 @@
+"""What routes, replication and ledgers stand at, when a run ends: the rows of its log, and of what it was
+handed itself, by which the next is judged as if there were no runs.
+
+Few they are: the newest of each kind that nodes tell again and again, and of ledgers what is not settled.
+"""
+
+from collections.abc import Collection
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.evidence import ledgers, routes
+from mqproof.spec.events import Kind
+
+_OF_REPLICAS: Final = (Kind.HA_ACK, Kind.HA_TRANSFER, Kind.FLUSH, Kind.RECOVER)
+_OF_ROUTES: Final = (Kind.REGISTER, Kind.ROUTE, Kind.EXPIRE)
+
+
+def standing(log: DataFrame, kinds: Collection[str], watermark: int) -> DataFrame:
+    """Rows of the log. `kinds` are those that it has; nothing from before the watermark is to come."""
+    parts = []
+    if not set(kinds).isdisjoint(_OF_ROUTES):
+        parts.append(routes.standing(log))
+    if not set(kinds).isdisjoint(_OF_REPLICAS):
+        parts.append(_of_replicas(log))
+    if not set(kinds).isdisjoint(ledgers.KINDS):
+        parts.append(ledgers.standing(log, watermark))
+    return reduce(DataFrame.unionByName, parts, log.limit(0)).dropDuplicates(["node", "seq"])
+
+
+def _of_replicas(log: DataFrame) -> DataFrame:
+    """Of each broker its last start, how far slaves and its disk have come since, and the roles that it told
+    of."""
+    attrs, kind = f.col("attrs"), f.col("kind")
+    is_flush = (kind == Kind.FLUSH) & (attrs["file"] == "log")
+    rows = log.where(kind.isin(Kind.HA_ACK, Kind.HA_TRANSFER, Kind.RECOVER) | is_flush)
+    rows = rows.where("commit_offset IS NOT NULL").withColumn("role", attrs["role"])
+    by_seq = Window.partitionBy("node").orderBy("seq")
+    life = f.sum((kind == Kind.RECOVER).cast("int")).over(by_seq)
+    rows = rows.select("node", "seq", "kind", "role", "commit_offset", life.alias("life"))
+    furthest = f.max_by("seq", f.struct("life", "commit_offset"))
+    chosen = rows.groupBy("node", "kind", "role").agg(furthest.alias("seq"))
+    return log.join(f.broadcast(chosen.select("node", "seq")), ["node", "seq"], "left_semi")

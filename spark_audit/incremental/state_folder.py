@@ -1,0 +1,138 @@
+"""Folders of the states that incremental runs leave: the newest is read, and the next one appears whole."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from mqproof.report.beside import folder_beside
+from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
+from mqproof.spark_audit.sources.inputs import InputError, literal
+
+SCHEMA_VERSION: Final = 2
+
+LATE_US: Final = 3_600_000_000
+
+FORGET_US: Final = 30 * 86_400_000_000
+
+MANIFEST: Final = "manifest.json"
+
+UNREADABLE: Final = "unreadable"
+"""What was no event (watch.py) stands beside the states."""
+
+_STATES_KEPT: Final = 2
+"""The newest, and the one from which its findings can be replayed."""
+
+_TABLES: Final = ("rows", "profile", "steps", "reach", "standing", "findings")
+
+
+@dataclass(frozen=True, slots=True)
+class IncrementalRun:
+    """A run that begins with a state and leaves the next."""
+
+    folder: Path
+    late_us: int = LATE_US
+    carried: CarriedState | None = None
+    """None in the first run."""
+    forget_us: int = FORGET_US
+    """A client that told nothing for so long is left behind, and so is a group that has no other."""
+    is_replay: bool = False
+    """A state was named itself: it is used, and nothing follows it."""
+
+    @property
+    def number(self) -> int:
+        return self.carried.manifest.run + 1 if self.carried else 1
+
+    @property
+    def before(self) -> Path | None:
+        """The state that it begins with, by which its findings are found again."""
+        if self.is_replay:
+            return self.folder
+        return state_path(self.folder, self.number - 1) if self.carried else None
+
+
+def open_run(
+    spark: SparkSession, folder: Path, late_us: int = LATE_US, forget_us: int = FORGET_US
+) -> IncrementalRun:
+    """The run that follows the newest state in the folder; or, of one that is a state, the run after it.
+
+    Raises:
+        InputError: the folder holds something else, or what another version wrote.
+    """
+    if (folder / MANIFEST).is_file():
+        return IncrementalRun(folder, late_us, _read(spark, folder), forget_us, is_replay=True)
+    states = _states(folder)
+    strange = folder.exists() and any(
+        not p.name.startswith(".") and p.name != UNREADABLE for p in folder.iterdir()
+    )
+    if not states and strange:
+        raise InputError(f"{folder}: no state of an audit, and not empty")
+    return IncrementalRun(folder, late_us, _read(spark, states[-1]) if states else None, forget_us)
+
+
+def state_path(folder: Path, number: int) -> Path:
+    return folder / f"night-{number:06}"
+
+
+def newest(folder: Path) -> Path | None:
+    """The newest state in the folder."""
+    states = _states(folder)
+    return states[-1] if states else None
+
+
+def _states(folder: Path) -> list[Path]:
+    """Those that are whole, in order."""
+    return sorted(path for path in folder.glob("night-*") if (path / MANIFEST).is_file())
+
+
+def _read(spark: SparkSession, state: Path) -> CarriedState:
+    manifest = read_manifest(state)
+    if manifest.schema != SCHEMA_VERSION:
+        raise InputError(
+            f"{state}: its schema is {manifest.schema}, expected {SCHEMA_VERSION}: begin a new folder"
+        )
+
+    def table(name: str) -> DataFrame:
+        return spark.read.parquet(literal(state / name))
+
+    return CarriedState(manifest, *[table(name) for name in _TABLES])
+
+
+def read_manifest(state: Path) -> Manifest:
+    try:
+        return msgspec.json.decode((state / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError) as error:
+        raise InputError(f"{state / MANIFEST}: no state of an audit: {error}") from None
+
+
+@contextmanager
+def next_state(run: IncrementalRun) -> Iterator[Path | None]:
+    """A folder for the next state, which becomes the newest at the end; None where nothing is to follow.
+
+    After an exception the old state is the newest, as it was.
+
+    Raises:
+        InputError: another run has finished this run meanwhile. OSError: it cannot be written.
+    """
+    if run.is_replay:
+        yield None
+        return
+    is_new = not run.folder.exists()
+    place = state_path(run.folder, run.number)
+    try:
+        with folder_beside(place) as beside:
+            yield beside
+            if place.exists():
+                raise InputError(f"{place}: another process has finished this run meanwhile")
+            beside.rename(place)
+            for old in _states(run.folder)[:-_STATES_KEPT]:
+                shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if is_new:
+            with suppress(OSError):
+                run.folder.rmdir()  # where nothing came into it

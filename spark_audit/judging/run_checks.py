@@ -1,0 +1,119 @@
+"""Runs the checks over the evidence, two at a time, and judges what each found."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from mqproof.report.model import Result, Verdict
+from mqproof.spark_audit.checks import Check
+from mqproof.spark_audit.evidence.history import History
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.judging.findings import FINDINGS_FOLDER, counted, found_by_rule, witnesses, written
+from mqproof.spark_audit.judging.verdict import judge
+from mqproof.spec.catalogue import catalogue
+
+_ABREAST: Final = 2
+"""So many checks or tables at a time: Spark plans one, which takes about as long, while it runs the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What came of all checks."""
+
+    results: tuple[Result, ...]
+    explained: Counter[tuple[str, str, str]]
+    """(invariant, rule, cause) to how many findings have it: legal, and counted."""
+
+    @property
+    def ran(self) -> list[str]:
+        """The invariants whose checks were run."""
+        return [result.id for result in self.results if result.verdict is not Verdict.NOT_TESTED]
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What the checks run on, and what their findings are judged by."""
+
+    evidence: Evidence
+    tallies: Mapping[str, int]
+    event_rows: int
+    """Of this run's log."""
+    missing_rows: int
+    """Missing or unreadable: each may be the event that explains a violation."""
+    scratch: Path
+    """The findings go into its folder `findings`."""
+    history: History
+    replay: str
+    """The command that repeats this run, without its checks."""
+    say: Callable[[str], None]
+
+
+def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
+    """Run the checks and judge their findings. Runs jobs."""
+    with ThreadPoolExecutor(_ABREAST) as pool:
+        done = [each for each in pool.map(lambda of: _run(of[0], of[1], judging), checks.items()) if each]
+    explained = Counter(
+        {
+            (each.result.id, rule, cause): n
+            for each in done
+            for (rule, cause), n in each.counted.items()
+            if cause is not None
+        }
+    )
+    return Judged(tuple(each.result for each in done), explained)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What came of a check."""
+
+    result: Result
+    counted: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
+    """(rule, cause) to the number of findings."""
+
+
+def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
+    """Run one check; None where its findings alone cannot be judged."""
+    started = time.monotonic()
+    tallies = judging.tallies
+    if check.needs and not any(tallies[name] for name in check.needs):
+        return _Ran(_not_tested(invariant, check))
+    name = catalogue()[invariant].name
+    judging.say(f"{invariant} {name}")
+    path = judging.scratch / FINDINGS_FOLDER / invariant
+    found = check.findings(judging.evidence)
+    written(judging.history.only_new(found, judging.scratch, invariant), path)
+    counts = counted(path)
+    if not (judging.event_rows or counts) and _needs_events(check, judging.evidence):
+        return None
+    verdict, detail = judge(check, tallies, counts, judging.missing_rows if check.of_events else 0)
+    result = Result(
+        id=invariant,
+        name=name,
+        layer="audit",
+        verdict=verdict,
+        counts=check.looked_at(tallies) | found_by_rule(check, counts),
+        witnesses=witnesses(path, check),
+        found=sum(n for (_, cause), n in counts.items() if cause is None),
+        all_in="violations.parquet (--out)",
+        detail=detail,
+        replay=judging.replay and f"{judging.replay} --check {invariant}",
+        seconds=time.monotonic() - started,
+    )
+    return _Ran(result, counts)
+
+
+def _needs_events(check: Check, evidence: Evidence) -> bool:
+    """Whether stores can show a violation, but only events can show that the invariant held."""
+    of_both = check.of_stores and check.of_events
+    return evidence.store is not None and of_both and not check.stores_suffice
+
+
+def _not_tested(invariant: str, check: Check) -> Result:
+    needed = " or ".join(name.replace("_", " ") for name in check.needs)
+    name = catalogue()[invariant].name
+    return Result(invariant, name, "audit", Verdict.NOT_TESTED, detail=f"the input has no {needed}")

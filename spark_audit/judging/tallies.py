@@ -1,0 +1,113 @@
+"""How much there is of what the checks look at."""
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.checks.one_owner import shared_queues
+from mqproof.spark_audit.checks.status_honest import flushing
+from mqproof.spark_audit.checks.sync_acked_on_slave import masters
+from mqproof.spark_audit.evidence.groups import orderly_groups
+from mqproof.spark_audit.evidence.tables import Evidence
+from mqproof.spark_audit.passes.message_columns import SCHEDULE_TOPIC
+from mqproof.spark_audit.passes.profile import Overview
+from mqproof.spark_audit.passes.sums import TALLIED
+from mqproof.spark_audit.sources.store_tables import Stored
+from mqproof.spec.events import Kind
+
+
+def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
+    """How much there is of what checks look at. Runs one job."""
+    kind, rows = f.col("kind"), f.col("rows")
+    delivered, committed = kind == Kind.DELIVER, kind == Kind.OFFSET_COMMIT
+    of_spans = {
+        "delivery_steps": f.sum(f.when(delivered, rows - 1)),
+        "consumer_queues": f.count_if(delivered),
+        "commit_steps": f.sum(f.when(committed, rows - 1)),
+        "committed_queues": f.count_if(committed),
+        "groups": f.countDistinct(f.when(delivered, f.col("group"))),
+    }
+    is_crash = (kind == Kind.CRASH) & f.col("broker").isNotNull()
+    of_rare = {
+        "broker_crashes": f.count_if(is_crash),
+        "process_crashes": f.count_if(is_crash & (f.col("attrs")["kind"] == "process")),
+    }
+    orderly = orderly_groups(evidence.rare, evidence.options)
+    is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
+    acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
+    # In whatever night they told of them; without any, not all is read for nothing.
+    has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
+    followed = masters(evidence.log if has_slaves else evidence.rare)
+    told = _numbers(
+        (evidence.judged.where("part = 'tally'"), {name: f.sum(name) for name in TALLIED}),
+        (evidence.spans, of_spans),
+        (evidence.rare, of_rare),
+        (evidence.profile, _of_profile()),
+        (orderly, {"orderly_groups": f.count(f.lit(1))}),
+        (
+            evidence.profile.where(is_end).join(f.broadcast(orderly), "group", "left_semi"),
+            {"orderly_ends": f.sum("rows")},
+        ),
+        (
+            acks.join(f.broadcast(flushing(evidence)), "node", "left_semi"),
+            {"acks_under_sync_flush": f.sum("rows")},
+        ),
+        (acks.join(f.broadcast(followed), "node", "left_semi"), {"acks_under_sync_master": f.sum("rows")}),
+        (shared_queues(evidence), {"shared_queues": f.count(f.lit(1))}),
+    )
+    clean = dict(evidence.buckets.clean) if evidence.buckets else {}
+    # A clean bucket has messages that were sent, and nothing else.
+    clean["messages_sent"] = clean.get("messages", 0)
+    return {
+        **told,
+        # Attempts of which nobody says where they went tell nothing.
+        "retries_told": told["sends_again"] if told["sends_told"] else 0,
+        "broadcast_groups": len(evidence.options.broadcast),
+        "replicas": 0,  # of stores, which tell below
+        "members": 0,
+        "events": seen.rows,
+        "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
+        **{name: told[name] + clean.get(name, 0) for name in TALLIED},
+        **(_store_tallies(evidence.store) if evidence.store else {}),
+    }
+
+
+def _of_profile() -> dict[str, Column]:
+    """How much there is of what only some logs have."""
+    kind = f.col("kind")
+    told = {
+        **{f"{each}_events": kind == each for each in Kind},
+        "scheduled_appends": (kind == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC),
+        "sends_told": (kind == Kind.SEND) & f.col("stated").isNotNull(),
+    }
+    return {name: f.sum(f.when(is_told, f.col("rows"))) for name, is_told in told.items()}
+
+
+def _store_tallies(store: Stored) -> dict[str, int]:
+    is_entry = "kind = 'entry'"
+    of_records = {
+        "stored_records": f.count(f.lit(1)),
+        "stored_bytes": f.sum("size"),
+        "stored_queues": f.countDistinct("broker", "topic", "queue_id"),
+    }
+    return _numbers(
+        (store.records, of_records),
+        (store.replicas, {"replicas": f.count(f.lit(1))}),
+        (store.members, {"members": f.count(f.lit(1))}),
+        (store.entries.where(is_entry), {"queue_entries": f.count(f.lit(1))}),
+        (store.index.where(is_entry), {"index_entries": f.count(f.lit(1))}),
+    )
+
+
+def _numbers(*asked: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]:
+    """What aggregates of several tables are, by name; 0 where there is nothing. Runs one job."""
+    told = []
+    for table, aggregates in asked:
+        row = table.agg(
+            *[f.coalesce(each.cast("long"), f.lit(0)).alias(name) for name, each in aggregates.items()]
+        )
+        pairs = [part for name in aggregates for part in (f.lit(name), f.col(name))]
+        told.append(row.select(f.explode(f.create_map(*pairs)).alias("name", "number")))
+    return {row["name"]: row["number"] for row in reduce(DataFrame.unionAll, told).collect()}

@@ -1,0 +1,45 @@
+"""What the passes read of a message's events, and what they count and add up for each message."""
+
+from typing import Final
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.passes.sql import quoted
+from mqproof.spec.events import Kind
+
+KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
+"""What happens to a message by its id."""
+
+SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
+"""Where a delayed message waits, of whatever topic it is."""
+
+STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
+
+FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")
+"""Times of a message: each that of the first such row."""
+COUNTS: Final = (
+    "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
+)  # fmt: skip
+"""How many of its rows are such. `cut` and `sync_at_risk` are appends, by what became of them at their
+broker (evidence.append_outcomes)."""
+
+RETRY_TOPIC_PREFIX: Final = "%RETRY%"
+"""A group's own topic of redelivered messages."""
+
+NUMBERED: Final = "(hash({}) >> 1)::BIGINT"
+"""A text as a number, in DuckDB's SQL."""
+
+
+def is_of_message() -> str:
+    """Of a row, in Spark's SQL and in DuckDB's: it says what happened to a message."""
+    return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
+
+
+def message_key() -> Column:
+    return f.xxhash64("msg_id")
+
+
+def count(condition: Column, name: str) -> Column:
+    # sum, not count_if: a null condition (a status that was not recorded) is no.
+    return f.sum(f.when(condition, 1).otherwise(0)).alias(name)

@@ -1,0 +1,95 @@
+"""Runs loops and queries over all of an event log, on the tasks; their results are tables of Spark's."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from mqproof.spark_audit.passes import partition
+from mqproof.spark_audit.passes.partition import Fold, RowSelection
+from mqproof.spark_audit.passes.sql import Work, of_aggregates, of_files, of_rows
+from mqproof.spark_audit.passes.tasks import Batches
+from mqproof.spark_audit.sources.event_log import EventLog
+from mqproof.spark_audit.sources.splits import Tasks, by_task, splits_of
+
+Run = Callable[[Batches], Batches]
+
+_FILES: Final = t.StructType([t.StructField("file", t.StringType())])
+
+
+def ask(
+    log: EventLog,
+    queries: Sequence[str],
+    schema: t.StructType,
+    tables: Mapping[str, pa.Table] | None = None,
+) -> DataFrame:
+    """What the queries (SQL over a table `log`, see split.py) yield on each split, one after the other.
+
+    Columns of the schema that a query does not yield are null.
+    """
+    given = tuple((tables or {}).items())
+    work = Work(tuple(queries), to_arrow_schema(schema), given)
+    return _each(log, lambda tasks: of_files(work, tasks), of_rows(work), schema)
+
+
+def parts(log: EventLog, rows: int) -> int:
+    """So many parts there are to be of aggregates, of which each has the sums of about so many rows: all of
+    one key are together, for `merged`."""
+    most = int(log.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    in_files = sum(split.end - split.begin for split in splits_of(log.files))
+    return min(most, 1 + in_files // rows) if log.rest is None else most
+
+
+def fold(
+    log: EventLog, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = partition.WHOLE
+) -> DataFrame:
+    """What the folds yield of each partition (partition.py), one after the other; null where one has no such
+    column."""
+    wanted = to_arrow_schema(schema)
+    return _each(
+        log,
+        lambda tasks: partition.of_files(folds, wanted, tasks, columns),
+        partition.of_rows(folds, wanted, columns),
+        schema,
+    )
+
+
+def extract(log: EventLog, selection: RowSelection, folder: Path) -> EventLog:
+    """The rows that are chosen, with all columns, in files of their own in the folder, which every
+    executor sees. Runs a job.
+    """
+    at = folder.absolute()
+    told = _each(
+        log,
+        lambda tasks: partition.stored(selection, at, tasks),
+        partition.stored_rows(selection, at),
+        _FILES,
+    ).collect()
+    return EventLog.in_files(log.rows.sparkSession, [Path(row["file"]) for row in told])
+
+
+def _each(log: EventLog, in_files: Callable[[Tasks], Run], in_rows: Run, schema: t.StructType) -> DataFrame:
+    spark = log.rows.sparkSession
+    tasks = by_task(splits_of(log.files), spark.sparkContext.defaultParallelism)
+    parts = []
+    if tasks:
+        numbers = spark.range(0, len(tasks), 1, len(tasks))
+        parts.append(numbers.mapInArrow(in_files(tasks), schema))
+    if log.rest is not None:
+        parts.append(log.rest.mapInArrow(in_rows, schema))
+    if not parts:
+        return spark.createDataFrame([], schema)
+    return reduce(DataFrame.unionByName, parts)
+
+
+def merged(
+    aggregates: DataFrame, query: str, schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
+) -> DataFrame:
+    """What a query yields of the rows in PARTIAL_AGGREGATES, as often as there are tasks."""
+    work = Work((query,), to_arrow_schema(schema), tuple((tables or {}).items()))
+    return aggregates.repartition("part").mapInArrow(of_aggregates(work), schema)

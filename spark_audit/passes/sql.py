@@ -1,0 +1,184 @@
+"""SQL over one split of an event log, in the task's own process: DuckDB.
+
+A split is some row groups of a Parquet file, of which only the columns are decoded that a query names, or
+rows that Spark passes to the task. Queries see it as the table `log`, with the columns of spec.events; or
+they see partial aggregates of other tasks. DuckDB's memory is bounded: it spills the rest to disk.
+"""
+
+import errno
+import glob
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from mqproof.spark_audit.passes.partial_aggregates import unpacked
+from mqproof.spark_audit.passes.tasks import Batches, gathered, said, shaped, splits_of_tasks, why
+from mqproof.spark_audit.sources.splits import ROW, Split, SplitError, Tasks
+from mqproof.spec.events import COLUMNS, NUMBER_MAX, REQUIRED, Kind
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MEMORY: Final = "1GB"
+_BATCH_ROWS: Final = 1 << 16
+
+_TYPES: Final = {
+    "int64": "BIGINT", "int32": "INTEGER", "string": "VARCHAR", "map<string,string>": "MAP(VARCHAR, VARCHAR)"
+}  # fmt: skip
+
+
+def quoted(*texts: str) -> str:
+    """Texts as SQL has them, for a list."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
+
+
+_IS_EVENT: Final = " AND ".join(
+    [
+        *(f'"{name}" IS NOT NULL' for name in REQUIRED),
+        f"kind IN ({quoted(*Kind)})",
+        f"ts BETWEEN -{NUMBER_MAX} AND {NUMBER_MAX}",
+    ]
+)
+"""As far as it shows in the columns that each has; partition.py and profile.py look at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is asked of each split."""
+
+    queries: tuple[str, ...]
+    """Each yields some of the columns of `schema`; the others are null."""
+    schema: pa.Schema
+    tables: tuple[tuple[str, pa.Table], ...] = ()
+    """What the queries see beside the split, by name."""
+
+
+def of_files(work: Work, tasks: Tasks) -> Callable[[Batches], Batches]:
+    """For mapInArrow over the tasks' numbers."""
+
+    def run(numbers: Batches) -> Batches:
+        with _opened(work) as connection:
+            for split in splits_of_tasks(tasks, numbers):
+                yield from _of_file(connection, work, split)
+
+    return run
+
+
+def _of_file(connection: "DuckDBPyConnection", work: Work, split: Split) -> Batches:
+    with _blamed(split.file.path):
+        connection.execute(_view(connection, split))
+        yield from _asked(connection, work)
+
+
+@contextmanager
+def _blamed(path: Path) -> Iterator[None]:
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise
+    except duckdb.ConversionException as error:
+        raise SplitError(f"{path}: a value does not fit its column: {said(error)}") from None
+    except duckdb.Error as error:
+        if os.strerror(errno.ENOSPC) in str(error):
+            raise  # of what is spilled
+        raise SplitError(f"{path}: {why(path, error)}") from None
+
+
+def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
+    """An expression of SQL, for each row."""
+    connection = _of_worker()
+    connection.register("given", pa.Table.from_batches([rows]))
+    told = connection.sql(f"SELECT {expression} AS value FROM given").to_arrow_table()
+    return told["value"].combine_chunks()
+
+
+@cache
+def _of_worker() -> "DuckDBPyConnection":
+    """For what is small: to open one takes longer."""
+    import duckdb
+
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    return connection
+
+
+def _read(path: Path) -> str:
+    # Brackets and stars are a pattern to DuckDB, which may meet another file.
+    return (
+        f"read_parquet({quoted(glob.escape(str(path)))}, hive_partitioning = false, file_row_number = true)"
+    )
+
+
+def of_rows(work: Work) -> Callable[[Batches], Batches]:
+    """For mapInArrow over events."""
+
+    def run(batches: Batches) -> Batches:
+        with _opened(work) as connection:
+            for table in gathered(batches):
+                connection.register("log", table)
+                yield from _asked(connection, work)
+
+    return run
+
+
+def of_aggregates(work: Work) -> Callable[[Batches], Batches]:
+    """For mapInArrow over PARTIAL_AGGREGATES: all of a partition at once, which the one query reads once."""
+
+    def run(batches: Batches) -> Batches:
+        rows = unpacked(batches)
+        first = next(rows, None)
+        if first is None:
+            return
+        with _opened(work) as connection:
+            reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], rows))
+            connection.register("log", reader)
+            for batch in connection.sql(work.queries[0]).to_arrow_reader(_BATCH_ROWS):
+                yield shaped(batch, work.schema)
+
+    return run
+
+
+@contextmanager
+def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
+    # In tasks alone: what only plans an audit need not load it.
+    import duckdb
+
+    # Where Spark spills, too: as spark.local.dir says.
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
+    spilled = tempfile.TemporaryDirectory(prefix="mqproof-split-", dir=local)
+    with spilled as spill, duckdb.connect() as connection:
+        # A task has one core; what one reads first need not come first.
+        connection.execute("SET threads = 1; SET preserve_insertion_order = false")
+        connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {quoted(spill)}")
+        for name, table in work.tables:
+            connection.register(name, table)
+        yield connection
+
+
+def _view(connection: "DuckDBPyConnection", split: Split) -> str:
+    file = split.file
+    source = _read(file.path)
+    own = set(connection.sql(f"FROM {source} LIMIT 0").columns)
+    values = {name: f'"{name}"' if name in own else "NULL" for name in COLUMNS}
+    columns = [f'CAST({values[name]} AS {_TYPES[kind]}) AS "{name}"' for name, kind in COLUMNS.items()]
+    conditions = [_IS_EVENT, f"{ROW} >= {split.begin}", f"{ROW} < {split.end}"]
+    if file.marks:
+        conditions.append(f'"{file.marks}" IS NULL')
+    rows = f"SELECT {', '.join(columns)} FROM {source} WHERE {' AND '.join(conditions)}"
+    return f"CREATE OR REPLACE TEMP VIEW log AS {rows}"
+
+
+def _asked(connection: "DuckDBPyConnection", work: Work) -> Batches:
+    for query in work.queries:
+        for batch in connection.sql(query).to_arrow_reader(_BATCH_ROWS):
+            yield shaped(batch, work.schema)

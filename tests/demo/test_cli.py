@@ -1,0 +1,41 @@
+"""The demo's verdict table: one row per invariant and layer that can check it, tested or not."""
+
+from pathlib import Path
+
+from mqproof.demo.cli import Demo, _report
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.spec.catalogue import catalogue
+
+
+def _demo(*results: Result) -> Demo:
+    run = Demo(Path("unused"), lambda _: None)
+    for number, result in enumerate(results):
+        run.reports[str(number)] = Report("", (result,))
+    return run
+
+
+def _held(layer: str) -> Result:
+    return Result("DELIV-1", "NoAckedLost", layer, Verdict.HELD, {"examples": 3})
+
+
+def test_what_no_stage_tested_is_not_tested_and_what_no_layer_can_check_has_no_row() -> None:
+    shown = _report(_demo(_held("audit")), 1.0).results
+    known = catalogue()
+    cells = {(result.id, result.layer) for result in shown}
+    assert len(cells) == len(shown)
+    assert [result.verdict for result in shown].count(Verdict.HELD) == 1
+    impossible = {(id_, "fuzz") for id_, each in known.items() if each.cell("fuzz") == "n/a"}
+    assert impossible
+    assert not impossible & cells
+
+
+def test_a_suite_that_could_not_test_does_not_hide_one_that_did() -> None:
+    untested = Result("DELIV-1", "NoAckedLost", "flush", Verdict.NOT_TESTED, detail="cannot kill")
+    shown = _report(_demo(untested, _held("retry")), 1.0).results
+    (cell,) = [each for each in shown if (each.id, each.layer) == ("DELIV-1", "conformance")]
+    assert cell.verdict is Verdict.HELD
+
+
+def test_a_violation_outside_the_catalogue_is_shown_too() -> None:
+    probe = Result("probe", "a size", "tla", Verdict.VIOLATED, detail="more states than recorded")
+    assert _report(_demo(_held("audit"), probe), 1.0).results[-1] == probe

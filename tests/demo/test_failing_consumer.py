@@ -1,0 +1,28 @@
+"""The listener that makes the broker deliver messages again."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from mqproof.demo.failing_consumer import Listener
+from mqproof.impl.client.model import RetryLater
+
+
+def _message(reconsume_times: int) -> Any:
+    return SimpleNamespace(reconsume_times=reconsume_times)
+
+
+def test_every_tenth_message_fails_once_and_counts_when_it_comes_again() -> None:
+    async def play() -> tuple[list[object], bool, bool]:
+        listener = Listener(20)
+        outcomes: list[object] = [await listener([_message(0)]) for _ in range(20)]
+        before = listener.done.is_set()
+        for _ in range(2):
+            await listener([_message(1)])
+        return outcomes, before, listener.done.is_set()
+
+    outcomes, before, after = asyncio.run(play())
+    failed = [number for number, outcome in enumerate(outcomes, start=1) if isinstance(outcome, RetryLater)]
+    assert failed == [10, 20]
+    assert not before
+    assert after

@@ -1,0 +1,117 @@
+"""`mqproof consume` in the simulated world: what it shows, where it begins, when it ends."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.command import consuming
+from mqproof.impl.command.consuming import Begin, ConsumeJob
+from mqproof.impl.remoting.message import Message
+from tests.impl.client.members import numbers, send
+from tests.impl.world import World, play
+
+Work = Callable[..., Awaitable[int]]
+
+
+def consume_job(world: World, shown: list[str]) -> ConsumeJob:
+    return ConsumeJob(
+        name_servers=[world.namesrv_address],
+        topic="T",
+        group="G2",
+        count_max=None,
+        begin=Begin.COMMITTED,
+        begin_ms=0,
+        follow=False,
+        idle_ms_max=None,
+        tags="*",
+        as_json=False,
+        show=shown.append,
+    )
+
+
+@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
+def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> None:
+    async def scene(world: World) -> tuple[list[str], list[str]]:
+        first: list[str] = []
+        second: list[str] = []
+        await send(world, numbers(0, 20))
+        await work(consume_job(world, first), world.runtime, None)
+        await work(consume_job(world, second), world.runtime, None)
+        return first, second
+
+    first, second = play(scene)
+    assert sorted(int(line.split()[-1]) for line in first) == list(range(20))
+    assert second == []
+
+
+@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
+def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
+    async def scene(world: World) -> list[list[str]]:
+        shown: list[list[str]] = [[], []]
+        await send(world, numbers(0, 20))
+        await work(replace(consume_job(world, shown[0]), count_max=7), world.runtime, None)
+        await work(consume_job(world, shown[1]), world.runtime, None)
+        return shown
+
+    first, rest = play(scene)
+    assert (len(first), len(rest)) == (7, 13)
+    assert len({line.split()[-1] for line in first + rest}) == 20
+
+
+@pytest.mark.parametrize(
+    ("begin", "expected"),
+    [(Begin.MIN, 2), (Begin.MAX, 0), (Begin.TIME, 1), (Begin.COMMITTED, 1)],
+)
+def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> None:
+    async def scene(world: World) -> list[str]:
+        shown: list[str] = []
+        queue = MessageQueue("T", "broker-a", 0)
+        await world.producer.send(Message("T", b"old"), queue)
+        await consuming.consume(consume_job(world, []), world.runtime, None)
+        await asyncio.sleep(60)
+        now_ms = world.runtime.clock.now_us() // 1000
+        await world.producer.send(Message("T", b"new"), queue)
+        job = replace(consume_job(world, shown), begin=begin, begin_ms=now_ms)
+        await consuming.consume(job, world.runtime, None)
+        return shown
+
+    assert len(play(scene)) == expected
+
+
+def test_a_line_of_json_has_all_that_is_known() -> None:
+    async def scene(world: World) -> list[str]:
+        shown: list[str] = []
+        message = Message("T", b"\xff", {"TAGS": "A", "mine": "1"})
+        await world.producer.send(message, MessageQueue("T", "broker-a", 0))
+        await consuming.consume(replace(consume_job(world, shown), as_json=True), world.runtime, None)
+        return shown
+
+    (line,) = play(scene)
+    told = msgspec.json.decode(line)
+    assert (told["topic"], told["queue_id"], told["queue_offset"], told["body"]) == ("T", 0, 0, "\\xff")
+    assert told["properties"]["mine"] == "1"
+
+
+@pytest.mark.parametrize("work", [consuming.share, consuming.share_in_order])
+def test_a_member_that_follows_ends_when_nothing_came_for_as_long_as_it_was_told(work: Work) -> None:
+    async def scene(world: World) -> tuple[int, float]:
+        shown: list[str] = []
+        await send(world, numbers(0, 4))
+        job = replace(consume_job(world, shown), follow=True, idle_ms_max=10_000)
+        sending = asyncio.create_task(_later(world))
+        began_s = asyncio.get_running_loop().time()
+        await work(job, world.runtime, None)
+        await sending
+        return len(shown), asyncio.get_running_loop().time() - began_s
+
+    async def _later(world: World) -> None:
+        await asyncio.sleep(8)
+        await send(world, numbers(4, 8))
+
+    shown, took_s = play(scene)
+    assert shown == 8
+    assert 17 < took_s < 20

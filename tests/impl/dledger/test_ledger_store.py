@@ -1,0 +1,403 @@
+"""The store of a member: what is put, seen, refused and recovered. A group of one commits by itself."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+
+from mqproof.impl.dledger.changes import Committed, Reason, SteppedDown
+from mqproof.impl.dledger.codes import ResponseCode
+from mqproof.impl.dledger.config import GroupConfig
+from mqproof.impl.dledger.ledger_log import LedgerLog
+from mqproof.impl.dledger.ledger_store import LedgerStore
+from mqproof.impl.dledger.messages import NO_OP
+from mqproof.impl.dledger.state import Role
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.network import Address, SimulatedNetwork
+from mqproof.impl.runtime.runtime import simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk, Step
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store import record
+from mqproof.impl.store.config import StoreConfig
+from mqproof.impl.store.results import PutStatus
+from mqproof.spec.events import Event, Kind
+
+T = TypeVar("T")
+
+CONFIG = StoreConfig(
+    commit_log_segment_bytes=2048,
+    consume_queue_segment_bytes=200,
+    index_slots=10,
+    index_entries=100,
+    message_bytes_max=500,
+)
+HERE = {"n0": Address("10.0.0.1", 40_911)}
+
+
+def _message(body: str, topic: str = "T", **properties: str) -> Message:
+    return Message(topic, body.encode(), properties)
+
+
+class Site:
+    """One member through many lives, alone in its group unless `members` says otherwise."""
+
+    def __init__(self, loop: SimulatedLoop, members: tuple[str, ...]) -> None:
+        self.disk = SimulatedDisk()
+        self.runtime = simulated(loop, SimulatedNetwork(), 1, self.disk)
+        self.members = members
+        self.events: list[Event] = []
+
+    async def start(self) -> LedgerStore:
+        group = GroupConfig("g", "n0", self.members)
+        events = EventLog(self.events.append, "n0", self.runtime.clock, len(self.events))
+        store = LedgerStore("/store", CONFIG, group, HERE, self.runtime, events)
+        store.load()
+        await store.start()
+        return store
+
+    async def leading(self) -> LedgerStore:
+        store = await self.start()
+        async with asyncio.timeout(60):
+            while not store.leads:
+                await asyncio.sleep(0.1)
+        return store
+
+
+def play(scene: Callable[[Site], Awaitable[T]], members: tuple[str, ...] = ("n0",)) -> T:
+    loop = SimulatedLoop()
+
+    async def main() -> T:
+        return await scene(Site(loop, members))
+
+    return run_simulated(main(), loop)
+
+
+def bodies(store: LedgerStore, queue_id: int = 0) -> list[str]:
+    found: list[str] = []
+    while records := store.get("T", queue_id, len(found)).records:
+        found += [record.decode(data).message.body.decode() for data in records]
+    return found
+
+
+def test_what_is_put_is_read_across_segments_and_starts() -> None:
+    async def scene(site: Site) -> tuple[list[str], list[str], list[int]]:
+        store = await site.leading()
+        results = [await store.put(_message(f"m{number}" * 30)) for number in range(40)]
+        before = bodies(store)
+        await store.stop()
+        again = await site.leading()
+        results.append(await again.put(_message("after")))
+        after = bodies(again)
+        await again.stop()
+        assert {result.status for result in results} == {PutStatus.PUT_OK}
+        return before, after, [result.queue_offset for result in results]
+
+    before, after, offsets = play(scene)
+    assert before == [f"m{number}" * 30 for number in range(40)]
+    assert after == [*before, "after"]
+    assert offsets == list(range(41))
+
+
+def test_a_batch_is_stored_whole_and_answered_together() -> None:
+    async def scene(site: Site) -> tuple[list[int], list[str]]:
+        store = await site.leading()
+        results = await store.put_batch([_message(f"m{number}" * 50) for number in range(50)])
+        seen = bodies(store)
+        await store.stop()
+        return [result.queue_offset for result in results], seen
+
+    offsets, seen = play(scene)
+    assert offsets == list(range(50))
+    assert seen == [f"m{number}" * 50 for number in range(50)]
+
+
+def test_a_message_too_large_for_a_segment_is_refused_and_takes_no_offset() -> None:
+    async def scene(site: Site) -> tuple[PutStatus, int]:
+        store = await site.leading()
+        refused = await store.put(_message("x" * 501))
+        stored = await store.put(_message("fits"))
+        await store.stop()
+        return refused.status, stored.queue_offset
+
+    assert play(scene) == (PutStatus.MESSAGE_ILLEGAL, 0)
+
+
+def test_who_does_not_lead_refuses_and_stores_nothing() -> None:
+    async def scene(site: Site) -> tuple[PutStatus, str, int]:
+        store = await site.start()
+        result = await store.put(_message("x"))
+        end = store.node.ledger.end_index
+        await store.stop()
+        return result.status, result.reason, end
+
+    status, reason, end = play(scene, members=("n0", "n1", "n2"))
+    assert status is PutStatus.SERVICE_NOT_AVAILABLE
+    assert "does not lead" in reason
+    assert end == -1
+
+
+def test_a_killed_member_makes_up_what_its_queues_lack() -> None:
+    async def scene(site: Site) -> list[str]:
+        store = await site.leading()
+        for number in range(10):
+            await store.put(_message(f"m{number}"))
+        store.kill()
+        site.disk.lose_power()  # the queues were never synced, the ledger was before each answer
+        again = await site.leading()
+        seen = bodies(again)
+        await again.stop()
+        return seen
+
+    assert play(scene) == [f"m{number}" for number in range(10)]
+
+
+def test_an_entry_that_is_not_committed_is_not_seen() -> None:
+    async def scene(site: Site) -> tuple[list[str], PutStatus, list[str]]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        put = asyncio.create_task(store.put(_message("second")))
+        await asyncio.sleep(0)  # it is written now, and its sync is not over
+        written = store.node.ledger.end_index
+        during = bodies(store)
+        assert written == 2  # a no-op, and two messages
+        result = await put
+        seen = bodies(store)
+        await store.stop()
+        return during, result.status, seen
+
+    during, status, seen = play(scene)
+    assert during == ["first"]
+    assert status is PutStatus.PUT_OK
+    assert seen == ["first", "second"]
+
+
+def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
+    async def scene(site: Site) -> list[str]:
+        store = await site.leading()
+        seen: list[list[str]] = []
+
+        def while_it_syncs(_: object) -> None:
+            site.disk.on_step = None
+            store.put_soon([_message("second")], lambda _results: None)
+
+        store.put_soon([_message("first")], lambda _results: seen.append(bodies(store)))
+        site.disk.on_step = while_it_syncs
+        async with asyncio.timeout(60):
+            while len(bodies(store)) < 2:
+                await asyncio.sleep(0.1)
+        await store.stop()
+        return seen[0]
+
+    assert play(scene) == ["first"]
+
+
+def test_what_a_start_finds_is_not_seen_before_a_leader_says_that_it_is_committed() -> None:
+    async def scene(site: Site) -> tuple[int, list[str]]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        store.put_soon([_message("second")], lambda _results: None)
+        store.kill()
+        site.disk.crash_process()  # the page cache stays, and "second" in it
+        site.members = ("n0", "n1", "n2")  # nobody else is there, so nobody leads
+        again = await site.start()
+        end, seen = again.node.ledger.end_index, bodies(again)
+        await again.stop()
+        return end, seen
+
+    assert play(scene) == (2, ["first"])
+
+
+def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
+    async def scene(site: Site) -> int:
+        store = await site.leading()
+        await store.put(_message("first"))
+        store._queue_offsets["T", 0] = 9  # as if more had been taken, which another leader never saw
+        store.changed(SteppedDown(2, Reason.NO_QUORUM))
+        assert (await store.put(_message("x"))).status is PutStatus.SERVICE_NOT_AVAILABLE
+        store.changed(Committed(store.node.member.core.state.commit))
+        result = await store.put(_message("second"))
+        await store.stop()
+        return result.queue_offset
+
+    assert play(scene) == 1
+
+
+def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_first_entry_is_committed() -> (
+    None
+):
+    """What stands between may be committed too, and then has the next queue offsets."""
+
+    async def scene(site: Site) -> tuple[bool, bool]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        state = store.node.member.core.state
+        store.changed(SteppedDown(state.term + 1, Reason.NO_QUORUM))
+        state.term += 1  # elected again, and its no-op is not committed yet
+        store.changed(Committed(state.commit))
+        early = store.leads
+        state.append(NO_OP, b"")
+        state.commit_to(state.terms.end)
+        for change in state.changes:
+            store.node.member.carry_out(change)
+        state.changes.clear()
+        late = store.leads
+        await store.stop()
+        return early, late
+
+    assert play(scene) == (False, True)
+
+
+def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -> None:
+    """A group of one leads by its own vote: its no-op comes first, and the vote before that."""
+
+    async def scene(site: Site) -> tuple[ResponseCode, list[int]]:
+        store = await site.start()
+        core = store.node.member.core
+        async with asyncio.timeout(60):
+            while core.state.role is not Role.LEADER:
+                await asyncio.sleep(0.0001)
+        assert store.node.ledger.end_index == -1, "the vote is not durable yet"
+        code, _ = store.node.take([b"too early"], lambda _: None)
+        while not store.leads:
+            await asyncio.sleep(0.1)
+        magics = [store.node.ledger.read(n).magic for n in range(store.node.ledger.end_index + 1)]
+        await store.stop()
+        return code, magics
+
+    assert play(scene) == (ResponseCode.LEADER_NOT_READY, [NO_OP])
+
+
+def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
+    async def scene(site: Site) -> list[int | None]:
+        store = await site.leading()
+        for number in range(5):
+            await store.put(_message(f"m{number}"))
+        await store.stop()
+        again = await site.leading()
+        await again.put(_message("after"))
+        await again.stop()
+        return [event.queue_offset for event in site.events if event.kind is Kind.APPEND]
+
+    assert play(scene) == list(range(6))
+
+
+def test_flushing_waits_until_the_ledger_is_durable() -> None:
+    async def scene(site: Site) -> tuple[int, int]:
+        store = await site.leading()
+        store.put_soon([_message("x")], lambda _results: None)
+        end = store.node.ledger.end_index
+        assert store.node.member.core.state.durable < end
+        await store.flush_log()
+        durable = store.node.member.core.state.durable
+        await store.stop()
+        return durable, end
+
+    durable, end = play(scene)
+    assert durable >= end
+
+
+def test_what_is_no_message_is_passed_over() -> None:
+    async def scene(site: Site) -> list[str]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        settled = asyncio.Event()
+        code, _ = store.node.take([b"no record"], lambda _: settled.set())
+        assert code is ResponseCode.SUCCESS
+        await settled.wait()
+        await store.put(_message("second"))
+        await store.stop()
+        again = await site.leading()
+        seen = bodies(again)
+        await again.stop()
+        return seen
+
+    assert play(scene) == ["first", "second"]
+
+
+def test_messages_are_found_by_key_and_by_place() -> None:
+    async def scene(site: Site) -> tuple[list[bytes], bytes | None, bytes | None]:
+        store = await site.leading()
+        result = await store.put(_message("hello", KEYS="k"))
+        found = store.find("T", "k", 10, 0, store.now_ms() + 1)
+        there = store.record_at(result.commit_offset)
+        beside = store.record_at(result.commit_offset - 48)
+        await store.stop()
+        return found, there, beside
+
+    found, there, beside = play(scene)
+    assert found == [there]
+    assert beside is None
+
+
+def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
+    async def scene(site: Site) -> tuple[PutStatus, str, bool]:
+        store = await site.leading()
+
+        def fail(_: object) -> None:
+            raise OSError("the disk is broken")
+
+        put = asyncio.create_task(store.put(_message("x")))
+        await asyncio.sleep(0)
+        site.disk.on_step = fail
+        result = await put
+        site.disk.on_step = None
+        await store.stop()
+        return result.status, store.failure, store.leads
+
+    status, failure, leads = play(scene)
+    assert status is PutStatus.UNKNOWN_ERROR
+    assert "the disk is broken" in failure
+    assert not leads
+
+
+def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
+    async def scene(site: Site) -> tuple[str, bool]:
+        store = await site.leading()
+        await store.put(_message("x"))
+
+        def fail(step: Step) -> None:
+            if "dledger-n0/index/" in step.path:
+                raise OSError("the disk is broken")
+
+        site.disk.on_step = fail
+        await store.stop()
+        site.disk.on_step = None
+        return store.failure, site.disk.exists("/store/abort")
+
+    failure, abort = play(scene)
+    assert "the disk is broken" in failure
+    assert abort
+
+
+def test_a_deleted_topics_queues_go_on() -> None:
+    async def scene(site: Site) -> int:
+        store = await site.leading()
+        await store.put(_message("first"))
+        store.delete_topic("T")
+        result = await store.put(_message("second"))
+        await store.stop()
+        return result.queue_offset
+
+    assert play(scene) == 1
+
+
+@pytest.mark.parametrize("durable", [0, 100])
+def test_of_what_was_cut_nothing_counts_as_durable(durable: int) -> None:
+    """What stands there now was written after that sync."""
+
+    async def scene(site: Site) -> tuple[int, int]:
+        store = await site.leading()
+        await store.put(_message("first"))
+        log = LedgerLog(store.node.ledger.data)
+        log.durable_to(1000)
+        log.durable_at_most(durable)
+        for index in range(store.node.ledger.end_index + 1):
+            log.advance(store.node.ledger.read(index), None)
+        await store.stop()
+        return log.flushed, log.end
+
+    flushed, end = play(scene)
+    assert flushed == min(durable, end)
+    assert end > 100

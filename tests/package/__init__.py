@@ -1,0 +1,1 @@
+"""Tests of mqproof as users get it: the wheel, its extras, its public API and its size."""

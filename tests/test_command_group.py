@@ -1,0 +1,143 @@
+"""Goal: one style of help, suggestions, renamed options and completion for every command."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer
+
+from mqproof import cli
+from mqproof.command_group import laid_out
+
+MQPROOF = (sys.executable, "-m", "mqproof")
+
+
+def mqproof(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [*MQPROOF, *arguments]
+    env = {**os.environ, **environment}
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=env)
+
+
+def every_command() -> Iterator[tuple[str, Any]]:
+    """The path of each command that does something, and the command itself."""
+    root: Any = typer.main.get_command(cli.app)
+    todo = [(name, root.get_command(None, name)) for name in cli.COMMANDS]
+    while todo:
+        path, command = todo.pop(0)
+        inner = getattr(command, "commands", {})
+        todo += [(f"{path} {name}", each) for name, each in inner.items()]
+        if not inner or command.invoke_without_command:
+            yield path, command
+
+
+NO_VERBS = ("a", "the", "all", "every", "each", "one", "what", "where", "how", "our", "messages", "models")
+"""Words that a help text began with before its first word had to be an imperative verb."""
+EVERY = dict(every_command())
+
+
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        (("chek",), "mqproof: no command 'chek'; did you mean 'check'?"),
+        (("fuzz", "rum"), "mqproof fuzz: no command 'rum'; did you mean 'run'?"),
+        (("check", "--profil", "ci"), "mqproof check: no such option: --profil; did you mean --profile?"),
+        (("zzz",), "mqproof: no command 'zzz'; see mqproof --help"),
+        (("send", "--count", "x"), "mqproof send: invalid value for '--count': "),
+        (("send",), "mqproof send: missing option '--namesrv' (env var: 'NAMESRV_ADDR'); see mqproof send"),
+    ],
+)
+def test_wrong_use_is_one_line_with_a_hint(typed: tuple[str, ...], hint: str) -> None:
+    done = mqproof(*typed)
+    assert done.returncode == 2
+    assert done.stderr.startswith(hint)
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_an_option_that_does_not_exist_is_one_line_for_every_command(
+    path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["mqproof", *path.split(), "--no-such-option"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 2
+    assert shown.err.startswith(f"mqproof {path}: no such option: --no-such-option; ")
+    assert shown.err.count("\n") == 1
+    assert shown.out == ""
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_every_command_has_the_same_style_of_help(path: str) -> None:
+    command = EVERY[path]
+    assert command.rich_markup_mode is None
+    assert command.context_settings["help_option_names"] == ["-h", "--help"]
+    first, *_ = command.help.split()
+    assert re.fullmatch(r"[A-Z][a-z-]+", first), first
+    assert first.lower() not in NO_VERBS
+    if not path.startswith("admin "):  # the group has the examples
+        assert "Example" in command.help
+
+
+@pytest.mark.parametrize("path", EVERY)
+def test_options_of_one_meaning_have_one_name(path: str) -> None:
+    options = {name for param in EVERY[path].params for name in param.opts}
+    old = {name for names in cli.RENAMED.values() for name in names}
+    if path.partition(" ")[0] in cli.RENAMED:
+        assert not options & set(cli.RENAMED[path.partition(" ")[0]])
+    assert not options & old
+
+
+def test_an_old_option_name_still_works_and_warns() -> None:
+    done = mqproof("conform", "--target", "reference", "--dryrun", "--id", "FLUSH-4")
+    assert done.returncode == 0
+    assert done.stderr == "mqproof conform: --dryrun is deprecated, use --dry-run\n"
+    assert "FLUSH-4" in done.stdout
+
+
+def test_the_version_is_printed() -> None:
+    assert re.fullmatch(r"mqproof \d+\.\d+\.\d+\S*\n", mqproof("--version").stdout)
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("mqproof co", ["coverage", "consume", "conform", "convert-history", "completion"]),
+        ("mqproof fuzz re", ["replay"]),
+        ("mqproof audit run --ev", ["--events"]),
+        ("mqproof --ver", ["--version"]),
+        ("mqproof nonsense x", []),
+    ],
+)
+def test_a_shell_completes_commands_and_options(words: str, completed: list[str]) -> None:
+    last = str(len(words.split()) - 1)
+    done = mqproof(COMP_WORDS=words, COMP_CWORD=last, _MQPROOF_COMPLETE="complete_bash")
+    assert (done.returncode, done.stdout.split()) == (0, completed)
+
+
+def test_completing_a_command_imports_none() -> None:
+    code = (
+        "import sys, atexit; from mqproof.cli import main; "
+        "atexit.register(lambda: print([m for m in sys.modules if m.startswith(('pyspark', 'mqproof.'))])); "
+        "main()"
+    )
+    env = {**os.environ, "COMP_WORDS": "mqproof ", "COMP_CWORD": "1", "_MQPROOF_COMPLETE": "complete_bash"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True, env=env
+    )
+    *names, modules = done.stdout.splitlines()
+    assert names == list(cli.COMMANDS)
+    ours = {"mqproof.cli", "mqproof.command_group", "mqproof.log_options", "mqproof.standard_streams"}
+    assert set(eval(modules)) <= ours | {"mqproof.extras"}
+
+
+def test_examples_keep_their_lines() -> None:
+    text = "Do it.\n\nExamples: mqproof a b;\nmqproof c 'd; e'\n\nTable:\n  x\n  y"
+    expected = "Do it.\n\n\b\nExamples:\n  mqproof a b\n  mqproof c 'd; e'\n\n\b\nTable:\n  x\n  y"
+    assert laid_out(text) == expected
+    assert laid_out(expected) == expected
