@@ -1,5 +1,6 @@
 """`mqproof fuzz`: run, replay and list fuzz targets."""
 
+import os
 import secrets
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
 
 import typer
 
+from mqproof.report.console import is_quiet
 from mqproof.report.model import Exit
 
 if TYPE_CHECKING:
@@ -27,10 +29,10 @@ def _root() -> None:
 @fuzz.command()
 def run(
     target: Annotated[str, typer.Argument(help="What to fuzz; see `mqproof fuzz list`.")],
-    seconds: Annotated[float, typer.Option(min=0, help="Time box, wall clock.")] = 60.0,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="Processes.")] = 1,
-    corpus: Annotated[Path | None, typer.Option(help="Folder that keeps inputs; none by default.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Drawn and printed when not given.")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="Stop after so many seconds.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="How many processes search.")] = 1,
+    corpus: Annotated[Path | None, typer.Option(help="Folder that keeps inputs.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed; drawn and printed by default.")] = None,
     findings: Annotated[Path, typer.Option(help="Folder for findings.")] = FINDINGS,
     executions: Annotated[
         int | None, typer.Option(min=1, help="Stop each worker after so many inputs.")
@@ -40,7 +42,7 @@ def run(
 ) -> None:
     """Search for inputs that break an invariant of TARGET.
 
-    Exit code 0: nothing found; 1: a finding; 2: bad use; 3: an invariant was never put to the test.
+    Exit code 0: nothing found; 1: a finding; 2: wrong use; 3: an invariant was never tested.
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
@@ -51,6 +53,17 @@ def run(
     from mqproof.report.model import exit_code
     from mqproof.report.write import write_text
 
+    try:
+        targets.load(target)
+    except targets.UnknownTargetError as error:
+        _fail(str(error), Exit.USAGE)
+    _expect_writable(f"--findings {findings}", findings)
+    if corpus is not None:
+        _expect_writable(f"--corpus {corpus}", corpus)
+    if json is not None:
+        if json.is_dir():
+            _fail(f"--json {json}: Is a directory", Exit.USAGE)
+        _expect_writable(f"--json {json}", json.parent)
     campaign = campaigns.Campaign(
         target=target,
         seconds=seconds,
@@ -66,8 +79,6 @@ def run(
         f"seconds={seconds:g} executions={executions or 'any'} corpus={corpus or 'none'} findings={findings}",
         flush=True,
     )
-    if json is not None:
-        _make_folder_of(json)
     try:
         progress = _Progress(sys.stderr)
         outcome = campaigns.run(campaign, progress.show)
@@ -76,8 +87,6 @@ def run(
         outcome_report = verdict.report(campaign, outcome)
         if json is not None:
             write_text(json, json_file.render(outcome_report))
-    except targets.UnknownTargetError as error:
-        _fail(str(error), Exit.USAGE)
     except campaigns.WorkerError as error:
         _fail(str(error), Exit.TOOL)
     except OSError as error:
@@ -135,12 +144,15 @@ def list_targets() -> None:
             print(f"  {label}: {statement}")
 
 
-def _make_folder_of(json: Path) -> None:
-    """Now, rather than after the time box, is the moment to find that the report cannot be written."""
-    try:
-        json.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        _fail(f"--json {json}: {error.strerror}: {error.filename}", Exit.USAGE)
+def _expect_writable(option: str, folder: Path) -> None:
+    """Check, before the time box begins, that files can be written to the folder or that it can be made."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        _fail(f"{option}: Not a directory: {place}", Exit.USAGE)
+    if not os.access(place, os.W_OK | os.X_OK):
+        _fail(f"{option}: Permission denied: {place}", Exit.USAGE)
 
 
 def _engine(name: str) -> str:
@@ -156,24 +168,25 @@ def _engine(name: str) -> str:
 
 
 class _Progress:
-    """Findings as they come; how far the search is in a line that is rewritten or, in a pipe, repeated."""
+    """Prints findings and progress: one line, rewritten on a terminal, repeated in a pipe."""
 
     _PIPE_SECONDS = 10.0
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._terminal = stream.isatty()
+        self._quiet = is_quiet()
         self._next = 0.0 if self._terminal else self._PIPE_SECONDS
         self._erase = "\r\x1b[2K" if self._terminal else ""
-        self._told: set[str] = set()
+        self._shown: set[str] = set()
 
     def show(self, outcome: "Outcome") -> None:
         from mqproof.fuzz.engine.findings import line
 
-        for signature in outcome.found.keys() - self._told:
-            self._told.add(signature)
+        for signature in outcome.found.keys() - self._shown:
+            self._shown.add(signature)
             print(f"{self._erase}finding {line(*outcome.found[signature])}", flush=True)
-        if outcome.seconds < self._next:
+        if self._quiet or outcome.seconds < self._next:
             return
         self._next = outcome.seconds + (0.5 if self._terminal else self._PIPE_SECONDS)
         rate = outcome.executions / max(outcome.seconds, 0.001)

@@ -14,11 +14,11 @@ from mqproof.report.model import Exit, Report, Result, Verdict, Witness, exit_co
 from mqproof.spec.catalogue import id_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from mqproof.reference.equiv import Equivalence
     from mqproof.reference.explorer.search import OnLevel
-    from mqproof.reference.explorer.survey import Explore
+    from mqproof.reference.explorer.survey import Explore, Explored
     from mqproof.spec.model_file import Question
 
 _CLEAR: Final = "\r\x1b[K"
@@ -99,58 +99,80 @@ def explore(
     Examples: mqproof explore Flush --profile ci --workers 2;  mqproof explore Flush --master 'local[2]'
     """
     from mqproof.reference.explorer import survey
-    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.reference.models import expect_models
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+
+    if spark is not None and workers > 1:
+        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
+    expect_models(names or ())
+    chosen = _chosen(names or (), profile, only)
+    which = f"--only {only}" if only else f"--profile {profile}"
+    with terminable(), _explorer(workers, spark) as explorer:
+        done, results = _explored(chosen, which, explorer, states_max)
+    for one in done:
+        if one.problem:
+            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
+    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
+    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
+    options = {"profile": "as named" if only else profile, "by": by}
+    report = Report("mqproof explore", tuple(results), options, tables)
+    terminal.show(report)
+    if json_file is not None:
+        write_text(json_file, as_json.render(report))
+    raise typer.Exit(exit_code(results))
+
+
+def _chosen(names: "Iterable[str]", profile: str, only: str | None) -> "dict[str, list[Question]]":
+    """Return the bounded models to explore, by model. Ends the command when there is none."""
+    from mqproof.reference.explorer import survey
+    from mqproof.reference.models import MODELS
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
-    expect_models(names or ())
-    if spark is not None and workers > 1:
-        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
     try:
         models = load()
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
-    profiles = PROFILES if only else (profile,)
-    which = f"--only {only}" if only else f"--profile {profile}"
     chosen = {
         name: [
-            q for each in profiles for q in survey.bounded_models(models, name, each) if q.violates is None
+            question
+            for each in (PROFILES if only else (profile,))
+            for question in survey.bounded_models(models, name, each)
+            if question.violates is None
         ]
         for name in names or MODELS
     }
     if only is not None:
         chosen = {name: [q for q in found if q.name == only][:1] for name, found in chosen.items()}
     if not any(chosen.values()):
+        which = f"--only {only}" if only else f"--profile {profile}"
         stop(f"{which}: no such bounded model of {', '.join(chosen)}", Exit.USAGE)
-    done: list[survey.Explored] = []
+    return chosen
+
+
+def _explored(
+    chosen: "dict[str, list[Question]]", which: str, explorer: "Explore", states_max: int | None
+) -> "tuple[list[Explored], list[Result]]":
+    """Explore the bounded models one after the other; return them and the results of their invariants."""
+    from mqproof.reference.explorer import survey
+    from mqproof.reference.models import MODELS
+
+    done: list[Explored] = []
     results: list[Result] = []
-    with terminable(), _explorer(workers, spark) as explorer:
-        for name, questions in chosen.items():
-            of_model = [
-                survey.explored(MODELS[name], question, explorer, states_max, _on_level(name, question.name))
-                for question in questions
-            ]
-            if of_model:
-                results += survey.results(MODELS[name], of_model, which)
-            done += of_model
+    for name, questions in chosen.items():
+        of_model = [
+            survey.explored(MODELS[name], question, explorer, states_max, _on_level(name, question.name))
+            for question in questions
+        ]
+        if of_model:
+            results += survey.results(MODELS[name], of_model, which)
+        done += of_model
     if sys.stderr.isatty():
         print(_CLEAR, end="", file=sys.stderr, flush=True)
-    for one in done:
-        if one.problem:
-            print(f"mqproof: {one.question.name}: {one.problem}", file=sys.stderr)
-    tables = (survey.rows(done), *([survey.steps_taken(done)] if actions else []))
-    by = f"Spark on {spark}" if spark else f"{workers} process" + "es" * (workers > 1)
-    report = Report(
-        "mqproof explore", tuple(results), {"profile": "as named" if only else profile, "by": by}, tables
-    )
-    terminal.show(report)
-    if json_file is not None:
-        write_text(json_file, as_json.render(report))
-    raise typer.Exit(exit_code(results))
+    return done, results
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
 
 PASSED: Final = "passed"
@@ -229,25 +230,22 @@ def _each_offset(config: Config) -> Iterable[Parameters]:
     return product(config.queues, range(config.longest + 1))
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("Send", send, _each_message),
-        Action("Retry", retry, _each_message),
-        Action("Store", store, lambda c: product(c.queues, c.messages)),
-        Action("Acknowledge", acknowledge, _each_message),
-        Action("Fail", fail, _each_message),
-        Action("Deliver", deliver, lambda c: product(c.queues, range(1, c.longest + 1))),
-        Action("CommitOffset", commit_offset, _each_offset),
-        Action("Reset", reset, _each_offset),
-        Action("CorrectOffset", correct_offset, _each_offset),
-        Action("Lose", lose, _each_offset),
-        Action("Crash", crash, _once),
-        Action("RollBack", roll_back, _each_offset),
-        Action("Withdraw", withdraw, _once),
-        Action("Restart", restart, _once),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("Send", send, _each_message),
+    Action("Retry", retry, _each_message),
+    Action("Store", store, lambda c: product(c.queues, c.messages)),
+    Action("Acknowledge", acknowledge, _each_message),
+    Action("Fail", fail, _each_message),
+    Action("Deliver", deliver, lambda c: product(c.queues, range(1, c.longest + 1))),
+    Action("CommitOffset", commit_offset, _each_offset),
+    Action("Reset", reset, _each_offset),
+    Action("CorrectOffset", correct_offset, _each_offset),
+    Action("Lose", lose, _each_offset),
+    Action("Crash", crash, _once),
+    Action("RollBack", roll_back, _each_offset),
+    Action("Withdraw", withdraw, _once),
+    Action("Restart", restart, _once),
+)
 
 
 # Safety
@@ -296,26 +294,7 @@ def offset_monotone(_config: Config, before: State, _action: str, after: State) 
     )
 
 
-INVARIANTS: Final = {
-    "NoAckedLost": no_acked_lost,
-    "NoPhantom": no_phantom,
-    "DuplicatesExplained": duplicates_explained,
-    "QueueOrder": queue_order,
-}
-
-STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        messages=tuple(sorted(constants["Messages"])),
-        queues=tuple(sorted(constants["Queues"])),
-        sends_max=constants["MaxSends"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -338,23 +317,13 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
     )
 
 
-def literal(value: str | int) -> str:
-    """A parameter in TLA+ syntax."""
-    return f'"{value}"' if isinstance(value, str) else str(value)
-
-
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCDelivery's operator and its arguments in TLA+ syntax."""
-    return f"MC{name}" if name in ("Retry", "Store") else name, tuple(map(literal, parameters))
-
-
 MODEL: Final = Model(
     name="Delivery",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants=STEP_INVARIANTS,
-    from_constants=from_constants,
+    invariants=named(no_acked_lost, no_phantom, duplicates_explained, queue_order),
+    step_invariants=named(offset_monotone),
+    from_constants=configuration(Config, messages="Messages", queues="Queues", sends_max="MaxSends"),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(("Retry", "Store")),
 )

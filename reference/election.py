@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import replace, with_item
-from mqproof.spec.tlc.values import show
 
 NONE: Final = "none"
 NO_OP: Final = "noop"
@@ -728,10 +728,6 @@ def _each_message(config: Config) -> Iterator[Parameters]:
     return ((m,) for m in config.messages)
 
 
-def _each_node_and_message(config: Config) -> Iterator[Parameters]:
-    return product(config.nodes, config.messages)
-
-
 def _once(_config: Config) -> Iterator[Parameters]:
     return iter(((),))
 
@@ -790,31 +786,28 @@ def _losable(config: Config, state: State) -> list[Parameters]:
     return [m[: 4 if m.kind in ("VOTE", "HEART_BEAT") else 5] for m in state.network]
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("HandleVote", handle_vote, _each_request, _pending("VOTE", 4)),
-        Action("HandleHeartBeat", handle_heart_beat, _each_request, _pending("HEART_BEAT", 4)),
-        Action("HandlePush", handle_push, _each_entry, _pending("PUSH", 5)),
-        Action("HandleCommit", handle_commit, _each_entry, _pending("COMMIT", 5)),
-        Action("NextTerm", next_term, _each_node),
-        Action("RequestVotes", request_votes, _each_candidate),
-        Action("EndRound", end_round, _each_round, _rounds),
-        Action("GiveUp", give_up, _each_node),
-        Action("StepDown", step_down, _each_candidate),
-        Action("AppendEntry", append_entry, lambda c: product(c.candidates, c.messages)),
-        Action("Refuse", refuse, lambda c: product(c.nodes, c.messages) if c.refusals else ()),
-        Action("Acknowledge", acknowledge, lambda c: product(c.candidates, c.messages)),
-        Action("Fail", fail, _each_message),
-        Action("Flush", flush, _each_node),
-        Action("AdvanceCommit", advance_commit, _each_candidate),
-        Action("Repeat", repeat, _each_candidate),
-        Action("Crash", crash, _each_crash),
-        Action("Restart", restart, _each_node),
-        Action("Lose", lose, _each_loss, _losable),
-        Action("Calm", calm, _once),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("HandleVote", handle_vote, _each_request, _pending("VOTE", 4)),
+    Action("HandleHeartBeat", handle_heart_beat, _each_request, _pending("HEART_BEAT", 4)),
+    Action("HandlePush", handle_push, _each_entry, _pending("PUSH", 5)),
+    Action("HandleCommit", handle_commit, _each_entry, _pending("COMMIT", 5)),
+    Action("NextTerm", next_term, _each_node),
+    Action("RequestVotes", request_votes, _each_candidate),
+    Action("EndRound", end_round, _each_round, _rounds),
+    Action("GiveUp", give_up, _each_node),
+    Action("StepDown", step_down, _each_candidate),
+    Action("AppendEntry", append_entry, lambda c: product(c.candidates, c.messages)),
+    Action("Refuse", refuse, lambda c: product(c.nodes, c.messages) if c.refusals else ()),
+    Action("Acknowledge", acknowledge, lambda c: product(c.candidates, c.messages)),
+    Action("Fail", fail, _each_message),
+    Action("Flush", flush, _each_node),
+    Action("AdvanceCommit", advance_commit, _each_candidate),
+    Action("Repeat", repeat, _each_candidate),
+    Action("Crash", crash, _each_crash),
+    Action("Restart", restart, _each_node),
+    Action("Lose", lose, _each_loss, _losable),
+    Action("Calm", calm, _once),
+)
 
 
 # Safety
@@ -874,32 +867,7 @@ def vote_once_per_term(_config: Config, state: State) -> bool:
     return all(len(ballot.candidates) <= 1 for ballot in state.ballots)
 
 
-INVARIANTS: Final = {
-    "ElectionSafety": election_safety,
-    "LogMatching": log_matching,
-    "LeaderCompleteness": leader_completeness,
-    "CommittedStable": committed_stable,
-    "VoteOncePerTerm": vote_once_per_term,
-}
-
-STEP_INVARIANTS: Final = {"LeaderAppendOnly": leader_append_only}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        nodes=tuple(sorted(constants["Nodes"])),
-        messages=tuple(sorted(constants["Messages"])),
-        candidates=tuple(sorted(constants["Candidates"])),
-        terms_max=constants["MaxTerm"],
-        crashes_max=constants["MaxCrashes"],
-        losses_max=constants["MaxLosses"],
-        calm_terms=constants["CalmTerms"],
-        refusals=constants["Refusals"],
-    )
+# The model in TLC's terms
 
 
 def _entry(record: Mapping[str, Any]) -> Entry:
@@ -951,26 +919,39 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
 
 _BOUNDED: Final = frozenset(
     {"NextTerm", "RequestVotes", "EndRound", "GiveUp", "StepDown", "Refuse", "Crash", "Calm"}
-    | {"HandleVote", "HandleHeartBeat", "HandlePush", "HandleCommit"}
+    | {"HandleVote", "HandleHeartBeat", "HandlePush", "HandleCommit", "LoseEntry", "LoseRequest"}
 )
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCElection's operator and its arguments in TLA+ syntax."""
+_operator = operators(_BOUNDED, as_sets)
+
+
+def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
+    """The bounded module has one operator for the loss of a request, and another for that of an entry."""
     if name == "Lose":
-        name = "MCLoseEntry" if len(parameters) == 5 else "MCLoseRequest"
-    elif name in _BOUNDED:
-        name = f"MC{name}"
-    return name, tuple(show(frozenset(value) if isinstance(value, tuple) else value) for value in parameters)
+        name = "LoseEntry" if len(parameters) == 5 else "LoseRequest"
+    return _operator(config, name, parameters)
 
 
 MODEL: Final = Model(
     name="Election",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants=STEP_INVARIANTS,
-    from_constants=from_constants,
+    invariants=named(
+        election_safety, log_matching, leader_completeness, committed_stable, vote_once_per_term
+    ),
+    step_invariants=named(leader_append_only),
+    from_constants=configuration(
+        Config,
+        nodes="Nodes",
+        messages="Messages",
+        candidates="Candidates",
+        terms_max="MaxTerm",
+        crashes_max="MaxCrashes",
+        losses_max="MaxLosses",
+        calm_terms="CalmTerms",
+        refusals="Refusals",
+    ),
     from_tla=from_tla,
     operator=operator,
 )

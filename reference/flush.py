@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace, with_item
-from mqproof.spec.tlc.values import show
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
 ASYNC_FLUSH: Final = "ASYNC_FLUSH"
@@ -408,30 +408,27 @@ def _possible_images(config: Config, state: State) -> Iterator[Parameters]:
     return product(lengths, (False, True), kepts)
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("AppendRecord", append_record, lambda c: product(c.messages, c.queues)),
-        Action("FlushLog", flush_log, _each_length),
-        Action("AnswerOk", answer_ok, _each_message),
-        Action("AnswerTimeout", answer_timeout, _each_message),
-        Action("Dispatch", dispatch, _once),
-        Action("FlushQueues", flush_queues, _each_length),
-        Action("WriteCheckpoint", write_checkpoint, _once),
-        Action("Deliver", deliver, _each_queue),
-        Action("CorrectOffset", correct_offset, _each_queue),
-        Action("CommitOffset", commit_offset, _each_queue),
-        Action("PersistOffsets", persist_offsets, _once),
-        Action("Shutdown", shutdown, _once),
-        Action("ProcessCrash", process_crash, _once),
-        Action("OsCrash", os_crash, _each_image, _possible_images),
-        Action("PowerLoss", power_loss, _once),
-        Action("RecoverLog", recover_log, _once),
-        Action("TruncateQueues", truncate_queues, _once),
-        Action("Redispatch", redispatch, _once),
-        Action("Start", start, _once),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("AppendRecord", append_record, lambda c: product(c.messages, c.queues)),
+    Action("FlushLog", flush_log, _each_length),
+    Action("AnswerOk", answer_ok, _each_message),
+    Action("AnswerTimeout", answer_timeout, _each_message),
+    Action("Dispatch", dispatch, _once),
+    Action("FlushQueues", flush_queues, _each_length),
+    Action("WriteCheckpoint", write_checkpoint, _once),
+    Action("Deliver", deliver, _each_queue),
+    Action("CorrectOffset", correct_offset, _each_queue),
+    Action("CommitOffset", commit_offset, _each_queue),
+    Action("PersistOffsets", persist_offsets, _once),
+    Action("Shutdown", shutdown, _once),
+    Action("ProcessCrash", process_crash, _once),
+    Action("OsCrash", os_crash, _each_image, _possible_images),
+    Action("PowerLoss", power_loss, _once),
+    Action("RecoverLog", recover_log, _once),
+    Action("TruncateQueues", truncate_queues, _once),
+    Action("Redispatch", redispatch, _once),
+    Action("Start", start, _once),
+)
 
 
 # Safety
@@ -546,32 +543,7 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
     return all(b <= a for b, a in zip(before.committed, after.committed, strict=True))
 
 
-INVARIANTS: Final = {
-    "SyncAckedDurable": sync_acked_durable,
-    "AsyncAckedSurvivesProcessCrash": async_acked_survives_process_crash,
-    "QueuePointsIntoLog": queue_points_into_log,
-    "QueueOffsetsDense": queue_offsets_dense,
-    "RecoveredPrefix": recovered_prefix,
-    "IndexRebuildable": index_rebuildable,
-    "NoAckedLost": no_acked_lost,
-    "NoPhantom": no_phantom,
-    "QueueOrder": queue_order,
-}
-
-STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        messages=tuple(sorted(constants["Messages"])),
-        queues=tuple(sorted(constants["Queues"])),
-        flush_modes=tuple(sorted(constants["FlushModes"])),
-        crashes_max=constants["MaxCrashes"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -604,22 +576,31 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
     )
 
 
-def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCFlush's operator and its arguments in TLA+ syntax."""
-    bounded = name in ("ProcessCrash", "OsCrash", "PowerLoss")
-    return f"MC{name}" if bounded else name, tuple(
-        show(dict(zip(config.queues, value, strict=True)) if isinstance(value, tuple) else value)
-        for value in parameters
-    )
+def _arguments(config: Config, _name: str, parameters: Parameters) -> Iterator[Any]:
+    """A tuple has a value for each queue: a function in TLA+."""
+    for value in parameters:
+        yield dict(zip(config.queues, value, strict=True)) if isinstance(value, tuple) else value
 
 
 MODEL: Final = Model(
     name="Flush",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants=STEP_INVARIANTS,
-    from_constants=from_constants,
+    invariants=named(
+        sync_acked_durable,
+        async_acked_survives_process_crash,
+        queue_points_into_log,
+        queue_offsets_dense,
+        recovered_prefix,
+        index_rebuildable,
+        no_acked_lost,
+        no_phantom,
+        queue_order,
+    ),
+    step_invariants=named(offset_monotone),
+    from_constants=configuration(
+        Config, messages="Messages", queues="Queues", flush_modes="FlushModes", crashes_max="MaxCrashes"
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(("ProcessCrash", "OsCrash", "PowerLoss"), _arguments),
 )

@@ -10,8 +10,9 @@ from itertools import product
 from typing import Any, Final
 
 from mqproof.reference import delivery
-from mqproof.reference.delivery import PASSED, changed, literal
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.delivery import PASSED, changed
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import operators
 from mqproof.reference.updates import replace
 
 IDLE: Final = -1
@@ -234,29 +235,26 @@ def _each_offset(config: Config) -> Iterable[Parameters]:
     return product(config.service.queues, range(config.service.longest))
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("Send", send, _each_message),
-        Action("Retry", retry, _each_message),
-        Action("Store", store, lambda c: product(c.service.queues, c.service.messages)),
-        Action("Acknowledge", acknowledge, _each_message),
-        Action("Fail", fail, _each_message),
-        Action("Lose", lose, _each_offset),
-        Action("Crash", crash, _once),
-        Action("RollBack", roll_back, _each_offset),
-        Action("Withdraw", withdraw, _once),
-        Action("Restart", restart, _once),
-        Action("Rebalance", rebalance, lambda c: product(c.service.queues, c.consumers)),
-        Action("Start", start, _each_reader),
-        Action("Deliver", deliver, _each_reader),
-        Action("CommitOffset", commit_offset, _each_reader),
-        Action("Release", release, _each_reader),
-        Action("ConsumerCrash", consumer_crash, _each_consumer),
-        Action("Reset", reset, _each_offset),
-        Action("CorrectOffset", correct_offset, _each_queue),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("Send", send, _each_message),
+    Action("Retry", retry, _each_message),
+    Action("Store", store, lambda c: product(c.service.queues, c.service.messages)),
+    Action("Acknowledge", acknowledge, _each_message),
+    Action("Fail", fail, _each_message),
+    Action("Lose", lose, _each_offset),
+    Action("Crash", crash, _once),
+    Action("RollBack", roll_back, _each_offset),
+    Action("Withdraw", withdraw, _once),
+    Action("Restart", restart, _once),
+    Action("Rebalance", rebalance, lambda c: product(c.service.queues, c.consumers)),
+    Action("Start", start, _each_reader),
+    Action("Deliver", deliver, _each_reader),
+    Action("CommitOffset", commit_offset, _each_reader),
+    Action("Release", release, _each_reader),
+    Action("ConsumerCrash", consumer_crash, _each_consumer),
+    Action("Reset", reset, _each_offset),
+    Action("CorrectOffset", correct_offset, _each_queue),
+)
 
 
 # Safety
@@ -289,22 +287,12 @@ def offset_monotone(config: Config, before: State, action: str, after: State) ->
     return delivery.offset_monotone(config.service, before.service, action, after.service)
 
 
-INVARIANTS: Final = {
-    "NoAckedLost": no_acked_lost,
-    "NoPhantom": no_phantom,
-    "DuplicatesExplained": duplicates_explained,
-    "QueueOrder": queue_order,
-}
-
-STEP_INVARIANTS: Final = {"OffsetMonotone": offset_monotone}
-
-
-# The same thing in TLC's words
+# The model in TLC's terms
 
 
 def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(delivery.from_constants(constants), tuple(sorted(constants["Consumers"])))
+    """Return the configuration that TLC's constants give; a set becomes a sorted tuple."""
+    return Config(delivery.MODEL.from_constants(constants), tuple(sorted(constants["Consumers"])))
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -318,19 +306,13 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
     )
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCGroup's operator and its arguments in TLA+ syntax."""
-    bounded = name in ("Retry", "Store", "Lose", "Crash", "RollBack", "Withdraw")
-    return f"MC{name}" if bounded else name, tuple(map(literal, parameters))
-
-
 MODEL: Final = Model(
     name="Group",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants=STEP_INVARIANTS,
+    invariants=named(no_acked_lost, no_phantom, duplicates_explained, queue_order),
+    step_invariants=named(offset_monotone),
     from_constants=from_constants,
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(("Retry", "Store", "Lose", "Crash", "RollBack", "Withdraw")),
 )

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
@@ -283,28 +284,25 @@ def _once(_config: Config) -> Iterator[Parameters]:
     return iter(((),))
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("Send", send, _each_message),
-        Action("Retry", retry, _each_message),
-        Action("GiveUp", give_up, _each_message),
-        Action("AppendRecord", append_record, _each_message),
-        Action("FlushLog", flush_log, _each_node),
-        Action("Transfer", transfer, _once),
-        Action("Report", report, _once),
-        Action("AnswerOk", answer_ok, _each_message),
-        Action("AnswerDiskTimeout", answer_disk_timeout, _each_message),
-        Action("AnswerSlaveTimeout", answer_slave_timeout, _each_message),
-        Action("CleanStop", clean_stop, _each_node),
-        Action("ProcessCrash", process_crash, _each_node),
-        Action("OsCrash", os_crash, lambda c: product((MASTER, SLAVE), range(len(c.messages) + 1))),
-        Action("PowerLoss", power_loss, _each_node),
-        Action("DiskLost", disk_lost, _each_node),
-        Action("MachineLost", machine_lost, _each_node),
-        Action("Restart", restart, _each_node),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("Send", send, _each_message),
+    Action("Retry", retry, _each_message),
+    Action("GiveUp", give_up, _each_message),
+    Action("AppendRecord", append_record, _each_message),
+    Action("FlushLog", flush_log, _each_node),
+    Action("Transfer", transfer, _once),
+    Action("Report", report, _once),
+    Action("AnswerOk", answer_ok, _each_message),
+    Action("AnswerDiskTimeout", answer_disk_timeout, _each_message),
+    Action("AnswerSlaveTimeout", answer_slave_timeout, _each_message),
+    Action("CleanStop", clean_stop, _each_node),
+    Action("ProcessCrash", process_crash, _each_node),
+    Action("OsCrash", os_crash, lambda c: product((MASTER, SLAVE), range(len(c.messages) + 1))),
+    Action("PowerLoss", power_loss, _each_node),
+    Action("DiskLost", disk_lost, _each_node),
+    Action("MachineLost", machine_lost, _each_node),
+    Action("Restart", restart, _each_node),
+)
 _BOUNDED: Final = frozenset({"CleanStop", "ProcessCrash", "OsCrash", "PowerLoss", "DiskLost", "MachineLost"})
 
 
@@ -339,17 +337,9 @@ def _none_lost(config: Config, state: State, answers: frozenset[str]) -> bool:
     )
 
 
-_UNTOLD: Final = STORED | {"silence"}
-
-
 def no_loss(config: Config, state: State) -> bool:
     """NoLoss"""
-    return _none_lost(config, state, _UNTOLD | {"error"})
-
-
-def no_silent_loss(config: Config, state: State) -> bool:
-    """NoSilentLoss"""
-    return _none_lost(config, state, _UNTOLD)
+    return _none_lost(config, state, STORED | {"silence", "error"})
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
@@ -412,30 +402,7 @@ def clean_stop_loses_nothing(config: Config, state: State) -> bool:
     return state.producer != "sync" or not kinds(state) <= {"clean"} or no_loss(config, state)
 
 
-INVARIANTS: Final = {
-    "QuietLosesNothing": quiet_loses_nothing,
-    "AckedSurvivesProcess": acked_survives_process,
-    "SyncFlushSurvivesPower": sync_flush_survives_power,
-    "SyncMasterSurvivesOne": sync_master_survives_one,
-    "SlaveServesForMaster": slave_serves_for_master,
-    "SyncSendStored": sync_send_stored,
-    "CleanStopLosesNothing": clean_stop_loses_nothing,
-}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        messages=tuple(sorted(constants["Messages"])),
-        flush_modes=tuple(sorted(constants["FlushModes"])),
-        replication_modes=tuple(sorted(constants["ReplicationModes"])),
-        producer_modes=tuple(sorted(constants["ProducerModes"])),
-        faults=tuple(sorted(constants["Faults"])),
-        faults_max=constants["MaxFaults"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -460,21 +427,32 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
 _TAKES_NODE: Final = _BOUNDED | {"FlushLog", "Restart"}
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCGuarantee's operator and its arguments in TLA+ syntax."""
-    arguments = [f'"{value}"' if isinstance(value, str) else str(value) for value in parameters]
-    if name in _TAKES_NODE:
-        arguments[0] = f'"{NODES[parameters[0]]}"'
-    return (f"MC{name}" if name in _BOUNDED else name), tuple(arguments)
+def _arguments(_config: Config, name: str, parameters: Parameters) -> Parameters:
+    return (NODES[parameters[0]], *parameters[1:]) if name in _TAKES_NODE else parameters
 
 
 MODEL: Final = Model(
     name="Guarantee",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants={},
-    from_constants=from_constants,
+    invariants=named(
+        quiet_loses_nothing,
+        acked_survives_process,
+        sync_flush_survives_power,
+        sync_master_survives_one,
+        slave_serves_for_master,
+        sync_send_stored,
+        clean_stop_loses_nothing,
+    ),
+    from_constants=configuration(
+        Config,
+        messages="Messages",
+        flush_modes="FlushModes",
+        replication_modes="ReplicationModes",
+        producer_modes="ProducerModes",
+        faults="Faults",
+        faults_max="MaxFaults",
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(_BOUNDED, _arguments),
 )

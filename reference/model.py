@@ -1,11 +1,12 @@
 """What a reference model offers to the explorer, to the comparison with TLC, and to the conformance suite."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 ConfigT = TypeVar("ConfigT")
 StateT = TypeVar("StateT", bound=Hashable)
+PredicateT = TypeVar("PredicateT", bound=Callable[..., bool])
 
 Parameters = tuple[Any, ...]
 """What an action is applied to, e.g. ("m1", "q0"); hashable."""
@@ -33,16 +34,18 @@ class Model(Generic[ConfigT, StateT]):
     """Of the TLA+ module."""
     initial: Callable[[ConfigT], tuple[StateT, ...]]
     actions: Mapping[str, Action[ConfigT, StateT]]
-    invariants: Mapping[str, Callable[[ConfigT, StateT], bool]]
-    """Catalogue name to a predicate of one state."""
-    step_invariants: Mapping[str, Callable[[ConfigT, StateT, str, StateT], bool]]
-    """Catalogue name to a predicate of a step: (config, before, action name, after)."""
     from_constants: Callable[[Mapping[str, Any]], ConfigT]
-    """The configuration that a TLC configuration file's constants say."""
+    """The configuration that the constants of a TLC configuration give."""
     from_tla: Callable[[ConfigT, Mapping[str, Any]], StateT]
     """A state as TLC prints it, variable by variable, as a State."""
     operator: Callable[[ConfigT, str, Parameters], tuple[str, tuple[str, ...]]]
     """An action and its parameters as the TLA+ operator and its arguments in TLA+ syntax."""
+    invariants: Mapping[str, Callable[[ConfigT, StateT], bool]] = field(default_factory=dict)
+    """Catalogue name to a predicate of one state."""
+    step_invariants: Mapping[str, Callable[[ConfigT, StateT, str, StateT], bool]] = field(
+        default_factory=dict
+    )
+    """Catalogue name to a predicate of a step: (config, before, action name, after)."""
 
     def steps(self, config: ConfigT, state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
         """Every enabled action of the state: (name, parameters, next state)."""
@@ -75,3 +78,13 @@ class Model(Generic[ConfigT, StateT]):
         """The same model, every parameter of its domains tried in every state."""
         actions = {name: replace(action, choices=None) for name, action in self.actions.items()}
         return replace(self, actions=actions)
+
+
+def by_name(*actions: Action[ConfigT, StateT]) -> dict[str, Action[ConfigT, StateT]]:
+    """Return the actions by name, in order."""
+    return {action.name: action for action in actions}
+
+
+def named(*predicates: PredicateT) -> dict[str, PredicateT]:
+    """Return the predicates by the catalogue's names: `sync_acked_durable` is SyncAckedDurable."""
+    return {"".join(map(str.capitalize, each.__name__.split("_"))): each for each in predicates}

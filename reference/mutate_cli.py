@@ -50,58 +50,87 @@ def mutate(
     Example: mqproof mutate Flush --kind guard
     """
     from mqproof.reference.models import MODELS, expect_models
-    from mqproof.report import json_file as as_json
     from mqproof.report import terminal
-    from mqproof.report.write import write_text
-    from mqproof.spec.checkout import expect_checkout
-    from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.mutation import score
-    from mqproof.spec.mutation.judge import Noticed
-    from mqproof.spec.mutation.operators import Kind
-    from mqproof.spec.syntax import SyntaxProblemError
-    from mqproof.spec.tlc.errors import TlcError
 
-    if profile not in _PROFILES:
-        stop(f"--profile {profile}: expected mutation or ci", Exit.USAGE)
-    if kind is not None and kind not in list(Kind):
-        stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
+    is_whole = kind is None and only is None
+    _check_options(kind, profile, record=record, is_whole=is_whole)
     expect_models(names or ())
     chosen = names or list(MODELS)
-    whole = kind is None and only is None
-    if record and not whole:
-        stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
-    if record:
-        expect_checkout("--record")
-    try:
-        models = load()
-        with terminable():
-            scores = [_score(models, name, kind, only, each, profile, fresh) for name in chosen]
-        reasons = {mutant: why for mutant, why in score.survivors().items() if mutant.split(".")[0] in chosen}
-    except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
-        stop(str(error), Exit.USAGE)
-    except TlcError as error:
-        stop(str(error), error.exit_code)
-    judgements = [judgement for one in scores for judgement in one.judgements]
-    if not judgements:
+    scores, reasons = _judged(chosen, kind, only, each, profile, fresh)
+    if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
-    if not whole or each:
-        judged = {judgement.mutant for judgement in judgements}
-        reasons = {mutant: why for mutant, why in reasons.items() if mutant in judged}
-    if profile == "ci":
-        # The reasons are of the smaller models; what only larger models notice needs none.
-        noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
-        reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
+    reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
     results = tuple(_result(one, reasons) for one in scores)
     report = Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores)))
     terminal.show(report)
     if record:
         score.record(scores)
     if json_file is not None:
-        try:
-            write_text(json_file, as_json.render(report))
-        except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+        _write(json_file, report)
     raise typer.Exit(exit_code(results))
+
+
+def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bool) -> None:
+    from mqproof.spec.checkout import expect_checkout
+    from mqproof.spec.mutation.operators import Kind
+
+    if profile not in _PROFILES:
+        stop(f"--profile {profile}: expected mutation or ci", Exit.USAGE)
+    if kind is not None and kind not in list(Kind):
+        stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
+    if record and not is_whole:
+        stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+    if record:
+        expect_checkout("--record")
+
+
+def _judged(
+    chosen: list[str], kind: str | None, only: str | None, each: int, profile: str, fresh: bool
+) -> "tuple[list[Score], dict[str, str]]":
+    """Judge the mutants of the models; return the scores, and the recorded reasons of the survivors."""
+    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.mutation import score
+    from mqproof.spec.syntax import SyntaxProblemError
+    from mqproof.spec.tlc.errors import TlcError
+
+    try:
+        models = load()
+        with terminable():
+            scores = [_score(models, name, kind, only, each, profile, fresh) for name in chosen]
+        reasons = score.survivors()
+    except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
+        stop(str(error), Exit.USAGE)
+    except TlcError as error:
+        stop(str(error), error.exit_code)
+    return scores, {mutant: why for mutant, why in reasons.items() if mutant.split(".")[0] in chosen}
+
+
+def _applicable(
+    reasons: dict[str, str], scores: "list[Score]", *, all_judged: bool, profile: str
+) -> dict[str, str]:
+    """Return the reasons that this campaign can confirm."""
+    from mqproof.spec.mutation.judge import Noticed
+
+    judgements = [judgement for one in scores for judgement in one.judgements]
+    if not all_judged:
+        judged = {judgement.mutant for judgement in judgements}
+        reasons = {mutant: why for mutant, why in reasons.items() if mutant in judged}
+    if profile == "ci":
+        # The reasons are of the smaller models; what only larger models notice needs none.
+        noticed = {judgement.mutant for judgement in judgements if judgement.noticed is not Noticed.NOT}
+        reasons = {mutant: why for mutant, why in reasons.items() if mutant not in noticed}
+    return reasons
+
+
+def _write(path: Path, report: Report) -> None:
+    from mqproof.report import json_file
+    from mqproof.report.write import write_text
+
+    try:
+        write_text(path, json_file.render(report))
+    except OSError as error:
+        stop(f"--json {path}: {error}", Exit.USAGE)
 
 
 def _score(

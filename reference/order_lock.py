@@ -4,13 +4,13 @@ Same order as there: state, rebalancing, the lock, consuming, time and faults, s
 what each of them counts stands in tuples, in the order of the configuration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
-from mqproof.spec.tlc.values import show
 
 NOBODY: Final = "nobody"
 
@@ -187,24 +187,21 @@ def _once(_config: Config) -> tuple[Parameters, ...]:
     return ((),)
 
 
-ACTIONS: Final[dict[str, Action[Config, State]]] = {
-    action.name: action
-    for action in (
-        Action("Gain", gain, _each),
-        Action("Drop", drop, _each),
-        Action("Ask", ask, _each),
-        Action("LockQueue", lock_queue, _each),
-        Action("Hear", hear, _each),
-        Action("Lose", lose, _each),
-        Action("UnlockQueue", unlock_queue, _each),
-        Action("LoseUnlock", lose_unlock, _each),
-        Action("Begin", begin, _each),
-        Action("End", end, _each),
-        Action("Tick", tick, _once),
-        Action("Restart", restart, _once),
-        Action("Stall", stall, _each),
-    )
-}
+ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
+    Action("Gain", gain, _each),
+    Action("Drop", drop, _each),
+    Action("Ask", ask, _each),
+    Action("LockQueue", lock_queue, _each),
+    Action("Hear", hear, _each),
+    Action("Lose", lose, _each),
+    Action("UnlockQueue", unlock_queue, _each),
+    Action("LoseUnlock", lose_unlock, _each),
+    Action("Begin", begin, _each),
+    Action("End", end, _each),
+    Action("Tick", tick, _once),
+    Action("Restart", restart, _once),
+    Action("Stall", stall, _each),
+)
 
 
 # Safety
@@ -215,21 +212,7 @@ def never_overlaps(_config: Config, state: State) -> bool:
     return len(state.calls - state.robbed) < 2
 
 
-INVARIANTS: Final[dict[str, Callable[[Config, State], bool]]] = {"NeverOverlaps": never_overlaps}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        members=tuple(sorted(constants["Members"])),
-        lock_lease=constants["LockLease"],
-        lock_trust=constants["LockTrust"],
-        renew_every=constants["RenewEvery"],
-        faults=constants["Faults"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -251,18 +234,19 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
     )
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCOrderLock's operator and its arguments in TLA+ syntax."""
-    return f"MC{name}" if name in ("Restart", "Stall") else name, tuple(map(show, parameters))
-
-
 MODEL: Final = Model(
     name="OrderLock",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants={},
-    from_constants=from_constants,
+    invariants=named(never_overlaps),
+    from_constants=configuration(
+        Config,
+        members="Members",
+        lock_lease="LockLease",
+        lock_trust="LockTrust",
+        renew_every="RenewEvery",
+        faults="Faults",
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(("Restart", "Stall")),
 )

@@ -10,9 +10,9 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import as_sets, configuration, operators
 from mqproof.reference.updates import with_item
-from mqproof.spec.tlc.values import show
 
 ORDER: Final = ("a", "b", "c", "d")
 """The brokers as clients sort them."""
@@ -192,17 +192,14 @@ def _once(_config: Config) -> tuple[Parameters, ...]:
     return ((),)
 
 
-ACTIONS: Final[dict[str, Action[Config, State]]] = {
-    action.name: action
-    for action in (
-        Action("Attempt", attempt, _once),
-        Action("Answered", answered, lambda c: c.each_penalty),
-        Action("Failed", failed, _once),
-        Action("Elsewhere", elsewhere, lambda c: c.each_broker_and_penalty),
-        Action("RouteChanges", route_changes, lambda c: c.each_route),
-        Action("Tick", tick, _once),
-    )
-}
+ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
+    Action("Attempt", attempt, _once),
+    Action("Answered", answered, lambda c: c.each_penalty),
+    Action("Failed", failed, _once),
+    Action("Elsewhere", elsewhere, lambda c: c.each_broker_and_penalty),
+    Action("RouteChanges", route_changes, lambda c: c.each_route),
+    Action("Tick", tick, _once),
+)
 
 
 # Safety
@@ -229,25 +226,7 @@ def faulty_broker_rested(config: Config, before: State, _action: str, after: Sta
     return after.tried[-1] not in rested or rested >= set(before.route)
 
 
-STEP_INVARIANTS: Final = {
-    "RetryAvoidsLastBroker": retry_avoids_last_broker,
-    "FaultyBrokerRested": faulty_broker_rested,
-}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        broker_count=constants["BrokerCount"],
-        queue_count=constants["QueueCount"],
-        attempts_max=constants["AttemptsMax"],
-        penalties=tuple(sorted(constants["Penalties"])),
-        isolation=constants["Isolation"],
-        strategies=tuple(sorted(constants["Strategies"])),
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -263,18 +242,20 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
     )
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as QueueChoice's operator and its arguments in TLA+ syntax."""
-    return name, tuple(show(frozenset(value) if isinstance(value, tuple) else value) for value in parameters)
-
-
 MODEL: Final = Model(
     name="QueueChoice",
     initial=initial,
     actions=ACTIONS,
-    invariants={},
-    step_invariants=STEP_INVARIANTS,
-    from_constants=from_constants,
+    step_invariants=named(retry_avoids_last_broker, faulty_broker_rested),
+    from_constants=configuration(
+        Config,
+        broker_count="BrokerCount",
+        queue_count="QueueCount",
+        attempts_max="AttemptsMax",
+        penalties="Penalties",
+        isolation="Isolation",
+        strategies="Strategies",
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(arguments=as_sets),
 )

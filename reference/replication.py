@@ -17,7 +17,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
 SYNC_FLUSH: Final = "SYNC_FLUSH"
@@ -540,33 +541,30 @@ def _each_ack(config: Config) -> Iterator[Parameters]:
     return ((Frame("ack", p),) for p in range(1, len(config.messages) + 1))
 
 
-ACTIONS: Final = {
-    action.name: action
-    for action in (
-        Action("AppendRecord", append_record, _each_message),
-        Action("FlushLog", flush_log, _each_node),
-        Action("FlushTimeout", flush_timeout, _each_message),
-        Action("SlaveTimeout", slave_timeout, _each_message),
-        Action("AnswerSend", answer_send, _each_message),
-        Action("Connect", connect, _once),
-        Action("AcceptReport", accept_report, _each_report),
-        Action("RefuseReport", refuse_report, _each_report),
-        Action("TransferRecord", transfer_record, _once),
-        Action("ReceiveTransfer", receive_transfer, _each_transfer),
-        Action("RefuseTransfer", refuse_transfer, _each_transfer),
-        Action("ReceiveAck", receive_ack, _each_ack),
-        Action("Cut", cut, _each_cut),
-        Action("Housekeeping", housekeeping, _each_node),
-        Action("Deliver", deliver, _each_node),
-        Action("CorrectOffset", correct_offset, _once),
-        Action("CommitOffset", commit_offset, _each_commit),
-        Action("SyncOffsets", sync_offsets, _once),
-        Action("ProcessCrash", process_crash, _each_crash),
-        Action("SystemCrash", system_crash, _each_image),
-        Action("MachineLoss", machine_loss, _each_loss),
-        Action("Start", start, _each_node),
-    )
-}
+ACTIONS: Final = by_name(
+    Action("AppendRecord", append_record, _each_message),
+    Action("FlushLog", flush_log, _each_node),
+    Action("FlushTimeout", flush_timeout, _each_message),
+    Action("SlaveTimeout", slave_timeout, _each_message),
+    Action("AnswerSend", answer_send, _each_message),
+    Action("Connect", connect, _once),
+    Action("AcceptReport", accept_report, _each_report),
+    Action("RefuseReport", refuse_report, _each_report),
+    Action("TransferRecord", transfer_record, _once),
+    Action("ReceiveTransfer", receive_transfer, _each_transfer),
+    Action("RefuseTransfer", refuse_transfer, _each_transfer),
+    Action("ReceiveAck", receive_ack, _each_ack),
+    Action("Cut", cut, _each_cut),
+    Action("Housekeeping", housekeeping, _each_node),
+    Action("Deliver", deliver, _each_node),
+    Action("CorrectOffset", correct_offset, _once),
+    Action("CommitOffset", commit_offset, _each_commit),
+    Action("SyncOffsets", sync_offsets, _once),
+    Action("ProcessCrash", process_crash, _each_crash),
+    Action("SystemCrash", system_crash, _each_image),
+    Action("MachineLoss", machine_loss, _each_loss),
+    Action("Start", start, _each_node),
+)
 
 
 # Safety
@@ -705,33 +703,7 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
     return all(b <= a or phase == "gone" for b, a, phase in nodes)
 
 
-INVARIANTS: Final = {
-    "SyncAckedOnSlave": sync_acked_on_slave,
-    "SlaveIsPrefix": slave_is_prefix,
-    "ReadableWithoutMaster": readable_without_master,
-    "SyncAckedDurable": sync_acked_durable,
-    "NoAckedLost": no_acked_lost,
-    "NoPhantom": no_phantom,
-    "QueueOrder": queue_order,
-}
-
-STEP_INVARIANTS: Final = {"StatusHonest": status_honest, "OffsetMonotone": offset_monotone}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        messages=tuple(sorted(constants["Messages"])),
-        flush_modes=tuple(sorted(constants["FlushModes"])),
-        roles=tuple(sorted(constants["Roles"])),
-        fall_behind_max=constants["FallBehindMax"],
-        crashes_max=constants["MaxCrashes"],
-        cuts_max=constants["MaxCuts"],
-        commits=constants["Commits"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -773,35 +745,46 @@ _BOUNDED: Final = ("AppendRecord", "CommitOffset", "ProcessCrash", "SystemCrash"
 _OF_MESSAGE: Final = ("AppendRecord", "FlushTimeout", "SlaveTimeout", "AnswerSend")
 
 
-def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCReplication's operator and its arguments in TLA+ syntax."""
-    bounded = f"MC{name}" if name in _BOUNDED else name
+def _arguments(config: Config, name: str, parameters: Parameters) -> Parameters:
     if not parameters:
-        return bounded, ()
+        return ()
     first, *rest = parameters
     if isinstance(first, Frame):
-        return bounded, (_tla_frame(first),)
-    subject = config.messages[first] if name in _OF_MESSAGE else NODES[first]
-    return bounded, (f'"{subject}"', *map(str, rest))
+        return (_tla_frame(first),)
+    return (config.messages[first] if name in _OF_MESSAGE else NODES[first], *rest)
 
 
-def _tla_frame(frame: Frame) -> str:
+def _tla_frame(frame: Frame) -> dict[str, Any]:
     to_slave = frame.kind == "transfer"
     source, target = ("master", "slave") if to_slave else ("slave", "master")
-    fields = [f'kind |-> "{frame.kind}"', f'source |-> "{source}"', f'target |-> "{target}"']
-    fields.append(f"position |-> {frame.position}")
-    if to_slave:
-        fields.append(f'message |-> "{frame.message}"')
-    return f"[{', '.join(fields)}]"
+    fields = {"kind": frame.kind, "source": source, "target": target, "position": frame.position}
+    return {**fields, "message": frame.message} if to_slave else fields
 
 
 MODEL: Final = Model(
     name="Replication",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants=STEP_INVARIANTS,
-    from_constants=from_constants,
+    invariants=named(
+        sync_acked_on_slave,
+        slave_is_prefix,
+        readable_without_master,
+        sync_acked_durable,
+        no_acked_lost,
+        no_phantom,
+        queue_order,
+    ),
+    step_invariants=named(status_honest, offset_monotone),
+    from_constants=configuration(
+        Config,
+        messages="Messages",
+        flush_modes="FlushModes",
+        roles="Roles",
+        fall_behind_max="FallBehindMax",
+        crashes_max="MaxCrashes",
+        cuts_max="MaxCuts",
+        commits="Commits",
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(_BOUNDED, _arguments),
 )

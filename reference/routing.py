@@ -11,9 +11,9 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Final, NamedTuple
 
-from mqproof.reference.model import Action, Model, Parameters
+from mqproof.reference.model import Action, Model, Parameters, by_name, named
+from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
-from mqproof.spec.tlc.values import show
 
 Broker = tuple[str, int]
 """A broker process: its name and its id; id 0 is the master."""
@@ -560,28 +560,25 @@ def _once(_config: Config) -> tuple[Parameters, ...]:
     return ((),)
 
 
-ACTIONS: Final[dict[str, Action[Config, State]]] = {
-    action.name: action
-    for action in (
-        Action("Register", register, lambda c: c.each_broker),
-        Action("AutoCreate", auto_create, lambda c: c.each_client_and_name),
-        Action("Scan", scan, lambda c: c.each_server),
-        Action("Poll", poll, lambda c: c.each_client),
-        Action("PollFails", poll_fails, lambda c: c.each_client_and_server),
-        Action("Tick", tick, _once),
-        Action("BrokerDies", broker_dies, lambda c: c.each_broker),
-        Action("MachineDies", machine_dies, lambda c: c.each_broker),
-        Action("CloseChannel", close_channel, lambda c: c.each_server_and_broker),
-        Action("CutBroker", cut_broker, lambda c: c.each_server_and_broker),
-        Action("CutClient", cut_client, lambda c: c.each_server_and_client),
-        Action("NameServerDies", name_server_dies, lambda c: c.each_server),
-        Action("WipeWrite", wipe_write, lambda c: c.each_server_and_name),
-        Action("BrokerStarts", broker_starts, lambda c: c.each_broker),
-        Action("NameServerStarts", name_server_starts, lambda c: c.each_server),
-        Action("HealBroker", heal_broker, lambda c: c.each_server_and_broker),
-        Action("HealClient", heal_client, lambda c: c.each_server_and_client),
-    )
-}
+ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
+    Action("Register", register, lambda c: c.each_broker),
+    Action("AutoCreate", auto_create, lambda c: c.each_client_and_name),
+    Action("Scan", scan, lambda c: c.each_server),
+    Action("Poll", poll, lambda c: c.each_client),
+    Action("PollFails", poll_fails, lambda c: c.each_client_and_server),
+    Action("Tick", tick, _once),
+    Action("BrokerDies", broker_dies, lambda c: c.each_broker),
+    Action("MachineDies", machine_dies, lambda c: c.each_broker),
+    Action("CloseChannel", close_channel, lambda c: c.each_server_and_broker),
+    Action("CutBroker", cut_broker, lambda c: c.each_server_and_broker),
+    Action("CutClient", cut_client, lambda c: c.each_server_and_client),
+    Action("NameServerDies", name_server_dies, lambda c: c.each_server),
+    Action("WipeWrite", wipe_write, lambda c: c.each_server_and_name),
+    Action("BrokerStarts", broker_starts, lambda c: c.each_broker),
+    Action("NameServerStarts", name_server_starts, lambda c: c.each_server),
+    Action("HealBroker", heal_broker, lambda c: c.each_server_and_broker),
+    Action("HealClient", heal_client, lambda c: c.each_server_and_client),
+)
 
 
 # Safety
@@ -632,31 +629,7 @@ def master_only_writes(_config: Config, state: State) -> bool:
     )
 
 
-INVARIANTS: Final = {
-    "TablesAgree": tables_agree,
-    "LiveBrokerKept": live_broker_kept,
-    "DeadBrokerForgotten": dead_broker_forgotten,
-    "MasterOnlyWrites": master_only_writes,
-}
-
-
-# The same thing in TLC's words
-
-
-def from_constants(constants: Mapping[str, Any]) -> Config:
-    """The configuration that a cfg file's constants say; sets are put in order."""
-    return Config(
-        name_servers=tuple(sorted(constants["NameServers"])),
-        clients=tuple(sorted(constants["Clients"])),
-        masters=tuple(sorted(constants["Masters"])),
-        slaves=tuple(sorted(constants["Slaves"])),
-        holders=tuple(sorted(constants["Holders"])),
-        heartbeat_every=constants["HeartbeatEvery"],
-        scan_every=constants["ScanEvery"],
-        expiry=constants["Expiry"],
-        poll_every=constants["PollEvery"],
-        faults_max=constants["MaxFaults"],
-    )
+# The model in TLC's terms
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
@@ -715,18 +688,24 @@ _BOUNDED: Final = frozenset(
 )
 
 
-def operator(_config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """An action as MCRouting's operator and its arguments in TLA+ syntax."""
-    return f"MC{name}" if name in _BOUNDED else name, tuple(map(show, parameters))
-
-
 MODEL: Final = Model(
     name="Routing",
     initial=initial,
     actions=ACTIONS,
-    invariants=INVARIANTS,
-    step_invariants={},
-    from_constants=from_constants,
+    invariants=named(tables_agree, live_broker_kept, dead_broker_forgotten, master_only_writes),
+    from_constants=configuration(
+        Config,
+        name_servers="NameServers",
+        clients="Clients",
+        masters="Masters",
+        slaves="Slaves",
+        holders="Holders",
+        heartbeat_every="HeartbeatEvery",
+        scan_every="ScanEvery",
+        expiry="Expiry",
+        poll_every="PollEvery",
+        faults_max="MaxFaults",
+    ),
     from_tla=from_tla,
-    operator=operator,
+    operator=operators(_BOUNDED),
 )

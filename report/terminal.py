@@ -2,9 +2,10 @@
 
 import io
 import os
+import re
 import shutil
 import sys
-from typing import Final, TextIO
+from typing import Final, Literal, TextIO
 
 from rich import box
 from rich.console import Console
@@ -25,11 +26,16 @@ _STYLES: Final = {
     Verdict.UNKNOWN: "yellow",
     Verdict.NOT_TESTED: "dim",
 }
+_VERDICTS: Final = {verdict.value: style for verdict, style in _STYLES.items()}
+_NUMBER: Final = re.compile(r"-|[\d,]+(\.\d+)?")
 _ASCII: Final = str.maketrans({"✓": "+", "✗": "x", "–": "-", "·": ".", "…": "~", "─": "-"})
 
 
-def show(report: Report, stream: TextIO | None = None) -> None:
-    """Print the report to the stream (standard output when None), as wide and colourful as it allows."""
+def show(report: Report, stream: TextIO | None = None, *, rows: bool = True) -> None:
+    """Print the report to the stream (standard output when None), as wide and colourful as it allows.
+
+    Without `rows` only the results that are not held are shown, each with its reason.
+    """
     stream = stream or sys.stdout
     terminal = stream.isatty()
     text = render(
@@ -37,6 +43,7 @@ def show(report: Report, stream: TextIO | None = None) -> None:
         width=shutil.get_terminal_size().columns if terminal else 120,
         colour=terminal and not os.environ.get("NO_COLOR"),
         ascii_only=not _shows_unicode(stream),
+        rows=rows,
     )
     stream.write(text)
     stream.flush()
@@ -56,19 +63,22 @@ def _ascii(text: str) -> str:
     return text.translate(_ASCII).encode("ascii", "backslashreplace").decode()
 
 
-def render(report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
+def render(
+    report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False, rows: bool = True
+) -> str:
     """The whole report as text: facts, one row a result, what was violated and how to see it again.
 
     Args:
         width: columns of the terminal; replay commands are never wrapped, so that they can be copied.
         colour: add ANSI colours. Words and symbols carry the meaning either way.
         ascii_only: use nothing beyond ASCII, for terminals that cannot show it.
+        rows: show one row for each result.
     """
     console = _console(width, colour)
     console.print(Text(one_line(report.title), style="bold"))
     for fact, value in report.facts.items():
         console.print(Text(f"  {one_line(fact)}: {one_line(value)}"))
-    if report.results:
+    if report.results and rows:
         console.print()
         console.print(_results_table(report.results, width))
     for table in report.tables:
@@ -133,10 +143,12 @@ def _results_table(results: tuple[Result, ...], width: int) -> RichTable:
 
 def _plain_table(source: Table) -> RichTable:
     table = _table()
-    for column in source.columns:
-        table.add_column(one_line(column), overflow="fold")
+    for place, column in enumerate(source.columns):
+        cells = [row[place] for row in source.rows]
+        justify: Literal["left", "right"] = "right" if all(map(_NUMBER.fullmatch, cells)) else "left"
+        table.add_column(one_line(column), overflow="fold", justify=justify)
     for row in source.rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell), style=_VERDICTS.get(cell, "")) for cell in row))
     return table
 
 

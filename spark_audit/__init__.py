@@ -1,9 +1,8 @@
 """The audit: finds lost, duplicated, phantom, reordered and not durable messages in event logs with Spark.
 
-Begin at `audit.py`, which gathers (`evidence.py`), checks (`checks/`) and judges what `inputs.py`, `read.py`
-and `store.py` read: event logs, and brokers' store directories through the data sources of `sources/`.
-`share.py` and `partition.py` are what a task does with its share of a log; `profile.py`, `fingerprint.py` and
-`order.py` say what it is asked, and where a closer look is due; `extraction.py` takes out what is looked at.
-`generate.py` makes logs with planted anomalies and their ground truth, against which the checks themselves
-are tested.
+Begin at `audit.py`. Data flows one way: `sources/` reads events and stores, `passes/` aggregates them,
+`evidence/` collects what the checks read, `checks/` finds violations, `judging/` turns these into verdicts,
+and `reporting/` shows them. On top of the audit are `incremental/` (runs that follow one another, streaming),
+`generator/` (logs with injected anomalies and their ground truth), `quality/` (mutants and benchmarks of the
+audit itself) and `command/` (the command line). import-linter holds these layers.
 """

@@ -3,8 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mqproof.report.console import stop, terminable
-from mqproof.report.model import Exit, Report, Table, Verdict, exit_code, overall
+from mqproof.report.model import Exit, Report, Verdict, exit_code, overall
 
 if TYPE_CHECKING:
     from mqproof.spec.catalogue import Invariant
     from mqproof.spec.model_file import Models, Question
-    from mqproof.spec.models import Answer, Progress
+    from mqproof.spec.models import Answer
     from mqproof.spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -25,7 +24,9 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 _DRAW = Annotated[
     Path | None, typer.Option("--draw", metavar="FILE.svg", help="Draw it as a sequence diagram.")
 ]
-_MODELS = Annotated[Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml.")]
+_MODELS = Annotated[
+    Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml, e.g. of your own.")
+]
 _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")]
 
 
@@ -37,31 +38,35 @@ def _root() -> None:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="smoke, mutation, ci or deep: how much is explored.")
+        str, typer.Option(help="How much is explored: smoke, mutation, ci or deep.")
     ] = "smoke",
-    only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="One run, probe or mutant by its name.")
-    ] = None,
+    only: Annotated[str | None, typer.Option(metavar="NAME", help="Check one run, probe or mutant.")] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Of each TLC, in place of what models.toml says.")
+        int | None, typer.Option(min=1, help="Threads of each TLC, instead of those in models.toml.")
     ] = None,
+    properties: Annotated[
+        bool, typer.Option("--properties", help="Show one row for each property as well.")
+    ] = False,
     draw: _DRAW = None,
     json_file: _JSON = None,
     models_file: _MODELS = None,
 ) -> None:
-    """Model-check with TLC: every run's verdict, states, depth and seconds; counterexamples step by step.
+    """Model-check with TLC, and show the verdict, states, depth and seconds of every run.
 
-    --draw FILE.svg draws the first counterexample as a sequence diagram, wanted ones too: of a mutant, a
-    probe, a variant as shipped. A behaviour that breaks nothing is drawn by mqproof simulate.
+    What does not hold is shown with its counterexample, step by step. --draw FILE.svg draws the first
+    counterexample as a sequence diagram, expected ones included: of a mutant, of a probe.
 
-    Example: mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg
+    Examples: mqproof check;
+    mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg;
+    mqproof check --models my-models.toml --properties
     """
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
+    from mqproof.spec.check_screen import full_table, progress, runs_table
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
     from mqproof.spec.models import ask_all
     from mqproof.spec.tlc.errors import TlcError
@@ -76,8 +81,8 @@ def check(
         if workers is not None:
             questions = tuple(replace(question, workers=workers) for question in questions)
         toolbox = find_toolbox()
-        with _progress(len(questions)) as progress, terminable():
-            answers = ask_all(models, questions, progress, toolbox)
+        with progress(len(questions)) as follower, terminable():
+            answers = ask_all(models, questions, follower, toolbox)
     except ModelFileError as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
@@ -88,9 +93,10 @@ def check(
         "tla2tools": str(toolbox.jar),
         "seconds": f"{time.monotonic() - began:.1f}",
     }
-    report = _report(answers, facts)
+    results = tuple(result for answer in answers for result in answer.results)
+    report = Report("mqproof check", results, facts, (full_table(answers),))
     _print_counterexamples(answers)
-    terminal.show(report)
+    terminal.show(replace(report, tables=(runs_table(answers),)), rows=properties)
     if draw is not None:
         _draw_first(draw, answers)
     if json_file is not None:
@@ -103,12 +109,12 @@ def check(
 
 @app.command()
 def simulate(
-    name: Annotated[str, typer.Argument(metavar="MODEL")],
+    name: Annotated[str, typer.Argument(metavar="MODEL", help="The model.")],
     only: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Under the constants of this run or mutant.")
+        str | None, typer.Option(metavar="NAME", help="Use the constants of this run or mutant.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=2, help="How many states, at most.")] = 15,
-    seed: Annotated[int, typer.Option(help="Another seed, another behaviour.")] = 1,
+    depth: Annotated[int, typer.Option(min=2, help="Show at most so many states.")] = 15,
+    seed: Annotated[int, typer.Option(help="Another seed gives another behaviour.")] = 1,
     draw: _DRAW = None,
     models_file: _MODELS = None,
 ) -> None:
@@ -211,24 +217,6 @@ def _chosen(models: "Models", names: list[str], profile: str, only: str | None) 
     return chosen
 
 
-def _report(answers: "tuple[Answer, ...]", facts: dict[str, str]) -> Report:
-    rows = tuple(
-        (
-            answer.question.model,
-            answer.question.name,
-            answer.question.kind.value,
-            overall(answer.results).value,
-            f"{answer.states}",
-            f"{answer.depth or '-'}",
-            f"{answer.seconds:.1f}",
-        )
-        for answer in answers
-    )
-    columns = ("model", "run", "kind", "verdict", "states", "depth", "seconds")
-    results = tuple(result for answer in answers for result in answer.results)
-    return Report("mqproof check", results, facts, (Table("Runs of TLC", columns, rows),))
-
-
 def _draw_first(file: Path, answers: "tuple[Answer, ...]") -> None:
     """The first counterexample of an unexpected violation, or else of an expected one."""
     found = [answer for answer in answers if answer.trace is not None]
@@ -271,30 +259,3 @@ def _print_counterexamples(answers: "tuple[Answer, ...]") -> None:
             print(f"Counterexample of {answer.question.model} {answer.question.name}")
             print(render(answer.trace))
             print()
-
-
-@contextmanager
-def _progress(total: int) -> "Iterator[Progress]":
-    """A moving line on a terminal, a line an answer elsewhere; on standard error, away from the table."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    done = 0
-    status = console.status("starting TLC") if console.is_terminal else None
-
-    def told(question: "Question", answer: "Answer | None") -> None:
-        nonlocal done
-        if answer is None:
-            if status is not None:
-                status.update(f"[{done + 1}/{total}] {question.model} {question.name}", spinner="dots")
-            return
-        done += 1
-        verdict = overall(answer.results).value
-        line = f"{done}/{total} {question.model} {question.name}: {verdict}, {answer.states} states"
-        console.print(f"{line}, {answer.seconds:.1f} s", highlight=False, markup=False, soft_wrap=True)
-
-    if status is None:
-        yield told
-        return
-    with status:
-        yield told

@@ -160,10 +160,8 @@ def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
 
 
 def _check(model: str, table: _Model, run: _Run, path: Path) -> Question:
-    if run.violates is None and (run.states is None or run.depth is None):
-        raise ModelFileError(
-            f"{path}: [{model}] {run.cfg}: states and depth are expected of a run that holds"
-        )
+    if run.violates is None and (run.states is None) != (run.depth is None):
+        raise ModelFileError(f"{path}: [{model}] {run.cfg}: record both states and depth, or neither")
     return Question(
         model=model,
         name=run.cfg.removesuffix(".cfg"),

@@ -5,7 +5,7 @@ says so: what is judged is the recorded expectation. Each result tells the comma
 """
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final
@@ -43,8 +43,17 @@ class Answer:
     """The way to a violation, wanted or not."""
 
 
-Progress = Callable[[Question, Answer | None], None]
-"""Told when a question is asked (None; from another thread), and when it is answered."""
+class Progress:
+    """What a caller may follow while questions are asked. Subclasses override what they show."""
+
+    def started(self, question: Question) -> None:
+        """TLC starts; called from another thread."""
+
+    def found(self, question: Question, states: int) -> None:
+        """TLC reports its distinct states so far; called from another thread."""
+
+    def answered(self, answer: Answer) -> None:
+        """The answers come in the order of the questions."""
 
 
 def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> Answer:
@@ -61,23 +70,28 @@ def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> A
 def ask_each(
     models: Models,
     questions: Sequence[Question],
-    progress: Progress = lambda _question, _answer: None,
+    progress: Progress | None = None,
     toolbox: Toolbox | None = None,
 ) -> Iterator[Answer]:
     """Asks the questions, side by side where there are cores, and answers in their order. Raises as `ask`."""
-    jobs = [_job(models, question) for question in questions]
-    found = run_each(jobs, toolbox, on_start=lambda place: progress(questions[place], None))
+    follower = progress or Progress()
+    found = run_each(
+        [_job(models, question) for question in questions],
+        toolbox,
+        on_start=lambda place: follower.started(questions[place]),
+        on_states=lambda place, states: follower.found(questions[place], states),
+    )
     with closing(found):
         for question, outcome in zip(questions, found, strict=True):
             answer = _judge(models, question, outcome)
-            progress(question, answer)
+            follower.answered(answer)
             yield answer
 
 
 def ask_all(
     models: Models,
     questions: Iterable[Question],
-    progress: Progress = lambda _question, _answer: None,
+    progress: Progress | None = None,
     toolbox: Toolbox | None = None,
 ) -> tuple[Answer, ...]:
     """All answers of `ask_each`."""
@@ -109,6 +123,11 @@ def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> A
     else:
         results = _judge_check(models, question, outcome)
     return Answer(question, results, outcome.distinct, outcome.depth, outcome.seconds, outcome.trace)
+
+
+def to_record(states: int, depth: int) -> str:
+    """The lines of models.toml that record the size of a run."""
+    return f"states = {states}, depth = {depth}"
 
 
 def replay(models: Models, question: Question) -> str:
@@ -253,6 +272,9 @@ def _judge_check(models: Models, question: Question, outcome: Outcome) -> tuple[
 def _judge_size(models: Models, question: Question, outcome: Outcome) -> Result:
     """A model that became smaller or larger than recorded changed its meaning, whatever else holds."""
     counts = {"states": outcome.distinct, "depth": outcome.depth}
+    if question.states is None and question.depth is None:
+        detail = f"nothing recorded; record in models.toml: {to_record(outcome.distinct, outcome.depth)}"
+        return _result(models, question, "RecordedSize", Verdict.NOT_TESTED, counts, detail=detail)
     off: list[str] = []
     if question.states is not None and outcome.distinct not in question.states:
         off.append(f"{outcome.distinct} distinct states, {question.states} recorded")

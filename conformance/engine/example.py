@@ -8,12 +8,14 @@ from hypothesis.stateful import RuleBasedStateMachine
 
 from mqproof.conformance.engine.targets import TargetError
 
-TargetT = TypeVar("TargetT", bound="Closable")
 SessionT = TypeVar("SessionT")
 
 
 class Closable(Protocol):
     def close(self) -> None: ...
+
+
+TargetT = TypeVar("TargetT", bound=Closable)
 
 
 class UndrivableError(BaseException):

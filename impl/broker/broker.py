@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
@@ -58,6 +59,16 @@ _SHORT_HOLD_CHECK_S: Final = 1.0
 """When long polling is off."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The broker's state beside the messages, each part in a file of its own."""
+
+    topics: TopicTable
+    groups: SubscriptionGroupTable
+    offsets: OffsetTable
+    delays: DelayedDelivery
+
+
 class Broker:
     """Made, started, stopped; in that order and once."""
 
@@ -82,7 +93,7 @@ class Broker:
         self.services: Services | None = None
         """Of a started broker: what its processors share."""
         self._server: RemotingServer | None = None
-        self._second_door: RemotingServer | None = None
+        self._second_server: RemotingServer | None = None
         self._processors: Handler | None = None
         self._registrar: Registrar | None = None
         self.recovery: Recovery | None = None
@@ -109,20 +120,47 @@ class Broker:
             raise
 
     async def _start(self) -> Address:
-        config, runtime = self._config, self._runtime
+        self._load_access_rules()
+        self.recovery = self.store.load(self._config.replication.told_role)
+        tables = self._load_tables()
+        await self.store.start()
+        await self.replicas.start()
+        self.store.on_arrival = self._holds.arrived
+        address = await self._listen()
+        self.services = services = self._new_services(address, tables)
+        self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
+        topics_changed = await self._begin_registration(services)
+        self._every(self._config.offsets_flush_interval_ms / 1000, self._persist_offsets)
+        self._begin_role(services, topics_changed)
+        await self._begin_periodic_work()
+        return address
+
+    def _load_access_rules(self) -> None:
         if self._acl is not None:
             self._acl.load()
-            self._client.credentials = _own_account(config, runtime)
+            self._client.credentials = _own_account(self._config, self._runtime)
             self._every(POLL_S, self._acl.poll)
-        self.recovery = self.store.load(config.replication.told_role)
+
+    def _load_tables(self) -> _Tables:
+        """Read the tables in the folder `config` of the store; one without a file is empty."""
+        config, runtime = self._config, self._runtime
         folder = f"{config.store_directory}/config"
-        topics = TopicTable(
-            f"{folder}/topics.json",
-            runtime,
-            topics_max=config.topics_max,
-            queues_max=config.topic_queues_max,
+        tables = _Tables(
+            topics=TopicTable(
+                f"{folder}/topics.json",
+                runtime,
+                topics_max=config.topics_max,
+                queues_max=config.topic_queues_max,
+            ),
+            groups=SubscriptionGroupTable(
+                f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
+            ),
+            offsets=OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max),
+            delays=DelayedDelivery(
+                f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events
+            ),
         )
-        topics.load(
+        tables.topics.load(
             built_in(
                 broker=config.name,
                 cluster=config.cluster,
@@ -130,34 +168,33 @@ class Broker:
                 default_queues=config.default_topic_queues,
             )
         )
-        group_table = SubscriptionGroupTable(
-            f"{folder}/subscriptionGroup.json", runtime, groups_max=config.groups_max
-        )
-        group_table.load()
-        offsets = OffsetTable(f"{folder}/consumerOffset.json", runtime, config.offset_pairs_max)
-        offsets.load()
-        delays = DelayedDelivery(f"{folder}/delayOffset.json", self.store, self._holds, runtime, self._events)
-        delays.load()
+        tables.groups.load()
+        tables.offsets.load()
+        tables.delays.load()
         if config.replication.is_slave or self._group_store is not None:
-            offsets.follow()
+            tables.offsets.follow()
         else:
-            offsets.lead()
-        await self.store.start()
-        await self.replicas.start()
-        self.store.on_arrival = self._holds.arrived
-        self._server = self._door()
-        bound = await self._server.start(config.host, config.port)
+            tables.offsets.lead()
+        return tables
+
+    async def _listen(self) -> Address:
+        """Accept connections; return the address that clients use."""
+        self._server = self._new_server()
+        bound = await self._server.start(self._config.host, self._config.port)
         if self.replicas.server is not None or self._group_store is not None:
-            await self._open_second_door(bound)
-        address = Address(config.advertised_host or bound.host, bound.port)
-        self.services = services = Services(
+            await self._open_second_port(bound)
+        return Address(self._config.advertised_host or bound.host, bound.port)
+
+    def _new_services(self, address: Address, tables: _Tables) -> Services:
+        config, runtime = self._config, self._runtime
+        return Services(
             config=config,
             runtime=runtime,
             address=address,
             store=self.store,
-            topics=topics,
-            groups=group_table,
-            offsets=offsets,
+            topics=tables.topics,
+            groups=tables.groups,
+            offsets=tables.offsets,
             pull_progress=PullProgress(config.offset_pairs_max),
             clients=self._clients,
             locks=QueueLockTable(config.queue_lock_ms),
@@ -169,42 +206,48 @@ class Broker:
             acl=self._acl,
             started_s=loop_ms() // 1000,
             booted_ms=wall_ms(runtime.clock),
-            delays=delays,
+            delays=tables.delays,
             events=self._events,
             ha_address=self.replicas.ha_address,
             on_registered=self.replicas.learned,
         )
-        self._processors = handler({code: _bound(work, services) for code, work in PROCESSORS.items()})
-        self._registrar = Registrar(services, self._client)
-        register = self._registrar.register
+
+    async def _begin_registration(self, services: Services) -> asyncio.Event:
+        """Register once, and again at intervals and whenever the returned event is set."""
+        self._registrar = registrar = Registrar(services, self._client)
         # In the background: a send that creates its topic does not wait for a silent name server.
         topics_changed = asyncio.Event()
-        topics.on_change = topics_changed.set
-        self._in_background(self._whenever(topics_changed, register))
-        if self._registrar.is_fetched:
-            await self._registrar.fetch()
-            self._every(FETCH_INTERVAL_S, self._registrar.fetch)
-        await register()
-        self._every(config.register_interval_ms / 1000, register)
-        self._every(config.offsets_flush_interval_ms / 1000, self._persist_offsets)
-        if self._group_store is not None:
-            services.term = lambda store=self._group_store: store.term  # type: ignore[misc]
-            self._in_background(ElectedRole(self._group_store, services, topics_changed.set).run())
+        services.topics.on_change = topics_changed.set
+        self._in_background(self._whenever(topics_changed, registrar.register))
+        if registrar.is_fetched:
+            await registrar.fetch()
+            self._every(FETCH_INTERVAL_S, registrar.fetch)
+        await registrar.register()
+        self._every(self._config.register_interval_ms / 1000, registrar.register)
+        return topics_changed
+
+    def _begin_role(self, services: Services, topics_changed: asyncio.Event) -> None:
+        """Begin the work of a member of a group, a slave or a master."""
+        if (store := self._group_store) is not None:
+            services.term = lambda: store.term
+            self._in_background(ElectedRole(store, services, topics_changed.set).run())
             self._keep_like_master(services)
         elif self.replicas.client is not None:
             self._in_background(self.replicas.client.run())
             self._keep_like_master(services)
         else:
-            self._in_background(delays.run(address))
+            self._in_background(services.delays.run(services.address))
+
+    async def _begin_periodic_work(self) -> None:
+        config = self._config
         self._every(config.delay_offsets_flush_interval_ms / 1000, self._persist_delays)
         self._every(_CLIENT_SCAN_S, self._drop_silent_clients)
         await self._sample()
         self._every(1.0, self._sample)
         self._every(ROLL_S, self._roll)
         self._every(_HOLD_CHECK_S if config.long_polling else _SHORT_HOLD_CHECK_S, self._check_holds)
-        return address
 
-    def _door(self) -> RemotingServer:
+    def _new_server(self) -> RemotingServer:
         runtime = self._runtime
         return RemotingServer(
             runtime.remoting,
@@ -213,15 +256,15 @@ class Broker:
             on_closed=self._channel_closed,
         )
 
-    async def _open_second_door(self, bound: Address) -> None:
-        """Released slaves ask for topics at the port two below; all else they ask at the port itself."""
-        server = self._door()
+    async def _open_second_port(self, bound: Address) -> None:
+        """Released slaves request topics at the port two below, and everything else at the port itself."""
+        server = self._new_server()
         try:
             await server.start(bound.host, bound.port - 2)
         except OSError as error:
             _log.warning("slaves of released brokers do not learn topics: port %d: %s", bound.port - 2, error)
         else:
-            self._second_door = server
+            self._second_server = server
 
     async def stop(self) -> None:
         """Leave the name servers, finish what is being worked on, and close the store cleanly. Who leads a
@@ -241,8 +284,8 @@ class Broker:
         if self.services is not None:
             await self._persist_offsets()
             await self._persist_delays()
-        if self._second_door is not None:
-            await self._second_door.stop()
+        if self._second_server is not None:
+            await self._second_server.stop()
         await self.replicas.stop()
         await self._client.close()
         await self.store.stop()
@@ -254,8 +297,8 @@ class Broker:
         self._holds.close()
         if self._server is not None:
             self._server.kill()
-        if self._second_door is not None:
-            self._second_door.kill()
+        if self._second_server is not None:
+            self._second_server.kill()
         self.replicas.kill()
         self._client.abort()
         self.store.kill()

@@ -1,5 +1,6 @@
 """`mqproof namesrv | broker | serve | send | consume`: the servers and the client tools."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -55,6 +56,7 @@ from mqproof.impl.terminal.running import run_command
 
 if TYPE_CHECKING:  # imported late: a server loads no client, and a client no server
     from mqproof.impl.command.consuming import Begin
+    from mqproof.impl.command.sending import SendSummary
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 
@@ -246,10 +248,7 @@ def send(
     )
     runtime, log = inputs.new_runtime("send", tls), inputs.client_event_log("send", events)
     summary = run_command("send", sending.send(job, runtime, log))
-    if count > 1 and str(json) != "-":
-        print(summary)
-    if json is not None:
-        write_json("send", json, summary.as_json())
+    _show_summary(summary, json)
     raise typer.Exit(summary.exit_code)
 
 
@@ -316,6 +315,14 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
     from mqproof.impl.runtime.serving import until_signal
 
     run_command(command, until_signal(servers))
+
+
+def _show_summary(summary: "SendSummary", json: Path | None) -> None:
+    """Print the summary of several messages, and write it to the file that was named."""
+    if summary.count > 1 and str(json) != "-":
+        print(summary)
+    if json is not None:
+        write_json("send", json, summary.as_json())
 
 
 def _body(body: str | None, size: int | None) -> bytes:

@@ -47,8 +47,8 @@ class RealRun:
 
     counts: dict[str, int]
     """Messages acknowledged, deliveries, retries, kills."""
-    brokers: tuple[Path, ...]
-    """The event logs of the pair and of the group's members."""
+    pair: tuple[Path, ...]
+    """The event logs of the master and its slave."""
     stores: tuple[str, ...]
     """BROKER=DIR of each store, as `mqproof audit run --store` takes it."""
 
@@ -78,7 +78,7 @@ def real_run(folder: Path, messages: int, progress: Progress) -> RealRun:
             "deliveries": _count(running.events, consumers, b'"kind":"deliver"'),
             "kills": KILLS,
         },
-        tuple(running.events / f"{name}.ndjson" for name in site.commands),
+        tuple(running.events / f"{name}.ndjson" for name in (_MASTER, _SLAVE)),
         site.stores,
     )
 

@@ -108,7 +108,6 @@ class Kind:
 
 
 FLAG: Final = Kind("flag", 0, 2)
-NUMBER: Final = Kind("number")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """FLUSH-2 AsyncAckedSurvivesProcessCrash: under ASYNC_FLUSH a SEND_OK message survives a crash of the
 process.
 
-A message is gone as in SyncAckedDurable. Its broker's process must have died and nothing worse: somebody,
-such as a harness, tells attrs.kind = process of every crash near the recovery that cut it off (else cause
+A message is gone as in SyncAckedDurable. Its broker's process must have died and nothing worse: a node
+such as a harness records attrs.kind = process for every crash near the recovery that cut it off (else cause
 `system_crash_possible`).
 Cannot conclude: anything about crashes of which only the broker itself tells; it does not know what died.
 """
@@ -62,7 +62,7 @@ def _crashed_lives(rare: DataFrame) -> DataFrame:
 
 def _blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
     if causes.get("system_crash_possible"):
-        return "acknowledged messages were cut off, and nobody says that only a process died"
+        return "acknowledged messages were cut off, and no event says that only a process died"
     return "" if tallies["acked"] else "no message was acknowledged with SEND_OK"
 
 

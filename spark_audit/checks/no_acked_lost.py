@@ -1,18 +1,16 @@
 """DELIV-1 NoAckedLost: a message acknowledged with SEND_OK is delivered to every subscribed group.
 
-Lost means: its record was cut off by recovery, or the group was handed a later offset of the queue and never
-this message. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not lost; so
-is what was sent before the group's first delivery in the topic, since a group may start at the end of a
-queue. A half message is owed to nobody before it is committed. What an explicit reset of the offset jumped
-over was skipped on purpose (cause `offset_reset`).
-A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`). What was
-answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE and is lost is counted under that
-status. A group's offset that its broker holds for committed lies beyond all that the broker ever appended to
-the queue: `offset-ahead`, as is one that a store holds.
-With store directories, what was acknowledged must be there, delivered or not (acked_in_store.py), and their
-brokers must know its topic (topics_known.py).
-Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
-rest.
+Lost means: its record was cut off by recovery, or a later offset of the queue was delivered to the group and
+this message never was. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not
+lost; so is what was sent before the group's first delivery in the topic, since a group may start at the end
+of a queue. A half message is owed to no group before it is committed. What an explicit reset of the offset
+jumped over was skipped on purpose (cause `offset_reset`). A record that an ASYNC_FLUSH broker lost in a crash
+is outside the guarantee (cause `async_flush`). What was answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or
+SLAVE_NOT_AVAILABLE and is lost is counted under that status. A group's offset that its broker holds for
+committed lies beyond all that the broker ever appended to the queue: `offset-ahead`, as is one that a store
+holds. With store directories, what was acknowledged must be there, delivered or not (acked_in_store.py), and
+their brokers must know its topic (topics_known.py). Cannot conclude: anything about groups that subscribe by
+tag or expression; they look as if they lost the rest.
 """
 
 from collections.abc import Mapping
@@ -84,9 +82,9 @@ def _missing(evidence: Evidence) -> DataFrame:
     )
     lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
     # A record that was cut off is lost even if no group reads the topic.
-    nobody = f.array(f.lit(None).cast("string"))
+    no_group = f.array(f.lit(None).cast("string"))
     unread = f.col("subscribed").isNull() & f.col("is_gone")
-    lacking = lacking.withColumn("lacking", f.when(unread, nobody).otherwise(f.col("lacking")))
+    lacking = lacking.withColumn("lacking", f.when(unread, no_group).otherwise(f.col("lacking")))
     return lacking.where(f.size("lacking") > 0).withColumn("group", f.explode("lacking"))
 
 
@@ -158,7 +156,7 @@ def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFra
 
 
 def _forward_resets(evidence: Evidence) -> DataFrame:
-    """Queue of a group to the stretches [from, to) that somebody chose to skip."""
+    """Queue of a group to the stretches [from, to) that a reset chose to skip."""
     stretch = f.struct(
         f.col("attrs")["previous"].cast("long").alias("from"), f.col("queue_offset").alias("to")
     )

@@ -45,7 +45,7 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
 
 
 def _negative(spans: DataFrame) -> DataFrame:
-    """Committed below 0, which no queue has: whoever asks for it begins anywhere."""
+    """Committed below 0, which no queue has: a client that asks for it begins anywhere."""
     committed = spans.where((f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("offset_min") < 0))
     each = committed.groupBy(*_QUEUE).agg(
         f.min("offset_min").alias("queue_offset"),

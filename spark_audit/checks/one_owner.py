@@ -2,10 +2,10 @@
 
 Owners change when the group rebalances, a member starts or ends, or the broker crashes. From one such change
 to the next, but for the rebalance window around each, a queue is handed to one node only. Looked at are
-queues whose nodes' runs of deliveries (order.py) overlap in such a time; what overlaps by no more than the
-clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
-`rebalance_not_told`).
-Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has no owner for too long.
+queues whose nodes' runs of deliveries (sequences.py) overlap in such a time; what overlaps by no more than
+the clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
+`rebalance_not_told`). Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has
+no owner for too long.
 """
 
 from collections.abc import Mapping

@@ -3,8 +3,8 @@
 Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal
 after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset; and going back
 to what failed and has not been sent back since, which its consumer tries again from its own memory
-(`redelivery`). An offset exists when some consumer was handed it; one that nobody was ever handed is
-NoAckedLost's to judge.
+(`redelivery`). An offset exists when it was delivered to some consumer; one that was never delivered is
+judged by NoAckedLost.
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
 

@@ -1,10 +1,10 @@
 """FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
 
-Only entries in doubtful buckets (store.py) are looked up. An entry of a record that expired with its segment
-is legal (cause `expired`), so is one behind the end of a log that was not shut down and will be recovered
-(`not_recovered`); one into damage is RecoveredPrefix's to judge (`damaged_record`). Light queues hold
-entries of records of other topics (`light_queue`).
-Cannot conclude: anything about tag codes, which an extension file may replace.
+Only entries in doubtful buckets (store_tables.py) are looked up. An entry of a record that expired with its
+segment is legal (cause `expired`), so is one behind the end of a log that was not shut down and will be
+recovered (`not_recovered`); one into damage is RecoveredPrefix's to judge (`damaged_record`). Light queues
+hold entries of records of other topics (`light_queue`). Cannot conclude: anything about tag codes, which an
+extension file may replace.
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,11 @@
 """DELIV-7 RetryThenDeadLetter: a failing message is retried, then dead-lettered, never dropped.
 
-Dropped is one whose consumption failed and whose offset the same node then committed as done, though it
-never went back to the broker (retry, dead_letter), never came again, and nobody of the group had consumed it
+Dropped is one whose consumption failed and whose offset the same node then committed as done, though it never
+went back to the broker (retry, dead_letter), never came again, and no member of the group had consumed it
 before: of two who have a queue until the group agrees, one may fail what the other one is done with. A dead
 letter is not delivered again, but for what repeats any delivery: a rebalance, a restart, a crash, a reset
-(named as the cause).
-Cannot conclude: whether the delays of the ladder and the number of retries were kept, which no log tells;
-anything about clients that do not tell of failures.
+(named as the cause). Cannot conclude: whether the delays of the ladder and the number of retries were kept,
+which no log tells; anything about clients that do not tell of failures.
 """
 
 from typing import Final

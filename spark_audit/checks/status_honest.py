@@ -1,8 +1,8 @@
 """REPL-3 StatusHonest: a broker's SEND_OK tells what was reached, by its disk or by its group.
 
 Before a broker under SYNC_FLUSH answers SEND_OK to a producer that waits, an fsync has made its log durable
-beyond the message's first byte; before a member of a group does, whoever asks, it has told that the message's
-entry is committed. Both are events of the broker, in its own order. What a slave must have
+beyond the message's first byte; before a member of a group does, for any producer, it has recorded that the
+message's entry is committed. Both are events of the broker, in its own order. What a slave must have
 reached is SyncAckedOnSlave's.
 Cannot conclude: whether FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT and SLAVE_NOT_AVAILABLE came too early: what
 they miss may be reached between the decision and its answer. Whether the message's last byte is durable.

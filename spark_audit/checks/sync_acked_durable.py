@@ -64,6 +64,6 @@ CHECK: Final = Check(
     sync_acked_durable,
     _looked_at,
     _blind,
-    # A night on which no such broker crashed is an ordinary one.
+    # Most logs have no crash of such a broker.
     needs=("acked_sync_at_risk", "acked_cut"),
 )

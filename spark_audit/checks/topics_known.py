@@ -1,4 +1,4 @@
-"""NoAckedLost's part about topics.json: nobody can read a topic that its broker has forgotten."""
+"""NoAckedLost's part about topics.json: no consumer can read a topic that its broker has forgotten."""
 
 from typing import Final
 
@@ -17,8 +17,9 @@ _NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
 def topics_unknown(store: Stored, invariant: str) -> DataFrame:
     """Topics with queue entries of records that are there, and none in the topics.json of their broker.
 
-    Queues beyond a topic's number of queues are legal, as somebody reduced it (cause `queues_reduced`), and
-    can be read no more. Brokers without a topics.json, such as those of a copied log, are not judged.
+    Queues beyond a topic's number of queues are legal where their number was reduced (cause
+    `queues_reduced`), and can no longer be read. Brokers without a topics.json, such as those of a copied
+    log, are not judged.
     """
     entries = store.entries.where("kind = 'entry'").join(f.broadcast(store.bounds), "broker")
     kept = entries.where(

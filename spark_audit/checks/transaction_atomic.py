@@ -3,7 +3,7 @@
 Here the half that safety is about: none is delivered that was not committed before, give or take the clock
 skew, or that was rolled back; and none is both committed and rolled back. That a committed one is delivered
 is NoAckedLost's.
-Cannot conclude: anything, where nobody tells of half messages; what becomes of one that is not resolved when
+Cannot conclude: anything, where no node records half messages; what becomes of one that is not resolved when
 the log ends.
 """
 

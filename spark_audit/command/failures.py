@@ -50,7 +50,7 @@ def blame(error: Exception, scratch: Path) -> tuple[str, int]:
     """One line and an exit code for what Spark threw.
 
     Raises:
-        KeyboardInterrupt: somebody ended it, and Spark told of the job that it cancelled therefore.
+        KeyboardInterrupt: a signal ended it, and Spark reported the job that it cancelled therefore.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -59,7 +59,7 @@ def blame(error: Exception, scratch: Path) -> tuple[str, int]:
         if isinstance(behind, KeyboardInterrupt):
             raise behind
     if isinstance(error, Py4JNetworkError | ConnectionError):
-        return "Spark's JVM is gone: somebody killed it, or it had no memory left (--memory)", Exit.TOOL
+        return "Spark's JVM is gone: it was killed, or it had no memory left (--memory)", Exit.TOOL
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     for line in lines:
         if damaged := re.search(r"FAILED_READ_FILE.*?reading file (?:file:/*)?(/?\S+)\.\s", line):
@@ -83,7 +83,7 @@ def _full(told: str, scratch: Path) -> str:
         written = written or by_spark
     if not written or written[1].startswith(str(scratch)):
         return full_of_temporary(scratch)
-    # What is in the making is called so by nobody else (report/beside.py).
+    # Only files in the making have such a name (report/beside.py).
     place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
     return f"{place}: {_DISK_FULL}"
 

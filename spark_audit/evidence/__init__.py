@@ -1,1 +1,2 @@
-"""The tables that the checks read, computed once from what the passes found. Start with `gather.py`."""
+"""Collects the evidence that the checks read, from what the passes found. Begin at collect.py, then
+gather.py."""

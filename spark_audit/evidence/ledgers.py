@@ -119,11 +119,11 @@ def begins(rows: DataFrame) -> DataFrame:
     return rows.groupBy("node").agg(f.least(appended, started).alias("base"))
 
 
-def standing(log: DataFrame, watermark: int) -> DataFrame:
-    """Of a log the rows that what follows is judged by, where nothing before the watermark is to come.
+def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
+    """The rows of a log by which later logs are judged; no row from before the watermark is still to come.
 
-    Entries stay until all members hold them, of one term, and somebody told them to be committed; of each
-    turn of a member stays how far it told. All else is rare.
+    Entries stay until all members hold them, of one term, and a member has recorded that they are committed;
+    of each term of office of a member stays how far it recorded. All else is rare.
     """
     rows = told(log)
     is_old = f.col("ts") < watermark

@@ -38,7 +38,7 @@ def asked_and_told(log: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def standing(log: DataFrame) -> DataFrame:
+def carried_rows(log: DataFrame) -> DataFrame:
     """Of a log the rows that what follows is judged by: a member's last register, what dropped it since, when
     it was last heard of and what it asked for; and the starts."""
     told = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))

@@ -28,8 +28,8 @@ class Evidence:
     """Which buckets of messages are not clean as a whole (fingerprint.py); None: every message is looked
     at."""
     judged: DataFrame
-    """Of the messages of the buckets that are read, numbers only (sums.py): those that somebody may look at,
-    a row each, `clean` where no check has anything to find; and how many there are of each kind."""
+    """Of the messages of the buckets that are read, numbers only (sums.py): those that may be looked at, a
+    row each, `clean` where no check has anything to find; and how many there are of each kind."""
     doubtful: DataFrame
     """The keys of the messages that are not clean."""
     doubted: DataFrame
@@ -40,7 +40,7 @@ class Evidence:
     troubled: DataFrame
     """The events of the messages whose consumption failed, or of which a dead letter was made."""
     runs: DataFrame
-    """What the tasks told of rows of which each is the next one of its sequence (order.py)."""
+    """What the tasks told of rows of which each is the next one of its sequence (sequences.py)."""
     steps: DataFrame
     """The deliveries and commits that do not."""
     spans: DataFrame

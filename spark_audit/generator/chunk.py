@@ -16,7 +16,7 @@ from mqproof.spark_audit.generator.scenario import Bools, Fate, Ints
 COMMIT_EVERY: Final = 8
 FLUSH_EVERY: Final = 8
 ROLLBACK: Final = 5
-"""By how much committed offsets go back: planted, after a crash, and by a reset."""
+"""By how much committed offsets go back: injected, after a crash, and by a reset."""
 REPEAT: Final = 3
 """So many records of a queue are handed out again after a rebalance or restart."""
 
@@ -65,7 +65,7 @@ class Chunk:
         # Every rebalance before this chunk moved the queues on by one owner.
         rebalances = -(-number // sc.TROUBLE_EVERY)
         self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
-        self.tells_order = bool(plan.planted["overlap"].sum())
+        self.tells_order = bool(plan.injected["overlap"].sum())
         self.is_last = number == plan.chunks - 1
         self.n = n = plan.messages
         self.begin = START_US + number * (sc.CHUNK_US + (len(sc.PAUSES) + 1) * sc.PAUSE_US)
@@ -285,9 +285,9 @@ class Chunk:
             self._swap(group, records, at, fate, victim)
             self._deliver(group, records, at)
             self._commits(group, records, at, regressions)
-            self._plant_duplicates(group, records, at, fate, victim)
+            self._inject_duplicates(group, records, at, fate, victim)
             if group == sc.ORDERLY:
-                self._plant_overlaps(records, at, fate)
+                self._inject_overlaps(records, at, fate)
             self._redeliver(group, records, at)
             self._consume_retries(group, records, at, fate)
         self._record_truth(fate, victim)
@@ -343,11 +343,11 @@ class Chunk:
             **columns,
         )  # fmt: skip
 
-    def _plant_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
+    def _inject_duplicates(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
         twice = (fate[records] == Fate.DUPLICATE) & (victim[records] == group)
         self._deliver(group, records[twice], at[twice] + 10)
 
-    def _plant_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
+    def _inject_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
         """Of three messages that follow each other in a queue the first two are one call; the third is handed
         out when only the first is done. A decoy: the one before them is done at once."""
         for here in np.flatnonzero(fate[records] == Fate.OVERLAP):

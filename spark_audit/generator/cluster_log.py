@@ -257,7 +257,7 @@ def _name_server(script: Script) -> None:
     heard(Kind.EXPIRE, "brief", reason="connection closed")
     heard(Kind.REGISTER, "known", 0)
     asked("known:0", "known")
-    # A name server that starts again knows nobody.
+    # A name server that starts again knows no broker.
     script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
     asked("known:0", "known")
     script.expect("ROUTE-1", "route-to-dropped-broker", broker="known:0")
@@ -495,7 +495,7 @@ def _delayed_copies(script: Script) -> None:
 
 
 class _Reader:
-    """One consumer of one queue of a topic that nobody else reads."""
+    """One consumer of one queue of a topic that no other consumer reads."""
 
     def __init__(self, script: Script, node: str, topic: str, group: str) -> None:
         self._script, self._node = script, node
@@ -543,7 +543,7 @@ def _failing(script: Script) -> None:
 
 
 def _copied(script: Script) -> None:
-    """A slave tells of what it copied, from which nobody reads."""
+    """A slave records what it copied, from which no client reads."""
     attrs, group = {"broker": "copied"}, "passing"
     for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
         place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
@@ -577,11 +577,11 @@ def _transactions(script: Script) -> None:
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
     reader.is_handed("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
-    # Acknowledged, and owed to nobody.
+    # Acknowledged, and owed to no group.
     resolved("h_gone", Kind.ROLLBACK)
     resolved("h_last", Kind.COMMIT)
     reader.is_handed("h_last", 5)
-    # Nobody has said what becomes of it.
+    # What becomes of it is not recorded.
     resolved("h_open")
 
 
@@ -674,7 +674,7 @@ def _crashes(script: Script) -> None:
     script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     for invariant in ("FLUSH-1", "DELIV-1"):
         script.expect(invariant, "acked-then-truncated", broker="pair", **copy)
-    # The disk was told to be late: such a loss is counted, and promised by nobody.
+    # The disk was told to be late: such a loss is counted, and no promise is broken.
     script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")
     dies("slow", "os")

@@ -1,4 +1,4 @@
-"""Generates event logs of any size with planted anomalies and their ground truth (scenario.py tells the
+"""Generates event logs of any size with injected anomalies and their ground truth (scenario.py tells the
 story), in Spark's tasks.
 
 A chunk of the log is computed from its number and the seed alone, given where offsets and numbers of nodes
@@ -107,10 +107,10 @@ def generate(
         for number, file in enumerate(sorted(out.glob("part-*.json"))):
             file.rename(out / f"part-{number:05d}.ndjson")
     (out / "_SUCCESS").unlink(missing_ok=True)
-    progress("listing what is planted")
-    planted = sum(plan.planted.values(), np.zeros(plan.chunks, dtype=np.int64))
+    progress("listing what is injected")
+    injected = sum(plan.injected.values(), np.zeros(plan.chunks, dtype=np.int64))
     told = _in_tasks(
-        spark, made.truth, "fact string", [state for state in states if planted[state[0]]], partitions
+        spark, made.truth, "fact string", [state for state in states if injected[state[0]]], partitions
     )
     truth = [json.loads(row["fact"]) for row in told.toLocalIterator()]
     pq.write_table(pa.Table.from_pylist(truth, _TRUTH), out / TRUTH_FILE)

@@ -1,6 +1,6 @@
 """Message traces whose truth is known, for tests of what reads them and of its mutants.
 
-Half of them as text, as somebody exported them, half in a store that has their topic.
+Half of them as text, as a user exported them, half in a store that has their topic.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The traffic that the generator writes down: a small cluster, its ordinary troubles, and planted anomalies.
+"""The traffic that the generator writes down: a small cluster, its ordinary troubles, and injected anomalies.
 
 Time runs in chunks of equal length, each with the same timetable: messages flow in bursts, most of them into
 few queues, and in pauses between them, where a chunk is one of trouble, a group rebalances, a broker crashes,
@@ -25,7 +25,7 @@ FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")
 TOPICS: Final = ("orders", "payments", "stock", "mail")
 GROUPS: Final = ("billing", "shipping")
 ORDERLY: Final = 1
-"""The group that consumes in order. It tells so, and of ends of its calls, where an overlap is planted."""
+"""The group that consumes in order. It tells so, and of ends of its calls, where an overlap is injected."""
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES_OF_TOPIC: Final = (4, 4, 4, 2)
@@ -86,7 +86,7 @@ class Fate(IntEnum):
     CUT_UNACKED = 8  # in the tail that a crash cuts off, outcome unknown
     CUT_RETRIED = 9  # the same, then sent again elsewhere
     CUT_ACKED = (
-        10  # the same, but acknowledged before: legal on the asynchronous broker, planted on the other
+        10  # the same, but acknowledged before: legal on the asynchronous broker, injected on the other
     )
     LOST = 20
     DUPLICATE = 21
@@ -108,7 +108,7 @@ ANOMALIES: Final[dict[str, str]] = {
     "offset_regression": "a group's committed offset goes back (DELIV-5)",
     "flush_lost": "acknowledged under SYNC_FLUSH, then cut off by a crash (FLUSH-1 and DELIV-1)",
 }
-"""Name to what is planted, and the invariants that it breaks."""
+"""Name to what is injected, and the invariants that it breaks."""
 
 _SLOTTED: Final = {
     "lost": Fate.LOST,
@@ -134,12 +134,12 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is planted in which chunk."""
+    """What is injected in which chunk."""
 
     messages: int
     """In every chunk."""
     chunks: int
-    planted: dict[str, Ints]
+    injected: dict[str, Ints]
     """Anomaly to its count in each chunk."""
 
     @property
@@ -222,12 +222,12 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
     slotted = [name for name in named for _ in range(anomalies.get(name, 0))]
     flush_lost, troubled = wished[1], _troubled(chunks)
     chunk_of = random.permutation(room)[: len(slotted)] % chunks
-    planted = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
+    injected = {name: np.zeros(chunks, dtype=np.int64) for name in ANOMALIES}
     for name, chunk in zip(slotted, chunk_of, strict=True):
-        planted[name][chunk] += 1
+        injected[name][chunk] += 1
     crashes = np.arange(flush_lost) % troubled * TROUBLE_EVERY
-    planted["flush_lost"] += np.bincount(crashes, minlength=chunks)
-    return Plan(messages, chunks, planted)
+    injected["flush_lost"] += np.bincount(crashes, minlength=chunks)
+    return Plan(messages, chunks, injected)
 
 
 def _room(messages: int, chunks: int) -> tuple[int, int]:
@@ -272,16 +272,16 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
     order = random.permutation(slots(n))
     taken = np.zeros(n, dtype=np.bool_)
     at = 0
-    for name, planted in _SLOTTED.items():
-        mine = order[at : at + plan.planted[name][chunk]]
+    for name, injected in _SLOTTED.items():
+        mine = order[at : at + plan.injected[name][chunk]]
         at += len(mine)
         # The middle round of the slot, a queue by chance.
-        fate[mine + len(ROUND) + random.integers(0, len(ROUND), len(mine))] = planted
+        fate[mine + len(ROUND) + random.integers(0, len(ROUND), len(mine))] = injected
         _take(taken, mine)
-    regressions = order[at : at + plan.planted["offset_regression"][chunk]]
+    regressions = order[at : at + plan.injected["offset_regression"][chunk]]
     _take(taken, regressions)
     for broker, name in enumerate(("crash_sync", "crash_async") if is_troubled(chunk) else ()):
-        acked = int(plan.planted["flush_lost"][chunk]) if broker == 0 else 2
+        acked = int(plan.injected["flush_lost"][chunk]) if broker == 0 else 2
         tail = crash_tail(n, broker, int(PAUSES[name] * n), CRASH_TAIL + acked)
         fate[tail[:acked]] = Fate.CUT_ACKED
         fate[tail[acked:]] = np.where(

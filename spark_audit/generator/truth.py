@@ -1,4 +1,4 @@
-"""Compares what the checks found with what the generator planted: nothing missed, nothing invented."""
+"""Compares what the checks found with what the generator injected: nothing missed, nothing invented."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -34,9 +34,9 @@ def read_truth(folder: Path) -> list[dict[str, Any]]:
 def compare(found: Iterable[Mapping[str, Any]], truth: Iterable[Mapping[str, Any]]) -> Comparison:
     """As multisets of schema.KEY: a violation reported twice is a false alarm."""
     seen = Counter(tuple(row[name] for name in KEY) for row in found)
-    planted = Counter(tuple(row[name] for name in KEY) for row in truth)
+    injected = Counter(tuple(row[name] for name in KEY) for row in truth)
     return Comparison(
-        planted.total(),
-        tuple(sorted((planted - seen).elements(), key=str)),
-        tuple(sorted((seen - planted).elements(), key=str)),
+        injected.total(),
+        tuple(sorted((injected - seen).elements(), key=str)),
+        tuple(sorted((seen - injected).elements(), key=str)),
     )

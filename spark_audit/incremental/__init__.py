@@ -1,1 +1,2 @@
-"""Incremental runs: the checkpoint that one run leaves for the next, and streaming (`watch.py`)."""
+"""Runs that follow one another: each begins with the state that the one before left. Begin at
+checkpoint.py."""

@@ -51,11 +51,11 @@ class CarriedState:
     profile: DataFrame
     """Of all rows of all runs, as profile.py makes it; it has the rare rows in it."""
     steps: DataFrame
-    """Odd steps (order.py) whose cause may still turn up."""
+    """Odd steps (sequences.py) whose cause may still turn up."""
     reach: DataFrame
     """One row a run and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of what the
     group was handed; without a group, of what was stored."""
-    standing: DataFrame
+    node_states: DataFrame
     """Events by which routes, replication and ledgers are judged: schema.EVENTS."""
     findings: DataFrame
     """schema.FINDINGS with `night`, which found it first, and `final`: all violations, and what else was
@@ -90,7 +90,7 @@ class CarriedState:
         """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before and
         what was delayed before."""
         delayed = self.rows.where((f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC))
-        return own.unionByName(self.standing).unionByName(delayed)
+        return own.unionByName(self.node_states).unionByName(delayed)
 
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
         """Steps between rows that were no neighbours, because those between were left behind, are none."""
@@ -123,7 +123,7 @@ class CarriedState:
         When each was delivered is not known any more: no earlier than what its group was handed that run.
         """
         sent = log.where(f.col("kind") == Kind.SEND).select("msg_id")
-        # What is carried is all there is of a message: nobody sent it.
+        # What is carried is all there is of a message: no send of it was recorded.
         stored_only = self.rows.where(f.col("kind") == Kind.APPEND).select("msg_id")
         sent = sent.unionByName(stored_only).distinct()
         places = old.select("msg_id", *QUEUE, "queue_offset").distinct().join(sent, "msg_id", "left_anti")
@@ -160,7 +160,7 @@ class CarriedState:
 
 
 def last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """One row a sequence of order.py: the number of its newest row."""
+    """One row a sequence of sequences.py: the number of its newest row."""
     return spans_of(profiled, brokers).select(*SEQUENCE, f.col("seq_max").alias("seq"))
 
 

@@ -1,18 +1,18 @@
-"""Incremental runs: what one run hands on to the next, so that the sum of runs is one run over all.
+"""Writes the state that an incremental run leaves, so that the sum of all runs is one run over all logs.
 
-A run's log is judged together with the rows that are carried: those of messages that are still open
-(stored, and not yet handed to every group that reads their topic; unanswered), everything of the last `late`
-before the end of what was seen, and the last row of each consumer and committed offset. A message that is not
-open and has been quiet for `late` is settled: its rows are left behind, and what was found about it is final.
+A run's log is judged together with the rows that are carried: those of messages that are still open (stored,
+and not yet delivered to every group that reads their topic; unanswered), everything of the last `late` before
+the end of what was seen, and the last row of each consumer and committed offset. A message that is not open
+and has been quiet for `late` is settled: its rows are left behind, and what was found about it is final.
 
 The state is a folder of Parquet files, replaced as a whole when the run's report is written; an interrupted
 run leaves the old one.
 
 Exact where what belongs together (a message's copies, a step and its cause) is no further apart than `late`;
-the wait for a delivery may take any number of runs. Of what comes later still, repeated deliveries are
-known by their offset, and a cause counts since the run that may have had the first. A record cut off, or
-stored again, later than that is not seen to have been another. Of routes, replication and elections is handed
-on what they stand at (standing.py).
+a delivery may be any number of runs late. Of what comes later still, repeated deliveries are known by their
+offset, and a cause counts since the run that may have had the first. A record that is cut off, or stored
+again, later than that is not recognised as another one. For routing, replication and elections, the
+checkpoint carries their current state (node_states.py).
 """
 
 import errno
@@ -52,7 +52,7 @@ from mqproof.spark_audit.incremental.carried_state import (
     renamed,
     same,
 )
-from mqproof.spark_audit.incremental.node_states import standing
+from mqproof.spark_audit.incremental.node_states import carried_rows
 from mqproof.spark_audit.incremental.state_folder import MANIFEST, SCHEMA_VERSION, IncrementalRun
 from mqproof.spark_audit.passes.message_columns import message_key
 from mqproof.spark_audit.passes.profile import merged, overview
@@ -120,7 +120,7 @@ def settle(
         if run.carried:
             reach = reach.unionByName(run.carried.reach)
         _write(_still_read(reach, evidence.spans).coalesce(1), into / "reach")
-        stands = standing(evidence.log, whole.by_kind, watermark)
+        stands = carried_rows(evidence.log, whole.by_kind, watermark)
         _write(stands.select(*EVENTS.fieldNames()).coalesce(1), into / "standing")
         _write(_known(run, found, ran, kept, watermark), into / "findings")
     finally:
@@ -162,7 +162,7 @@ def _known(
     by_time = f.col("invariant").isin(*_OF_STEPS) | f.col("msg_id").isNull()
     final = f.when(by_time, f.col("last_ts") < watermark).otherwise(f.col("is_kept").isNull())
     final = final | f.col("invariant").isin(*OF_ONE_NODE)
-    # What a store shows is looked up in it anew each run.
+    # What a store shows is looked up again in each run.
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
     if run.carried is None:
@@ -205,7 +205,7 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
-    """Without what groups were handed that are left behind: should one come back, it begins anew."""
+    """Without what was delivered to groups that are left behind: one that comes back starts afresh."""
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
     return reach.where("group IS NULL").unionByName(of_groups)

@@ -1,7 +1,8 @@
-"""What routes, replication and ledgers stand at, when a run ends: the rows of its log, and of what it was
-handed itself, by which the next is judged as if there were no runs.
+"""The current state of routing, replication and ledgers at the end of a run: rows of its log that the next
+run needs.
 
-Few they are: the newest of each kind that nodes tell again and again, and of ledgers what is not settled.
+With these rows the next run is judged as if all logs were one. They are few: the newest row of each kind that
+nodes report again and again, and of ledgers what is not settled.
 """
 
 from collections.abc import Collection
@@ -18,15 +19,15 @@ _OF_REPLICAS: Final = (Kind.HA_ACK, Kind.HA_TRANSFER, Kind.FLUSH, Kind.RECOVER)
 _OF_ROUTES: Final = (Kind.REGISTER, Kind.ROUTE, Kind.EXPIRE)
 
 
-def standing(log: DataFrame, kinds: Collection[str], watermark: int) -> DataFrame:
+def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> DataFrame:
     """Rows of the log. `kinds` are those that it has; nothing from before the watermark is to come."""
     parts = []
     if not set(kinds).isdisjoint(_OF_ROUTES):
-        parts.append(routes.standing(log))
+        parts.append(routes.carried_rows(log))
     if not set(kinds).isdisjoint(_OF_REPLICAS):
         parts.append(_of_replicas(log))
     if not set(kinds).isdisjoint(ledgers.KINDS):
-        parts.append(ledgers.standing(log, watermark))
+        parts.append(ledgers.carried_rows(log, watermark))
     return reduce(DataFrame.unionByName, parts, log.limit(0)).dropDuplicates(["node", "seq"])
 
 

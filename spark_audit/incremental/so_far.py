@@ -49,7 +49,7 @@ def events_so_far(state: Path) -> int:
 
 def rows_missing(state: Path) -> int:
     """Holes in the numbers of nodes, or rows that were no events, whichever is more: so many violations at
-    most may have an explanation that nobody can read."""
+    most may have an explanation that cannot be read."""
     kept = sorted((state.parent / UNREADABLE).rglob("*.json"))
     unreadable = sum(bool(line.strip()) for file in kept for line in file.read_bytes().splitlines())
     return max(read_manifest(state).missing_rows, unreadable)

@@ -1,7 +1,7 @@
-"""The audit of logs that grow: each micro-batch of a stream is a run (runs.py), a short one.
+"""The audit of logs that grow: each micro-batch of a stream is an incremental run, a short one.
 
-So the verdicts are those of one run over all, and what is carried is what is open. Of files the stream tells
-only the names: they are read by the rules of any other run (read.py). A batch is in the state once: one
+So the verdicts are those of one run over all logs, and what is carried is what is open. For files, the stream
+has only their names: they are read by the rules of any other run (read.py). A batch is in the state once: one
 that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
 """
 
@@ -93,7 +93,7 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
         InputError: a folder that is none; a state of another watch; rows that an earlier batch had; a file
             that `audit run` refuses. pyspark's own errors.
     """
-    # What fails is told once, by whoever called; Spark and its bridge would print the stacks of both sides.
+    # A failure is reported once, by the caller; Spark and its bridge would print the stacks of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     stream = _stream(spark, wish)

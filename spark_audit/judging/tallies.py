@@ -37,7 +37,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     orderly = orderly_groups(evidence.rare, evidence.options)
     is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
     acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
-    # In whatever night they told of them; without any, not all is read for nothing.
+    # Of any run so far: without slaves the log need not be read for its masters.
     has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
     followed = masters(evidence.log if has_slaves else evidence.rare)
     told = _numbers(
@@ -62,7 +62,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     clean["messages_sent"] = clean.get("messages", 0)
     return {
         **told,
-        # Attempts of which nobody says where they went tell nothing.
+        # Attempts whose broker is not recorded say nothing about retries.
         "retries_told": told["sends_again"] if told["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
         "replicas": 0,  # of stores, which tell below

@@ -1,4 +1,4 @@
-"""What became of appends at their brokers, for loops: which of them a recovery cut off.
+"""The outcome of each append at its broker, for loops: whether a recovery cut it off.
 
 Only tasks load this.
 """

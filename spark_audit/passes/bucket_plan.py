@@ -47,7 +47,7 @@ class Guess:
     readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """A topic to the groups that read it."""
     roles: frozenset[int] = frozenset()
-    """Which are told at all; none where nobody looked."""
+    """Which are recorded at all; empty where that is not known."""
 
     def class_of(self, topic: str | None) -> int:
         """Topics of one class have the same readers, as far as is known: their sums are one."""
@@ -94,7 +94,7 @@ _SHOWN: Final = ("kind", "topic", "group", "msg_id")
 
 def _glimpse(path: Path) -> Iterator[pa.RecordBatch]:
     """The first rows of a file, where it has all that is looked at."""
-    # What is wrong with a file, whoever reads all of it tells.
+    # The pass that reads all of the file reports what is wrong with it.
     with suppress(OSError, pa.ArrowException):
         file = pq.ParquetFile(path)
         if set(_SHOWN) <= set(file.schema_arrow.names):

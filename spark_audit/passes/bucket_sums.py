@@ -1,7 +1,6 @@
-"""What befell the messages of each bucket, summed up over a partition of the log: one loop over its rows; and
-which rows are kept, since the partition alone does not show their bucket to be clean.
+"""Aggregates per bucket over one partition, and the rows kept for exact checking: one loop over the rows.
 
-Only tasks load this.
+A row is kept where the partition alone does not show its bucket to be clean. Only tasks load this.
 """
 
 from collections.abc import Iterator
@@ -153,8 +152,8 @@ def _is_sampled(buckets: pa.StringArray, sample: int) -> Flags:
 
 
 def _expected(firsts: pa.RecordBatch, plan: BucketPlan) -> tuple[Ints, int, int]:
-    """By how many groups each row's topic is read, and whether acknowledgements and appends are told; NONE
-    where nobody knows."""
+    """By how many groups each row's topic is read, and whether acknowledgements and appends are recorded;
+    NONE where that is not known."""
     readers, roles = plan.guess.readers, plan.guess.roles
     owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
     acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
@@ -239,7 +238,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
 @compiled
 def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
     """Of which sums the bucket looks clean, by the partition alone: each of its classes has one send a
-    message, and of whatever else befell them the same messages, so many times each."""
+    message, and every other event is of the same messages, the same number of times each."""
     count = len(sums)
     slots, keys, found = slots_for(count), np.empty(count, np.uint64), 0
     class_of = np.empty(count, np.int64)

@@ -1,4 +1,4 @@
-"""Where the machine code of loops is kept, and when it is made anew.
+"""Where the machine code of loops is kept, and when it is recompiled.
 
 numba by itself looks at the file of a loop alone; ours have parts and constants of other files compiled into
 them.

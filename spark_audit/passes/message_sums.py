@@ -1,6 +1,6 @@
-"""What befell each message, summed up over a partition of the log: one loop over its rows.
+"""Aggregates per message over one partition of the log: one loop over the rows.
 
-A message is known by a hash of 64 bits of its id. Only tasks load this.
+A message is identified by a hash of 64 bits of its id. Only tasks load this.
 """
 
 from collections.abc import Iterator

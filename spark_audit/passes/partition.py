@@ -153,7 +153,7 @@ def _stored(selection: RowSelection, partitions: Iterable[Partition], folder: Pa
 
 def written(rows: Iterable[pa.RecordBatch], folder: Path) -> Path | None:
     """A file of such whole rows, with a name of its own; none where there are none."""
-    # A task that is run a second time leaves the file of the first, of which nobody is told.
+    # A task that is run a second time leaves the file of the first, whose name is not returned.
     path = folder / f"{uuid.uuid4()}.parquet"
     writer = None
     with ExitStack() as opened:

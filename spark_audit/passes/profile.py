@@ -154,7 +154,7 @@ def rare_rows(profiled: DataFrame) -> DataFrame:
 
 
 def is_reset() -> Column:
-    """An offset that somebody set on purpose."""
+    """An offset that was set on purpose."""
     return (f.col("kind") == Kind.OFFSET_COMMIT) & f.coalesce(f.col("attrs")["reset"] == "true", f.lit(False))
 
 

@@ -1,4 +1,4 @@
-"""Chooses rows of a partition: those of some buckets or messages, and those of some numbers of their nodes.
+"""Selects rows of a partition: those of some buckets or messages, and those of some numbers of their nodes.
 
 Only tasks load this.
 """

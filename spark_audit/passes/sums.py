@@ -1,15 +1,15 @@
-"""What happened to each message, in numbers only: tells which need a look one by one.
+"""Sums per message, in numbers only, and by these the messages that must be looked at one by one.
 
-Clean is a message that was delivered exactly once to each group of its topic, or that nobody owes anything:
-no check can find anything about it, not even something explained. The checks' own sums, with places and
+A message is clean if it was delivered exactly once to each group of its topic, or if no delivery of it is
+due: no check can find anything about it, not even something explained. The checks' own sums, with places and
 groups as they are, are then made of the few others.
 
 Each group has a hash; as many deliveries as groups, with the groups' hashes as their exclusive or, are one to
 each: anything else would need an even number for some group.
 
-A task sums up what its split has of a message; Spark brings a message's sums together, many messages as one
-value of bytes, since row by row that cost as much as all the summing up; tasks add them up and judge, and
-tell only of messages that somebody may look at, and how many there are of each kind.
+A task sums up what its split has of a message. Spark brings a message's sums together, many messages as one
+value of bytes, since row by row that cost as much as all the summing up. Tasks add them up and judge. They
+return only the messages that may be looked at, and how many messages there are of each kind.
 """
 
 from collections.abc import Iterator
@@ -68,7 +68,7 @@ _IS_CLEAN: Final = """
     AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
 
 _IS_TOLD: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
-"""Whose sums somebody may want to see."""
+"""The messages whose sums are returned."""
 
 
 def _judge(bucket: str, sample: int, *, all_told: bool) -> str:
@@ -129,7 +129,7 @@ def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> D
 
 
 def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
-    """The messages that somebody may look at, or all of them, and the tallies of all: schema JUDGED.
+    """The messages that may be looked at, or all of them, and the tallies of all: schema JUDGED.
 
     `summed` is what `ask` told.
     """

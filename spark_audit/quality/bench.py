@@ -43,7 +43,7 @@ from mqproof.spec.spark import start
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _EVENT_BYTES: Final = 13
 """About, in Parquet: sizes the session before there is a log."""
-PLANTED: Final = tuple(name for name in scenario.ANOMALIES if name != "overlap")
+INJECTED: Final = tuple(name for name in scenario.ANOMALIES if name != "overlap")
 """What duckdb.sql looks for as well."""
 _WARM_EVENTS_MAX: Final = 20_000_000
 """A log larger than that warms itself up."""
@@ -83,7 +83,7 @@ class Measured:
     found: dict[str, list[dict[str, Any]]]
     """Name of a side that judges to the violations that it found."""
     truth: Comparison | None
-    """What was found in the dirty log, against what was planted; None where that was no side."""
+    """What was found in the dirty log, against what was injected; None where that was no side."""
     memory_bytes: int
     """The most that Spark's process had at a time."""
 
@@ -108,7 +108,7 @@ Tell = Callable[[str, int, Cost, Cost | None], None]
 
 def measure(
     events: int,
-    planted: int = 125,
+    injected: int = 125,
     seed: int = 1,
     memory: str = "6g",
     sides: Collection[str] = SIDES,
@@ -134,7 +134,7 @@ def measure(
                 clock.cost("generate", lambda: generate(spark, Wish(events, {}, seed), clean))
             clock.events = sum(pq.read_metadata(file).num_rows for file in _files(clean))
             if any(side in _OF_DIRTY for side in sides):
-                generate(spark, Wish(events, dict.fromkeys(PLANTED, planted), seed), dirty)
+                generate(spark, Wish(events, dict.fromkeys(INJECTED, injected), seed), dirty)
             found: dict[str, list[dict[str, Any]]] = {}
             is_warmed = clock.events <= _WARM_EVENTS_MAX
             if of_spark := [side for side in _OF_SPARK if side in sides]:
@@ -353,7 +353,7 @@ def bench(
         say(_line(*told))
 
     # Eight kinds of anomalies: 1,000 in all, where the log has room for them.
-    measured = measure(events, planted=min(125, events // 40_000), sides=sides, tell=tell, log=log)
+    measured = measure(events, injected=min(125, events // 40_000), sides=sides, tell=tell, log=log)
     say(
         f"  {measured.events} events, {measured.log_bytes / measured.events:.1f} bytes each in Parquet;"
         f" Spark's process had {measured.memory_bytes >> 20} MiB at most"

@@ -1,7 +1,7 @@
 """Deliberately broken checks, and proof that the ground truth catches each of them.
 
 A mutant replaces the findings of one check, mostly by blinding it to a part of the evidence: that is how
-checks go wrong. It must either miss a planted anomaly or raise a false alarm over a decoy, or the test data
+checks go wrong. It must either miss a injected anomaly or raise a false alarm over a decoy, or the test data
 is too weak.
 """
 
@@ -203,7 +203,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
                spoils=_is_a_violation("store_not_given")),
         Mutant("AnyOffsetWillDo", "DELIV-1", "does not look where a queue ends",
                breaks=_stored(offsets="false")),
-        Mutant("AppendIsASend", "DELIV-2", "takes a stored record as proof that somebody sent it",
+        Mutant("AppendIsASend", "DELIV-2", "takes a stored record as proof that it was sent",
                breaks=_messages(sends="sends + appends")),
         Mutant("OnlyAckedIsSent", "DELIV-2", "calls a delivery a phantom when its producer saw no answer",
                spoils=_is_a_violation("recovered")),
@@ -283,7 +283,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("AnyEntryWillDo", "RAFT-4", "asks for an entry at the index, of whatever term",
                breaks=_log(term="IF(kind = 'raft_append', 0, term)")),
         Mutant("CutsChangeNothing", "RAFT-5", "does not look at cuts", spoils=_never("committed-entry-cut")),
-        Mutant("StartIsARegression", "RAFT-5", "does not know that a start learns anew what is committed",
+        Mutant("StartIsARegression", "RAFT-5", "does not know that a start discovers again what is committed",
                breaks=_told("kind <> 'recover' OR seq = 0")),
         Mutant("VotesOfOneLife", "RAFT-6", "forgets a vote when the node starts again",
                breaks=_told("kind <> 'vote' OR node <> 'torn-n2' OR seq > 1")),
@@ -317,7 +317,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
                breaks=_options(lock_us=10**12)),
         Mutant("OnlyTheNamed", "DELIV-13", "does not hear which groups say that they consume in order",
                breaks=lambda evidence: replace(evidence, rare=evidence.rare.where("kind <> 'rebalance'"))),
-        Mutant("HalvesAreSent", "DELIV-1", "does not know that a half message is owed to nobody",
+        Mutant("HalvesAreSent", "DELIV-1", "does not know that a half message is owed to no group",
                breaks=_messages(halves="0L")),
         Mutant("WeakAcksPromise", "DELIV-1", "takes FLUSH_DISK_TIMEOUT for SEND_OK",
                spoils=_is_a_violation("flush_disk_timeout")),

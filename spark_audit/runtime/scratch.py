@@ -46,7 +46,7 @@ def _make(base: Path) -> tuple[Path, int]:
 def _sweep(base: Path) -> None:
     """Remove what dead runs of this machine left."""
     for folder in base.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # somebody else's
+        with contextlib.suppress(OSError):  # another user's
             held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

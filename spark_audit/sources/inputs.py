@@ -28,7 +28,7 @@ class Inputs:
     """A file that is not read, and the one of `files` that it is a copy or another name of."""
 
     def said_of_repeats(self) -> Iterator[str]:
-        """A line for each, which nobody should miss."""
+        """A line for each, to be shown to the user."""
         for repeat, original in self.repeats:
             again = "given again" if repeat == original else f"{original} again"
             yield f"{repeat} is {again}: counted once"

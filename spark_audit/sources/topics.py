@@ -247,7 +247,7 @@ def look(options: Options, *, away_ok: bool = False) -> dict[str, Ends]:
     """What each queue of the topics has now; with `away_ok` without those that cannot be asked.
 
     Raises:
-        ClientError: a topic that nobody knows, a broker that does not answer.
+        ClientError: a topic that no name server knows, a broker that does not answer.
     """
     ends: dict[str, Ends] = {}
     with options.client() as client:
@@ -286,7 +286,7 @@ def advance(start: Positions, ends: Mapping[str, Ends], most: int | None, option
         StoreError: messages that were to be read next are deleted, or the queue ends before them.
     """
     places = {name: _place(name, start.get(name, 0), of, options) for name, of in ends.items()}
-    # Where a queue was made anew, the next batch begins at its beginning.
+    # Where a queue was recreated, the next batch begins at its beginning.
     ahead = {
         name: max(0, ends[name].end - place) * (place >= start.get(name, 0)) for name, place in places.items()
     }
@@ -307,7 +307,7 @@ def _place(name: str, at: int, of: Ends, options: Options) -> int:
 
 _LOST: Final = (
     "{name}: offset {at} is next, and the queue has {begin} to {end}: messages were deleted before they were "
-    "read, or the topic was made anew; option failOnDataLoss=false goes on with what is there"
+    "read, or the topic was recreated; option failOnDataLoss=false goes on with what is there"
 )
 
 

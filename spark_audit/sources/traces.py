@@ -177,7 +177,7 @@ def _handed(told: DataFrame) -> DataFrame:
 
 
 def _owed(told: DataFrame) -> DataFrame:
-    """What was stored for its readers; nobody is to get what was rolled back."""
+    """What was stored for its readers; what was rolled back is not due to any group."""
     rows = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
     sent = rows.agg(f.max("topic").alias("topic"), f.min("ts").alias("sent_ts"))
     return sent.join(_rolled_back(told), "msg_id", "left_anti")

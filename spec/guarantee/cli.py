@@ -11,7 +11,9 @@ from mqproof.report.model import Exit
 from mqproof.spec.guarantee import options
 
 if TYPE_CHECKING:
-    from mqproof.spec.guarantee.matrix import Cell, Matrix
+    from mqproof.spec.guarantee.claims import Claims, Compared
+    from mqproof.spec.guarantee.matrix import Cell, Matrix, Verdicts
+    from mqproof.spec.guarantee.view import View
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 
@@ -54,11 +56,8 @@ def matrix(
     """
     from rich.console import Console
 
-    from mqproof.report.write import write_text
-    from mqproof.spec.guarantee import claims, document, recorded, show
-    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.guarantee import document, recorded, show
     from mqproof.spec.guarantee.view import build
-    from mqproof.spec.tlc.errors import TlcError
 
     if on != "model":
         stop(f"--on {on}: expected model or impl", Exit.USAGE)
@@ -66,6 +65,32 @@ def matrix(
         record=record, flush=flush, replication=replication, producer=producer, fault=fault
     )
     rows = {name: value for name, value in chosen.items() if name != "fault"}
+    decided, known, compared, expected = _decide(rows, record=record)
+    pictures = _pictures(decided, fault) if out is not None else {}
+    view = build(decided.verdicts, known, compared, pictures, fault=fault, states=decided.states)
+    # Piped output has no width of its own: so wide that a row is a line.
+    width = None if sys.stdout.isatty() else _WIDE
+    show.terminal(view, Console(width=width, highlight=False))
+    if record:
+        expected = dict(decided.verdicts)
+        document.record(decided)
+    _write(out, json_file, decided, pictures, view, expected)
+    changed = list(recorded.changed(decided.verdicts, expected))
+    for line in changed:
+        print(f"✗ {line}; replay: mqproof matrix")
+    cells = f"{len(decided.verdicts)} cells, {decided.states:,} states, {decided.seconds:.1f} s"
+    print(
+        f"✗ {len(changed)} verdicts changed: {cells}" if changed else f"✓ every verdict as recorded: {cells}"
+    )
+    raise typer.Exit(Exit.VIOLATED if changed else Exit.HELD)
+
+
+def _decide(rows: dict[str, str], *, record: bool) -> "tuple[Matrix, Claims, tuple[Compared, ...], Verdicts]":
+    """Return the decided cells, the book's claims, both compared, and the recorded verdicts."""
+    from mqproof.spec.guarantee import claims, recorded
+    from mqproof.spec.guarantee.matrix import decide
+    from mqproof.spec.tlc.errors import TlcError
+
     try:
         known = claims.load()
         expected = {} if record else recorded.load()
@@ -79,14 +104,20 @@ def matrix(
         stop(str(error), Exit.TOOL)
     if not rows and (stale := claims.stale(compared, known)):
         stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that is none", Exit.USAGE)
-    pictures = _pictures(decided, fault) if out is not None else {}
-    view = build(decided.verdicts, known, compared, pictures, fault=fault, states=decided.states)
-    # Piped, the width is nobody's: so wide that a row is a line.
-    width = None if sys.stdout.isatty() else _WIDE
-    show.terminal(view, Console(width=width, highlight=False))
-    if record:
-        expected = dict(decided.verdicts)
-        document.record(decided)
+    return decided, known, compared, expected
+
+
+def _write(
+    out: Path | None,
+    json_file: Path | None,
+    decided: "Matrix",
+    pictures: "dict[Cell, str]",
+    view: "View",
+    expected: "Verdicts",
+) -> None:
+    from mqproof.report.write import write_text
+    from mqproof.spec.guarantee import show
+
     try:
         if out is not None:
             _write_pictures(out, decided, pictures)
@@ -97,14 +128,6 @@ def matrix(
             write_text(json_file, show.as_json(decided, view, expected))
     except OSError as error:
         stop(f"{'--out' if out is not None else '--json'}: {error}", Exit.USAGE)
-    changed = list(recorded.changed(decided.verdicts, expected))
-    for line in changed:
-        print(f"✗ {line}; replay: mqproof matrix")
-    cells = f"{len(decided.verdicts)} cells, {decided.states:,} states, {decided.seconds:.1f} s"
-    print(
-        f"✗ {len(changed)} verdicts changed: {cells}" if changed else f"✓ every verdict as recorded: {cells}"
-    )
-    raise typer.Exit(Exit.VIOLATED if changed else Exit.HELD)
 
 
 def _pictures(decided: "Matrix", fault: str | None) -> "dict[Cell, str]":

@@ -17,11 +17,13 @@ def run_each(
     *,
     cores: int | None = None,
     on_start: Callable[[int], None] = lambda _: None,
+    on_states: Callable[[int, int], None] = lambda _place, _states: None,
 ) -> Generator[Outcome | TlcError, None, None]:
     """What TLC found for each job, or why it found nothing, in the order of the jobs.
 
-    A job takes as many cores as it has workers. `on_start` is told a job's place in the order when its run
-    begins, from another thread. When the caller is interrupted or stops asking, every run is killed.
+    A job takes as many cores as it has workers. When its run begins, `on_start` receives the job's place in
+    the order; while it runs, `on_states` receives the place and the distinct states so far. Both are called
+    from other threads. When the caller is interrupted or stops asking, every run is killed.
 
     Raises:
         TlcError: there is no Java or no TLC.
@@ -34,7 +36,7 @@ def run_each(
         with seats.taken(job.workers):
             on_start(place)
             try:
-                return run(job, tools, abandoned)
+                return run(job, tools, abandoned, lambda states: on_states(place, states))
             except TlcError as error:
                 return error
 
@@ -49,7 +51,7 @@ def run_each(
 
 
 class _Seats:
-    """So many may sit; who needs several waits until they are free together, and nobody overtakes."""
+    """Counts free cores. A job that needs several waits for them; jobs keep their order."""
 
     def __init__(self, number: int) -> None:
         self.number = number

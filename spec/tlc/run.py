@@ -2,12 +2,13 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +25,9 @@ DEADLOCK: Final = "Deadlock"
 
 _CONFIG_FILE: Final = "run.cfg"
 _GLANCE_SECONDS: Final = 0.2
-"""So often a waiting thread looks whether it has been abandoned."""
+"""How often a waiting thread looks at TLC's output, and whether it was abandoned."""
+_TAIL_BYTES: Final = 4096
+_STATES: Final = re.compile(rb"([\d,]+) distinct states found")
 
 
 class Verdict(StrEnum):
@@ -81,15 +84,24 @@ class Outcome:
     """All that TLC printed."""
 
 
-def run(job: Job, toolbox: Toolbox | None = None, abandoned: threading.Event | None = None) -> Outcome:
+def run(
+    job: Job,
+    toolbox: Toolbox | None = None,
+    abandoned: threading.Event | None = None,
+    on_states: Callable[[int], None] = lambda _states: None,
+) -> Outcome:
     """Runs TLC and waits for it.
 
-    Everything TLC writes stays in a temporary directory, which is gone afterwards; the process group is
-    killed by its own id when the time is over, the caller is interrupted, or `abandoned` is set: an
-    interrupt reaches the main thread alone, which so tells the others.
+    Everything TLC writes stays in a temporary directory, which is removed afterwards. The process group is
+    killed by its own id when the time is over, the caller is interrupted, or `abandoned` is set: only the
+    main thread receives an interrupt, and the event passes it on to the other threads.
+
+    Args:
+        on_states: receives the number of distinct states whenever TLC reports it: after a few seconds, then
+            once a minute.
 
     Raises:
-        TlcError: no verdict was reached; `reason` and the message tell why.
+        TlcError: no verdict was reached; `reason` and the message say why.
     """
     tools = toolbox or find_toolbox()
     with tempfile.TemporaryDirectory(prefix="mqproof-tlc-") as name:
@@ -97,7 +109,7 @@ def run(job: Job, toolbox: Toolbox | None = None, abandoned: threading.Event | N
         _prepare(place, job)
         began = time.monotonic()
         command = _command(tools, place, job)
-        text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event())
+        text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event(), on_states)
         seconds = time.monotonic() - began
     return _judge(job, text, exit_code, seconds)
 
@@ -138,7 +150,11 @@ def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
 
 
 def _execute(
-    command: list[str], place: Path, seconds_max: float, abandoned: threading.Event
+    command: list[str],
+    place: Path,
+    seconds_max: float,
+    abandoned: threading.Event,
+    on_states: Callable[[int], None],
 ) -> tuple[str, int]:
     """Runs the command in a process group of its own; returns its output and exit code."""
     try:
@@ -156,7 +172,7 @@ def _execute(
     except OSError as error:
         raise TlcError(Reason.TOOL_MISSING, f"Java did not start: {error}") from None
     try:
-        text = _output(process, seconds_max, abandoned)
+        text = _output(process, seconds_max, abandoned, on_states)
     except BaseException:
         _kill(process)
         process.communicate()
@@ -168,12 +184,21 @@ def _execute(
     raise TlcError(Reason.TIMEOUT, f"TLC: {Reason.TIMEOUT}: no verdict within {seconds_max:g} seconds", text)
 
 
-def _output(process: subprocess.Popen[str], seconds_max: float, abandoned: threading.Event) -> str | None:
+def _output(
+    process: subprocess.Popen[str],
+    seconds_max: float,
+    abandoned: threading.Event,
+    on_states: Callable[[int], None],
+) -> str | None:
     """All that the process printed until it ended by itself; None when its time was over before."""
     until = time.monotonic() + seconds_max
     while (left := until - time.monotonic()) > 0 and not abandoned.is_set():
-        with contextlib.suppress(subprocess.TimeoutExpired):
+        try:
             return process.communicate(timeout=min(left, _GLANCE_SECONDS))[0]
+        except subprocess.TimeoutExpired as running:
+            printed = bytes(running.output or b"")[-_TAIL_BYTES:]  # bytes, in text mode too
+            if found := _STATES.findall(printed):
+                on_states(int(found[-1].replace(b",", b"")))
     return None
 
 

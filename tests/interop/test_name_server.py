@@ -160,80 +160,110 @@ def _shape(value: Any) -> Any:
     return value
 
 
+T, U = TopicConfig("T", read_queue_nums=2, write_queue_nums=3), TopicConfig("U", topic_sys_flag=1)
+MORE = TopicConfig("T", read_queue_nums=8, write_queue_nums=8)
+
+
 async def script(address: Address, *, since_5: bool) -> list[tuple[str, Any]]:
     """The life of two broker names, one of them with a slave."""
     it = Witness(address)
-    t, u = TopicConfig("T", read_queue_nums=2, write_queue_nums=3), TopicConfig("U", topic_sys_flag=1)
     try:
-        await it.look("nobody")
-        await it.register("master comes", MASTER, t, u, version=1)
-        await it.look("one master")
-        await it.register("slave comes", SLAVE, t, u, version=1, id_=1)
-        await it.register("another name comes", OTHER, t, u, version=1, name="b-b")
-        await it.look("three brokers")
-        more = TopicConfig("T", read_queue_nums=8, write_queue_nums=8)
-        await it.register("other queues, the same version", MASTER, more, u, version=1)
-        await it.look("nothing new")
-        await it.register("other queues, another version", MASTER, more, version=2)
-        await it.look("more queues")
-        await it.register(
-            "a slave says what its master does not", SLAVE, t, TopicConfig("V"), version=5, id_=1
-        )
-        await it.look("the master counts")
-        known = DataVersionRequest("b-a", MASTER, "C", 0)
-        for version in (2, 3):
-            body = java_json.write(DataVersion(version, 7, 0), standard=True)
-            await it.ask(f"is {version} new", Code.QUERY_DATA_VERSION, known, body)
-        if since_5:  # 4.9 answers nothing at all to what it does not know
-            await it.ask("heartbeat", Code.BROKER_HEARTBEAT, BrokerHeartbeatRequest("C", MASTER, "b-a"))
-        await it.ask("wipe", Code.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
-        await it.look("wiped")
-        await it.register("the same again", MASTER, more, version=2)
-        await it.look("still wiped")
-        await it.ask("add", Code.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
-        await it.look("added")
-        await it.ask("delete in D", Code.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T", "D"))
-        await it.look("still there")
-        await it.ask("delete", Code.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T"))
-        await it.look("deleted")
-        await it.register("says T again", MASTER, more, u, version=2)
-        await it.look("T is back")
-        await it.register("says T anew", MASTER, more, u, version=3)
-        await it.look("both again")
-        await it.unregister("master leaves", MASTER)
-        await it.look("slave alone")
-        await it.register("slave speaks, not acting", SLAVE, t, TopicConfig("V"), version=6, id_=1)
-        await it.look("slave spoke")
-        await it.leave(SLAVE)
-        await it.look("slave's connection closed")
-        await it.register("a slave before its master", SLAVE, t, u, version=1, id_=1)
-        await it.look("slave first")
-        await it.register("no word of acting", SLAVE, t, u, version=2, id_=1, acting=None)
-        await it.look("an older slave")
-        await it.register("the slave's address becomes master", SLAVE, t, u, version=3)
-        await it.look("promoted")
-        await it.register("another address takes the id", MASTER, t, u, version=4)
-        await it.look("taken over")
-        for what, fault in (("deflated", 0), ("spoilt on the way", 1)):
-            pieces = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
-            data_version, *lines, filters = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
-            body = zlib.compress(b"".join([data_version, len(lines).to_bytes(4, "big"), *lines, filters]))
-            checksum = (zlib.crc32(body) & 0x7FFF_FFFF) ^ fault
-            header = RegisterBrokerRequest("b-b", OTHER, "C", f"{OTHER}9", 0, True, checksum)
-            await it.ask(what, Code.REGISTER_BROKER, header, body, who=OTHER)
-            await it.look(what)
-        await it.ask("absent key", Code.GET_KV_CONFIG, KvRequest("N", "k"))
-        await it.ask("absent namespace", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("N"))
-        await it.ask("put", Code.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
-        await it.ask("get", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
-        await it.ask("list", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("ORDER_TOPIC_CONFIG"))
-        await it.register("the order is told", MASTER, t, u, version=4)
-        await it.ask("forget", Code.DELETE_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
-        await it.ask("forgotten", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
+        await registrations(it)
+        await data_versions(it, since_5=since_5)
+        await permissions_and_topics(it)
+        await masters_and_slaves(it)
+        await compressed_registrations(it)
+        await key_value_configuration(it)
         await it.look("the end")
         return it.seen
     finally:
         await it.close()
+
+
+async def registrations(it: Witness) -> None:
+    """Brokers register, with the same and other topics, in the same and another version."""
+    await it.look("nobody")
+    await it.register("master comes", MASTER, T, U, version=1)
+    await it.look("one master")
+    await it.register("slave comes", SLAVE, T, U, version=1, id_=1)
+    await it.register("another name comes", OTHER, T, U, version=1, name="b-b")
+    await it.look("three brokers")
+    await it.register("other queues, the same version", MASTER, MORE, U, version=1)
+    await it.look("nothing new")
+    await it.register("other queues, another version", MASTER, MORE, version=2)
+    await it.look("more queues")
+    await it.register("a slave says what its master does not", SLAVE, T, TopicConfig("V"), version=5, id_=1)
+    await it.look("the master counts")
+
+
+async def data_versions(it: Witness, *, since_5: bool) -> None:
+    """Which version of its topics the name server has of a broker."""
+    known = DataVersionRequest("b-a", MASTER, "C", 0)
+    for version in (2, 3):
+        body = java_json.write(DataVersion(version, 7, 0), standard=True)
+        await it.ask(f"is {version} new", Code.QUERY_DATA_VERSION, known, body)
+    if since_5:  # 4.9 answers nothing at all to what it does not know
+        await it.ask("heartbeat", Code.BROKER_HEARTBEAT, BrokerHeartbeatRequest("C", MASTER, "b-a"))
+
+
+async def permissions_and_topics(it: Witness) -> None:
+    """The permission to write is wiped and added; a topic is deleted and registered again."""
+    await it.ask("wipe", Code.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
+    await it.look("wiped")
+    await it.register("the same again", MASTER, MORE, version=2)
+    await it.look("still wiped")
+    await it.ask("add", Code.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
+    await it.look("added")
+    await it.ask("delete in D", Code.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T", "D"))
+    await it.look("still there")
+    await it.ask("delete", Code.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T"))
+    await it.look("deleted")
+    await it.register("says T again", MASTER, MORE, U, version=2)
+    await it.look("T is back")
+    await it.register("says T anew", MASTER, MORE, U, version=3)
+    await it.look("both again")
+
+
+async def masters_and_slaves(it: Witness) -> None:
+    """A master leaves, and its slave registers without it, before it, and in its place."""
+    await it.unregister("master leaves", MASTER)
+    await it.look("slave alone")
+    await it.register("slave speaks, not acting", SLAVE, T, TopicConfig("V"), version=6, id_=1)
+    await it.look("slave spoke")
+    await it.leave(SLAVE)
+    await it.look("slave's connection closed")
+    await it.register("a slave before its master", SLAVE, T, U, version=1, id_=1)
+    await it.look("slave first")
+    await it.register("no word of acting", SLAVE, T, U, version=2, id_=1, acting=None)
+    await it.look("an older slave")
+    await it.register("the slave's address becomes master", SLAVE, T, U, version=3)
+    await it.look("promoted")
+    await it.register("another address takes the id", MASTER, T, U, version=4)
+    await it.look("taken over")
+
+
+async def compressed_registrations(it: Witness) -> None:
+    """A compressed registration counts, one with a wrong checksum is refused."""
+    for what, fault in (("deflated", 0), ("spoilt on the way", 1)):
+        pieces = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
+        data_version, *lines, filters = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+        body = zlib.compress(b"".join([data_version, len(lines).to_bytes(4, "big"), *lines, filters]))
+        checksum = (zlib.crc32(body) & 0x7FFF_FFFF) ^ fault
+        header = RegisterBrokerRequest("b-b", OTHER, "C", f"{OTHER}9", 0, True, checksum)
+        await it.ask(what, Code.REGISTER_BROKER, header, body, who=OTHER)
+        await it.look(what)
+
+
+async def key_value_configuration(it: Witness) -> None:
+    """Keys are absent, put, listed, used for the order of a topic, and deleted."""
+    await it.ask("absent key", Code.GET_KV_CONFIG, KvRequest("N", "k"))
+    await it.ask("absent namespace", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("N"))
+    await it.ask("put", Code.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
+    await it.ask("get", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
+    await it.ask("list", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("ORDER_TOPIC_CONFIG"))
+    await it.register("the order is told", MASTER, T, U, version=4)
+    await it.ask("forget", Code.DELETE_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
+    await it.ask("forgotten", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
 
 
 async def ours(folder: Path, *, since_5: bool) -> list[tuple[str, Any]]:

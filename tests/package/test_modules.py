@@ -23,7 +23,7 @@ for name, module in list(sys.modules.items()):
 ours = [name for name in sys.modules if name.startswith("mqproof.")]
 print(len(ours))
 for file, known in names.items():
-    if ROOT in file.parents and len(known) > 1:
+    if ROOT in file.parents and ".venv" not in file.parts and len(known) > 1:
         print(file, *sorted(known))
 """
 

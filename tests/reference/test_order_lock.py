@@ -68,7 +68,7 @@ def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
 
 def test_the_order_lock_is_tlcs_state_graph() -> None:
     text = (TLA / "MCOrderLock_liveness_smoke.cfg").read_text(encoding="utf-8")
-    assert order_lock.from_constants(constants(text)) == Config(faults=False)
+    assert order_lock.MODEL.from_constants(constants(text)) == Config(faults=False)
     equivalence = compare(order_lock.MODEL, "MCOrderLock", text, (TLA,), next_name="MCNext")
     assert equivalence.equal, equivalence.difference
     assert equivalence.states == 1444

@@ -45,7 +45,7 @@ def test_who_rests_is_passed_over_while_there_are_others() -> None:
 
 def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
     text = (TLA / "MCQueueChoice_smoke.cfg").read_text(encoding="utf-8")
-    exploration = explore(queue_choice.MODEL, queue_choice.from_constants(constants(text)))
+    exploration = explore(queue_choice.MODEL, queue_choice.MODEL.from_constants(constants(text)))
     assert exploration.violation is None
     assert (len(exploration.parents), exploration.depth) == (11598, 13)
 

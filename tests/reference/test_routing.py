@@ -107,7 +107,8 @@ def test_a_client_without_an_answer_turns_to_another_name_server() -> None:
 
 
 def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:
-    config = routing.from_constants(constants((TLA / "MCRouting_smoke.cfg").read_text(encoding="utf-8")))
+    text = (TLA / "MCRouting_smoke.cfg").read_text(encoding="utf-8")
+    config = routing.MODEL.from_constants(constants(text))
     exploration = explore(routing.MODEL, config)
     assert exploration.violation is None
     assert (len(exploration.parents), exploration.depth) == (2590, 30)

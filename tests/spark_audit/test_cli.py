@@ -1,35 +1,18 @@
 """`mqproof audit`: exit codes, one line an error, and the files it leaves."""
 
 import json
-import os
 import shutil
-import signal
 from pathlib import Path
-from threading import Event
-from types import SimpleNamespace
-from typing import Any, Final
 from xml.etree import ElementTree
 
-import msgspec
 import pyarrow.parquet as pq
 import pytest
-import typer
-from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # the wheel ships no types
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
-from mqproof.report.console import terminable
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
-from mqproof.spark_audit.command.failures import blame, blamed
-from mqproof.spark_audit.command.opened_session import ending_jobs
-from mqproof.spark_audit.command.watch_command import so_far, tell
-from mqproof.spark_audit.incremental.carried_state import Manifest
-from mqproof.spark_audit.incremental.so_far import rows_missing
-from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION
 from tests.spark_audit.conftest import Story, table
-
-SCRATCH = Path("/tmp/mqproof-audit-1")
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
@@ -159,6 +142,7 @@ def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path
 
 
 HOSTILE = "\x1b[31mred\u202e\nnext"
+
 ESCAPED = r"\x1b[31mred\u202e\nnext"
 
 
@@ -171,148 +155,3 @@ def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path
     done = mqproof("explain", HOSTILE, "--events", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE
     assert done.stderr.splitlines()[-1] == f"mqproof audit: {ESCAPED}: no input knows this message"
-
-
-def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
-    nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
-    tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
-    tell(
-        {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
-         "evidence": None}
-    )  # fmt: skip
-    assert capsys.readouterr().out.splitlines() == [
-        f"-  DELIV-1  lost  topic='{ESCAPED}'  evidence=so it is",
-        "1970-01-01 00:00:00.000000  DELIV-1  lost  queue_id=0  group='a  b=c'",
-    ]
-
-
-def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
-    thrown = RuntimeError(
-        "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
-    )
-    assert blame(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
-
-
-def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
-    for thrown in (
-        Py4JNetworkError("Answer from Java side is empty"),
-        ConnectionRefusedError(111, "refused"),
-    ):
-        with pytest.raises(typer.Exit) as ended, blamed(SCRATCH):
-            raise thrown
-        assert ended.value.exit_code == Exit.TOOL
-
-
-@pytest.mark.parametrize(
-    "after",
-    [
-        RuntimeError("Job 16 cancelled as part of cancellation of all jobs"),
-        ConnectionRefusedError(111, "Connection refused"),
-    ],
-)
-def test_an_interrupt_that_its_consequences_hide_is_still_one(after: Exception) -> None:
-    try:
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise after
-    except (RuntimeError, ConnectionError) as thrown:
-        with pytest.raises(KeyboardInterrupt):
-            blame(thrown, SCRATCH)
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_jobs_and_those_that_are_begun_after_it(number: signal.Signals) -> None:
-    cancelled, stopped = [], Event()
-
-    def cancel() -> None:
-        cancelled.append(number)
-        if len(cancelled) == 3:
-            stopped.set()
-            raise AttributeError("Spark is stopped")
-
-    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=cancel))
-    with terminable():
-        before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
-        with pytest.raises(KeyboardInterrupt), ending_jobs(spark):
-            os.kill(os.getpid(), number)
-        assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
-    assert stopped.wait(10)
-
-
-def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
-    thrown = RuntimeError(
-        "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
-        "Caused by: java.io.IOException: No space left on device\n\tat c.D"
-    )
-    message, code = blame(thrown, SCRATCH)
-    assert message.startswith(
-        "/tmp: No space left on device, where temporary files are: free some; TMPDIR=DIR"
-    )
-    assert "--conf spark.local.dir=DIR" in message
-    assert code == Exit.TOOL
-
-
-def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
-    told = (
-        "[TASK_WRITE_FAILED] Task failed while writing rows to file:/big/state/.night-000002.tmp/rows. "
-        "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
-    )
-    told += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
-    assert blame(RuntimeError(told), SCRATCH) == (
-        "/big/state/night-000002: No space left on device",
-        Exit.TOOL,
-    )
-    by_python = "OSError: [Errno 28] No space left on device: '/big/.log.tmp/_part-00001.parquet.3'\n"
-    assert blame(RuntimeError(by_python), SCRATCH) == ("/big/log: No space left on device", Exit.TOOL)
-    of_ours = told.replace("/big/state", str(SCRATCH))
-    assert "spark.local.dir" in blame(RuntimeError(of_ours), SCRATCH)[0]
-    spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
-    assert "spark.local.dir" in blame(RuntimeError(spilled), SCRATCH)[0]
-
-
-LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
-AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
-
-
-@pytest.mark.parametrize(
-    ("rows", "missing", "code", "said"),
-    [
-        ([], 0, Exit.HELD, ["no violation so far"]),
-        ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
-        ([LOST], 1, Exit.VIOLATED, ["DELIV-1 lost-write: 2 violations"]),
-        (
-            [LOST, AGAIN],
-            2,
-            Exit.VIOLATED,
-            [
-                "DELIV-1 lost-write: 2 violations; unknown: 2 rows are missing or unreadable, "
-                "and may explain them",
-                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s and not told yet",
-            ],
-        ),
-        ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
-    ],
-)
-def test_watch_ends_with_what_its_violations_are_worth(
-    rows: list[tuple[str, str, int, int, int]],
-    missing: int,
-    code: int,
-    said: list[str] | None,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert so_far(rows, missing) == code
-    lines = capsys.readouterr().out.splitlines()
-    assert said is None or lines == said
-
-
-def test_rows_that_cannot_be_read_are_counted_beside_a_state(tmp_path: Path) -> None:
-    kept = tmp_path / "unreadable" / "batch-000001"
-    kept.mkdir(parents=True)
-    (kept / "part-0.json").write_text('{"line":"a"}\n{"line":"b"}\n')
-    state = tmp_path / "night-000001"
-    state.mkdir()
-    for holes, missing in ((0, 2), (7, 7)):
-        told = Manifest(SCHEMA_VERSION, 1, 0, holes)
-        (state / "manifest.json").write_bytes(msgspec.json.encode(told))
-        assert rows_missing(state) == missing

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -38,7 +39,11 @@ def changed(tmp_path: Path) -> Path:
 def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -> None:
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
-    assert "Counter.Counter TypeOK" in result.stdout
+    assert [line.split() for line in result.stdout.splitlines() if line.startswith("Counter ")] == [
+        ["Counter", "held", "57", "9", ANY]
+    ]
+    assert "TypeOK" not in result.stdout
+    assert "Counter.Counter TypeOK" in check("Counter", "--properties").stdout
     assert "1/1 Counter Counter: held, 57 states" in result.stderr
     document = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert document["verdict"] == "held"
@@ -207,3 +212,12 @@ def test_a_simulated_behaviour_is_as_long_as_asked_and_the_same_for_the_same_see
     assert "  5  " not in result.stdout
     assert result.stdout == invoke(*arguments).stdout
     assert file.read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_a_run_without_recorded_size_says_what_to_record(tmp_path: Path) -> None:
+    (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
+    text = COUNTER.read_text(encoding="utf-8").replace("states = 57\ndepth = 9\n", "", 1)
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    result = check("Counter", models=tmp_path / "models.toml")
+    assert result.exit_code == 0
+    assert "nothing recorded; record in models.toml: states = 57, depth = 9" in result.stdout

@@ -121,3 +121,21 @@ def test_what_a_run_of_ci_excludes_happens_in_another() -> None:
         runs = [question for question in questions if question.kind is Kind.VACUITY]
         everywhere = set.intersection(*(set(run.never) for run in runs)) if runs else set()
         assert not everywhere, f"{model}: no run of ci puts {everywhere} to the test"
+
+
+def test_a_run_without_recorded_size_is_accepted(tmp_path: Path) -> None:
+    (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
+    text = COUNTER.read_text(encoding="utf-8").replace("states = 57\ndepth = 9\n", "")
+    (tmp_path / "models.toml").write_text(text, encoding="utf-8")
+    first = load(tmp_path / "models.toml").questions["Counter"][0]
+    assert (first.states, first.depth) == (None, None)
+
+
+def test_every_run_of_ours_that_must_hold_records_its_size() -> None:
+    checks = [
+        each
+        for questions in load().questions.values()
+        for each in questions
+        if each.kind is Kind.CHECK and each.violates is None
+    ]
+    assert [each.name for each in checks if each.states is None or each.depth is None] == []

@@ -131,11 +131,15 @@ def test_results_carry_the_catalogues_ids() -> None:
     ]
 
 
-def test_progress_is_told_before_and_after_each_question() -> None:
+def test_progress_is_reported_before_and_after_each_question() -> None:
     told: list[tuple[str, bool]] = []
-    models.ask_all(
-        Models(COUNTER.file, {}),
-        [question("NeverDropped")],
-        lambda asked, answer: told.append((asked.name, answer is not None)),
-    )
+
+    class Follower(models.Progress):
+        def started(self, question: Question) -> None:
+            told.append((question.name, False))
+
+        def answered(self, answer: models.Answer) -> None:
+            told.append((answer.question.name, True))
+
+    models.ask_all(Models(COUNTER.file, {}), [question("NeverDropped")], Follower())
     assert told == [("NeverDropped", False), ("NeverDropped", True)]

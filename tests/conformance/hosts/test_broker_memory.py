@@ -132,10 +132,8 @@ def many_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(
-    many_files: None,
-    broker: Cluster,
-) -> None:
+@pytest.mark.usefixtures("many_files")
+def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(broker: Cluster) -> None:
     with ExitStack() as stack:
         before = memory_mib(broker)
         peers = [stack.enter_context(connected(broker)) for _ in range(CONNECTIONS)]

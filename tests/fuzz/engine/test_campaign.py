@@ -109,6 +109,32 @@ def test_bad_use_is_one_clear_error(arguments: tuple[str, ...], message: str) ->
     assert "Traceback" not in run.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("nope",), "mqproof fuzz: no fuzz target 'nope', expected one of "),
+        (
+            ("canary", "--findings", "{tmp}/file"),
+            "mqproof fuzz: --findings {tmp}/file: Not a directory: ",
+        ),
+        (
+            ("canary", "--corpus", "{tmp}/file/c"),
+            "mqproof fuzz: --corpus {tmp}/file/c: Not a directory: ",
+        ),
+        (("canary", "--json", "{tmp}"), "mqproof fuzz: --json {tmp}: Is a directory"),
+        (("canary", "--engine", "magic"), "mqproof fuzz: --engine magic: expected auto, python or atheris"),
+    ],
+)
+def test_arguments_are_checked_before_the_header(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    run = mqproof("fuzz", "run", *(each.format(tmp=tmp_path) for each in arguments))
+    assert (run.returncode, run.stdout) == (2, "")
+    assert run.stderr.startswith(message.format(tmp=tmp_path))
+    assert run.stderr.count("\n") == 1
+
+
 def test_a_report_that_cannot_be_written_is_refused_before_the_search(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     run = mqproof("fuzz", "run", "canary", "--seconds", "3600", "--json", tmp_path / "file" / "report.json")

@@ -1,7 +1,7 @@
 """Routes, replication and ledgers from night to night: whatever is cut in two is found, once, as in one run.
 
-Method: the planted stories several times over, each later than the one before, so that a night's end cuts
-each of them elsewhere; what all nights told must be what is planted.
+Method: the injected stories several times over, each later than the one before, so that a night's end cuts
+each of them elsewhere; what all nights told must be what is injected.
 """
 
 import random
@@ -21,7 +21,7 @@ from mqproof.spark_audit.evidence.places import name_broker
 from mqproof.spark_audit.generator.cluster_log import Row, events
 from mqproof.spark_audit.incremental.carried_state import IDENTITY
 from mqproof.spark_audit.incremental.checkpoint import OF_ONE_NODE
-from mqproof.spark_audit.incremental.node_states import standing
+from mqproof.spark_audit.incremental.node_states import carried_rows
 from mqproof.spark_audit.passes.profile import BROKER_KINDS
 from mqproof.spark_audit.sources.event_log import EventLog
 from tests.spark_audit.conftest import STEP_US, frame
@@ -32,7 +32,7 @@ JUDGED = (
     "RAFT-1", "RAFT-2", "RAFT-3", "RAFT-4", "RAFT-5", "RAFT-6",
 )  # fmt: skip
 TELLERS = {"calm", "torn", "loss", "names", "sync", "lazy", "late", "disk", "lonely", "prompt"}
-"""Nodes of the planted stories that these are about, but for what stands behind a dash."""
+"""Nodes of the injected stories that these are about, but for what stands behind a dash."""
 LATE_US = 30 * STEP_US
 
 
@@ -71,7 +71,8 @@ def found(spark: SparkSession, log: DataFrame, seen: list[Row]) -> list[Row]:
 
 
 def night_by_night(spark: SparkSession, nights: list[list[Row]]) -> tuple[list[Row], int]:
-    """All that was told and not taken back, and how often nights told something, as nights.py counts it."""
+    """All that was told and not taken back, and how often nights told something, as checkpoint.py counts
+    it."""
     known: dict[tuple[Any, ...], tuple[Row, bool]] = {}
     stand: list[Row] = []
     seen: list[Row] = []
@@ -87,7 +88,7 @@ def night_by_night(spark: SparkSession, nights: list[list[Row]]) -> tuple[list[R
             final = row["invariant"] in OF_ONE_NODE or row["last_ts"] < watermark
             known[key] = (row, final or (key in known and known[key][1]))
         kinds = {row["kind"] for row in seen}
-        stand = [row.asDict(recursive=True) for row in standing(log, kinds, watermark).collect()]
+        stand = [row.asDict(recursive=True) for row in carried_rows(log, kinds, watermark).collect()]
     return [row for row, _ in known.values()], told
 
 
@@ -122,7 +123,7 @@ def test_of_a_ledger_only_what_is_not_settled_is_handed_on(spark: SparkSession) 
         if index < 40:
             tell("n-1", "raft_append", 1, index=index)
         tell("n-0", "raft_commit", 1, index=min(index, 30))
-    kept = standing(frame(spark, rows), {row["kind"] for row in rows}, len(rows)).collect()
+    kept = carried_rows(frame(spark, rows), {row["kind"] for row in rows}, len(rows)).collect()
     assert Counter((row.node, row.kind) for row in kept) == {
         ("n-0", "recover"): 1, ("n-1", "recover"): 1, ("n-0", "become_leader"): 1,
         ("n-0", "raft_append"): 50 - 30, ("n-1", "raft_append"): 40 - 30, ("n-0", "raft_commit"): 1,

@@ -42,7 +42,7 @@ NO_EVENTS = b"no event\n" + write_ndjson(
 def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Each batch a night of the story whose sum is held against one run over all in test_nights.py.
+    # Each batch a night of the story whose sum is held against one run over all in test_checkpoint.py.
     # Names that are patterns to Spark are names.
     incoming, state = tmp_path / "incoming[1]", tmp_path / "state[1]"
     incoming.mkdir()

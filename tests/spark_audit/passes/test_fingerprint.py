@@ -16,7 +16,6 @@ from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import extraction
-from mqproof.spark_audit.passes.bucket_ids import shared_prefix
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
 GROUPS = ("g", "h")
@@ -182,13 +181,6 @@ def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
         assert found, name
     kept = spark.read.parquet(str(tmp_path)).dropDuplicates(["node", "seq"])
     assert 0 < kept.count() < len(story.rows) / 2
-
-
-def test_cells_are_neighbours_where_ids_count_up() -> None:
-    two_producers = [f"{n % 2:08X}{n // 2:08X}" for n in range(20_000)]
-    assert shared_prefix(two_producers) == 14  # 256 of one producer's messages; the last digit is one of 16
-    assert shared_prefix([f"{hash((n, 1)) & 0xFFFFFFFF:08X}" for n in range(20_000)]) == 0
-    assert shared_prefix([]) == shared_prefix(["m"]) == 0
 
 
 def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:

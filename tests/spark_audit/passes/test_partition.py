@@ -19,16 +19,18 @@ from hypothesis import strategies as st
 from mqproof.spark_audit.passes import partition
 from mqproof.spark_audit.passes.partition import Partition, of_files, of_rows, stored, stored_rows
 from mqproof.spark_audit.sources import splits
-from mqproof.spark_audit.sources.splits import LogFile, Split, SplitError, Tasks, by_task, splits_of
+from mqproof.spark_audit.sources.splits import LogFile, SplitError, Tasks, by_task, splits_of
 from mqproof.spec.events import NUMBER_MAX, REQUIRED, SCHEMA_VERSION, Kind
 from tests.spark_audit.conftest import table
 
 SHOWN = pa.schema([("text", pa.string())])
+
 NUMBERS = pa.RecordBatch.from_pydict({"id": [0]})
 
 attrs = st.none() | st.dictionaries(
     st.sampled_from(["broker", "reset", "schema", "x"]), st.sampled_from(["a", "true", "1", "2", "new"])
 )
+
 rows_of_a_log = st.lists(
     st.fixed_dictionaries(
         {
@@ -45,6 +47,7 @@ rows_of_a_log = st.lists(
     ),
     max_size=20,
 )
+
 whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
 
 
@@ -139,20 +142,6 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
         assert kept(stored(second, folder, tasks)(iter([numbers]))) == due
     handed = iter(table(rows).to_batches(max_chunksize=width))
     assert kept(stored_rows(second, folder)(handed)) == due
-
-
-@given(st.lists(st.integers(1, 9)), st.integers(1, 4))
-def test_shares_are_parted_among_tasks_in_order(sizes: list[int], cores: int) -> None:
-    cut = [Split(LogFile(Path("a")), range(at, at + 1), at, at + 1, size) for at, size in enumerate(sizes)]
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(splits, "_SPLIT_BYTES", 10)
-        tasks = by_task(cut, cores)
-    assert [each for task in tasks for each in task] == cut
-    own = [sum(each.bytes for each in task) for task in tasks]
-    assert all(size <= max(10, *sizes) for size in own)
-    # Two neighbours that fit into one task are in one.
-    most = min(10, -(-sum(sizes) // cores))
-    assert all(one + task[0].bytes > most for one, task in zip(own, tasks[1:], strict=False))
 
 
 @pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])

@@ -1,4 +1,4 @@
-"""DuckDB's side of the benchmark finds what was planted: only then is it a yardstick for the audit.
+"""DuckDB's side of the benchmark finds what was injected: only then is it a yardstick for the audit.
 
 Two implementations that share no code so agree on every violation: the audit with the truth in test_audit.py,
 and DuckDB here.
@@ -20,7 +20,7 @@ from mqproof.spark_audit.quality.bench import (
     DIRTY,
     DUCKDB,
     DUCKDB_DIRTY,
-    PLANTED,
+    INJECTED,
     SCAN,
     Cost,
     Measured,
@@ -36,9 +36,9 @@ from tests.spark_audit.conftest import write_log
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> None:
-    truth = write_log(Wish(150_000, dict.fromkeys(PLANTED, 7), seed), tmp_path / "log")
+    truth = write_log(Wish(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
     difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
-    assert difference.expected > 7 * len(PLANTED)
+    assert difference.expected > 7 * len(INJECTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
 
 

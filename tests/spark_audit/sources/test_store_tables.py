@@ -1,6 +1,6 @@
-"""Auditing store directories: those of released brokers are whole, and planted faults are found.
+"""Auditing store directories: those of released brokers are whole, and injected faults are found.
 
-That each planted fault is found, and nothing else, is shown by the control of the mutants (test_audit.py).
+That each injected fault is found, and nothing else, is shown by the control of the mutants (test_audit.py).
 """
 
 import json

@@ -19,7 +19,7 @@ from mqproof.conformance.suites.delivery.steps import (
 from mqproof.conformance.suites.delivery.target import Message
 from mqproof.report.model import Verdict
 
-M1, M2, M3 = Message("m1", 0), Message("m2", 1), Message("m3", 2)
+M1, M2 = Message("m1", 0), Message("m2", 1)
 ALL = frozenset({0, 1, 2})
 NONE: frozenset[str] = frozenset()
 

@@ -7,7 +7,7 @@ from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.reporting.summary import CAUSES
 from mqproof.spec.catalogue import catalogue
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "audit-checks.md").read_text(encoding="utf-8")
 KNOWN = (
     *(f"A{n:02}" for n in range(1, 18)),

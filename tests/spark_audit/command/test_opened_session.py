@@ -1,0 +1,31 @@
+"""A signal ends a command together with the jobs of its Spark session."""
+
+import os
+import signal
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mqproof.report.console import terminable
+from mqproof.spark_audit.command.opened_session import ending_jobs
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_jobs_and_those_that_are_begun_after_it(number: signal.Signals) -> None:
+    cancelled, stopped = [], Event()
+
+    def cancel() -> None:
+        cancelled.append(number)
+        if len(cancelled) == 3:
+            stopped.set()
+            raise AttributeError("Spark is stopped")
+
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(cancelAllJobs=cancel))
+    with terminable():
+        before = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)]
+        with pytest.raises(KeyboardInterrupt), ending_jobs(spark):
+            os.kill(os.getpid(), number)
+        assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)] == before
+    assert stopped.wait(10)

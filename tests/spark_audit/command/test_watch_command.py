@@ -1,0 +1,58 @@
+"""The lines that `mqproof audit watch` prints, and how it ends."""
+
+from typing import Final
+
+import pytest
+
+from mqproof.report.model import Exit
+from mqproof.spark_audit.command.watch_command import so_far, tell
+from tests.spark_audit.test_cli import ESCAPED, HOSTILE
+
+
+def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
+    nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
+    tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
+    tell(
+        {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
+         "evidence": None}
+    )  # fmt: skip
+    assert capsys.readouterr().out.splitlines() == [
+        f"-  DELIV-1  lost  topic='{ESCAPED}'  evidence=so it is",
+        "1970-01-01 00:00:00.000000  DELIV-1  lost  queue_id=0  group='a  b=c'",
+    ]
+
+
+LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
+
+AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
+
+
+@pytest.mark.parametrize(
+    ("rows", "missing", "code", "said"),
+    [
+        ([], 0, Exit.HELD, ["no violation so far"]),
+        ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
+        ([LOST], 1, Exit.VIOLATED, ["DELIV-1 lost-write: 2 violations"]),
+        (
+            [LOST, AGAIN],
+            2,
+            Exit.VIOLATED,
+            [
+                "DELIV-1 lost-write: 2 violations; unknown: 2 rows are missing or unreadable, "
+                "and may explain them",
+                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s and not told yet",
+            ],
+        ),
+        ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
+    ],
+)
+def test_watch_ends_with_what_its_violations_are_worth(
+    rows: list[tuple[str, str, int, int, int]],
+    missing: int,
+    code: int,
+    said: list[str] | None,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert so_far(rows, missing) == code
+    lines = capsys.readouterr().out.splitlines()
+    assert said is None or lines == said

@@ -1,0 +1,10 @@
+"""The key range of a message is learned from the ids of a log."""
+
+from mqproof.spark_audit.passes.bucket_ids import shared_prefix
+
+
+def test_cells_are_neighbours_where_ids_count_up() -> None:
+    two_producers = [f"{n % 2:08X}{n // 2:08X}" for n in range(20_000)]
+    assert shared_prefix(two_producers) == 14  # 256 of one producer's messages; the last digit is one of 16
+    assert shared_prefix([f"{hash((n, 1)) & 0xFFFFFFFF:08X}" for n in range(20_000)]) == 0
+    assert shared_prefix([]) == shared_prefix(["m"]) == 0

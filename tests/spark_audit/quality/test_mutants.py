@@ -1,0 +1,39 @@
+"""Every deliberate defect of a check is caught by the logs with injected anomalies."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof.report.model import Verdict
+from mqproof.spark_audit.checks import CHECKS
+from mqproof.spark_audit.quality.mutants import MUTANTS, laboratory, unbroken
+from mqproof.spark_audit.quality.mutants import judge as judge_mutant
+
+CHEAP = {name: mutant.invariant for name, mutant in MUTANTS.items() if mutant.breaks is None}
+"""They change findings that are there already: no check is run again."""
+
+ONE_A_CHECK = (
+    *CHEAP,
+    *{
+        mutant.invariant: name
+        for name, mutant in reversed(MUTANTS.items())
+        if mutant.invariant not in CHEAP.values()
+    }.values(),
+)
+"""One at least."""
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        pytest.param(ONE_A_CHECK, id="one a check and all that are cheap"),
+        pytest.param(tuple(MUTANTS), id="all", marks=pytest.mark.deep),
+    ],
+)
+def test_every_mutant_of_a_check_is_caught(spark: SparkSession, chosen: tuple[str, ...]) -> None:
+    with laboratory(spark) as lab:
+        control = unbroken(lab)
+        assert control.verdict is Verdict.HELD, control.witnesses
+        results = [judge_mutant(MUTANTS[name], lab) for name in chosen]
+    assert [result for result in results if result.verdict is not Verdict.HELD] == []
+    assert {result.id for result in results} == set(CHECKS)

@@ -1,0 +1,51 @@
+"""Goal: `mqproof check` fits 80 columns, and shows states and seconds while TLC runs."""
+
+import io
+
+from rich.console import Console
+
+from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.terminal import render
+from mqproof.spec.check_screen import _Moving, full_table, label, runs_table
+from mqproof.spec.model_file import Question, load
+from mqproof.spec.models import Answer
+
+
+def every_run() -> list[Question]:
+    return [question for questions in load().questions.values() for question in questions]
+
+
+def answer(question: Question) -> Answer:
+    held = Result("X-1", "x", "tla", Verdict.HELD, {"states": 1})
+    return Answer(question, (held,), 12_345_678, 123, 1234.5, None)
+
+
+def test_a_row_for_every_run_of_ours_fits_80_columns() -> None:
+    table = runs_table([answer(question) for question in every_run()])
+    lines = render(Report("check", (), {}, (table,)), width=80).splitlines()
+    assert max(map(len, lines)) <= 80
+    rows = [line for line in lines if " 12345678 " in line]
+    assert len(rows) == len(every_run())  # no row is wrapped
+
+
+def test_a_label_names_the_model() -> None:
+    assert all(question.model in label(question) for question in every_run())
+
+
+def test_files_have_the_model_and_the_kind_too() -> None:
+    (question, *_) = every_run()
+    assert full_table([answer(question)]).columns[:4] == ("model", "run", "kind", "verdict")
+
+
+def test_the_moving_line_counts_runs_states_and_seconds_and_is_cut_to_the_width() -> None:
+    first, second, third, *_ = every_run()
+    console = Console(file=io.StringIO(), width=80)
+    moving = _Moving(console, 3)
+    moving.started(first)
+    moving.started(second)
+    moving.found(second, 1000)
+    assert str(moving.__rich__()).startswith("0/3 runs, 1,000 states, 0 s: MCFlush_smoke 0 s, ")
+    moving.answered(answer(first))
+    moving.started(third)
+    assert str(moving.__rich__()).startswith("1/3 runs, 12,346,678 states, 0 s: ")
+    assert len(str(moving.__rich__())) <= 78
