@@ -13,7 +13,7 @@ from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge
 from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
 from mqproof.impl.dledger.codes import Vote
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.spec.events import Event, Kind
 
 _OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})

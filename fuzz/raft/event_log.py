@@ -8,7 +8,7 @@ from mqproof.fuzz.raft.simulated_group import Group, Observer
 from mqproof.impl.dledger import events as telling
 from mqproof.impl.dledger.changes import Change
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event, Kind
 

@@ -17,8 +17,8 @@ from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import NORMAL, Entry, Request, Response
 from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.rpc_bodies import NORMAL, Entry, Request, Response
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 

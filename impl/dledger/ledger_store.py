@@ -16,8 +16,8 @@ from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.ledger import LedgerConfig
 from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
-from mqproof.impl.dledger.messages import Entry
 from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog

@@ -8,7 +8,7 @@ from mqproof.impl.dledger import rules
 from mqproof.impl.dledger.changes import Kept, Lacks
 from mqproof.impl.dledger.codes import PushType, ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
-from mqproof.impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry, PushRequest, PushResponse
 from mqproof.impl.dledger.state import Role, State
 
 _NEVER: Final = float("inf")
