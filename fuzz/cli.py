@@ -1,6 +1,5 @@
 """`mqproof fuzz`: run, replay and list fuzz targets."""
 
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -75,18 +74,17 @@ def run(
 def _check_run(target: str, findings: Path, corpus: Path | None, json: Path | None) -> None:
     """End the command if the target does not exist or a result could not be written."""
     from mqproof.fuzz import targets
+    from mqproof.report.files import folder_not_writable, not_writable
 
     try:
         targets.load(target)
     except targets.UnknownTargetError as error:
         _fail(str(error), Exit.USAGE)
-    _expect_writable(f"--findings {findings}", findings)
-    if corpus is not None:
-        _expect_writable(f"--corpus {corpus}", corpus)
-    if json is not None:
-        if json.is_dir():
-            _fail(f"--json {json}: Is a directory", Exit.USAGE)
-        _expect_writable(f"--json {json}", json.parent)
+    for option, folder in (("--findings", findings), ("--corpus", corpus)):
+        if folder is not None and (reason := folder_not_writable(folder)):
+            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
+    if json is not None and (reason := not_writable(json)):
+        _fail(f"--json {json}: {reason}", Exit.USAGE)
 
 
 def _search(campaign: "Campaign", json: Path | None) -> "Report":
@@ -158,17 +156,6 @@ def list_targets() -> None:
             known = verdict.catalogue_id(invariant, name)
             label = f"{known} {invariant}" if known != name else invariant
             print(f"  {label}: {statement}")
-
-
-def _expect_writable(option: str, folder: Path) -> None:
-    """Check, before the time box begins, that files can be written to the folder or that it can be made."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    if not place.is_dir():
-        _fail(f"{option}: Not a directory: {place}", Exit.USAGE)
-    if not os.access(place, os.W_OK | os.X_OK):
-        _fail(f"{option}: Permission denied: {place}", Exit.USAGE)
 
 
 def _engine(name: str) -> str:
