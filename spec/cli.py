@@ -249,7 +249,7 @@ def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated
     from mqproof.report.write import write_text
     from mqproof.spec.catalogue import catalogue
     from mqproof.spec.drawing import draw
-    from mqproof.spec.drawings import table
+    from mqproof.spec.drawing_tables import table
     from mqproof.spec.model_file import Kind
 
     statements = {invariant.name: invariant.statement for invariant in catalogue().values()}

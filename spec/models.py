@@ -17,11 +17,11 @@ from mqproof.spec.model_file import MODELS_FILE, Kind, Models, Question
 from mqproof.spec.syntax import SyntaxProblemError
 from mqproof.spec.tlc.errors import UNDECIDED, Reason, TlcError
 from mqproof.spec.tlc.parallel import run_each
+from mqproof.spec.tlc.random_behaviour import walk
 from mqproof.spec.tlc.run import DEADLOCK, Job, Outcome
 from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace import Trace, changed
 from mqproof.spec.tlc.values import State
-from mqproof.spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 

@@ -6,6 +6,9 @@ from collections import Counter
 import pytest
 from hypothesis import HealthCheck, settings
 
+SPARK = "spark"
+"""The group of the tests with Spark."""
+
 settings.register_profile("dev", max_examples=50, deadline=None)
 # CI must give the same answer twice.
 settings.register_profile("ci", max_examples=100, deadline=None, derandomize=True, print_blob=True)
@@ -16,11 +19,17 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker has the Spark session, and the tests of one file share their fixtures."""
+    """One worker has the Spark session, and the tests of one file share their fixtures.
+
+    The tests with Spark come first: they are the longest group, and the other worker runs the rest meanwhile.
+    """
     for item in items:
-        with_spark = "spark_audit" in item.path.parts or item.path.stem == "test_spark_explorer"
-        group = "spark" if with_spark else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(SPARK if _needs_spark(item) else str(item.path)))
+    items.sort(key=lambda item: not _needs_spark(item))
+
+
+def _needs_spark(item: pytest.Item) -> bool:
+    return "spark_audit" in item.path.parts or item.path.stem == "test_on_spark"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

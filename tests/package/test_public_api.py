@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -40,16 +39,3 @@ def test_importing_the_package_loads_no_part_and_no_library() -> None:
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded = {name for name in ran.stdout.split() if name.partition(".")[0] not in sys.stdlib_module_names}
     assert loaded == {"mqproof"}
-
-
-def test_importing_the_package_takes_less_than_50_ms() -> None:
-    """Above the start of the interpreter. The shortest of many runs: another process may slow down some."""
-    shortest_s = {"pass": 60.0, "import mqproof": 60.0}
-    for _ in range(10):
-        for code in shortest_s:
-            began_s = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-            shortest_s[code] = min(shortest_s[code], time.perf_counter() - began_s)
-    took_ms = (shortest_s["import mqproof"] - shortest_s["pass"]) * 1000
-    print(f"import mqproof: {took_ms:.1f} ms")
-    assert took_ms < 50
