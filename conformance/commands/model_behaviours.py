@@ -31,7 +31,7 @@ def _root() -> None:
 
 @app.command()
 def behaviours(
-    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="Default: all.")] = None,
+    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL]...", help="Default: all.")] = None,
     target: Annotated[
         str,
         typer.Option(help="reference, or impl: ours."),
