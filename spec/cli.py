@@ -38,7 +38,7 @@ def _root() -> None:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="How much is explored: smoke, mutation, ci or deep.")
