@@ -75,7 +75,7 @@ def missing(arguments: Sequence[str]) -> str | None:
 
     `arguments` begin with the command's name. Help needs no extra.
     """
-    if "--help" in arguments:
+    if "--help" in arguments or "-h" in arguments:
         return None
     extras = needed(arguments)
     lacking = [extra for extra in extras if not is_installed(extra)]
@@ -88,6 +88,8 @@ def missing_module(arguments: Sequence[str], error: Exception) -> str | None:
     """The line to print when `error` is that a module of an extra is missing, else None."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     module = (name or "").partition(".")[0]
+    if not module or find_spec(module) is not None:
+        return None
     extras = [extra for extra, modules in EXTRAS.items() if module in modules]
     preferred = [extra for extra in needed(arguments) if extra in extras]
     return _line(arguments[0], (preferred or extras)[:1]) if extras else None

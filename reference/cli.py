@@ -226,15 +226,17 @@ def prove(
 
     Example: mqproof prove Flush;  mqproof prove Replication --mutants
     """
-    from mqproof.reference.proofs import command
+    from mqproof.reference.proofs import selection
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.write import write_text
 
-    if unknown := [name for name in names or [] if name not in command.names()]:
-        stop(f"nothing to prove is called {unknown[0]!r}; there are {', '.join(command.names())}", Exit.USAGE)
+    if unknown := [name for name in names or [] if name not in selection.names()]:
+        stop(
+            f"nothing to prove is called {unknown[0]!r}; there are {', '.join(selection.names())}", Exit.USAGE
+        )
     with stages("prove") as on_stage:
-        report = command.report(names or (), mutants, on_stage)
+        report = selection.report(names or (), mutants, on_stage)
     terminal.show(report)
     if json_file is not None:
         write_text(json_file, as_json.render(report))

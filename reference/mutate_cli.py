@@ -1,5 +1,7 @@
 """`mqproof mutate`."""
 
+import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
 
+_NO_REFERENCE = (
+    "mqproof mutate: these models have no reference model: state graphs are not compared, so that only "
+    "properties and probes notice a mutant"
+)
 _PROFILES = {"mutation": ("mutation",), "ci": ("mutation", "ci")}
 
 
@@ -26,43 +32,58 @@ def _root() -> None:
 @app.command()
 def mutate(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
     ] = None,
     each: Annotated[
-        int, typer.Option(min=0, help="At most so many of a kind for each operator; 0 is all of them.")
+        int, typer.Option(min=0, help="Make at most so many of a kind for each operator; 0 is all.")
     ] = 0,
-    kind: Annotated[str | None, typer.Option(help="One kind of mutants only, e.g. guard.")] = None,
-    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Mutants with this in their id.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Make only this kind of mutants, e.g. guard.")] = None,
+    only: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Make only mutants with this in their id.")
+    ] = None,
     profile: Annotated[
         str, typer.Option(help="mutation; or ci: larger models judge what nothing noticed.")
     ] = "mutation",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what is remembered.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what build/mutation has.")] = False,
     record: Annotated[bool, typer.Option("--record", help="Write spec/mutation_scores.json.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
+    models_file: Annotated[
+        Path | None, typer.Option("--models", metavar="FILE", help="Another models.toml, e.g. of your own.")
+    ] = None,
 ) -> None:
     """Break every action in every small way; report what the properties notice, and what only equiv does.
 
-    Exit 1 when a mutant that nothing notices is not explained in spec/survivors.toml, or an explained one is
-    noticed. What was judged is remembered in build/mutation, so that a stopped campaign goes on.
+    Exit 1 when a mutant that nothing notices is not explained in survivors.toml beside models.toml, or an
+    explained one is noticed. Judgements are kept in build/mutation, so that a stopped campaign continues.
 
-    Example: mqproof mutate Flush --kind guard
+    Models of your own have no reference model: there, properties and probes judge alone, and state graphs are
+    not compared.
+
+    Examples: mqproof mutate Flush --kind guard;  mqproof mutate --models my-models.toml
     """
-    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.reference.models import expect_models
     from mqproof.report import terminal
+    from mqproof.report.files import expect_writable
     from mqproof.spec.mutation import score
 
+    expect_writable(json=json_file)
     is_whole = kind is None and only is None
+    if models_file is None:
+        expect_models(names or ())
+    elif record:
+        stop("mutate: --record is not available with --models", Exit.USAGE)
     _check_options(kind, profile, record=record, is_whole=is_whole)
-    expect_models(names or ())
-    chosen = names or list(MODELS)
-    scores, reasons = _judged(chosen, kind, only, each, profile, fresh)
+    models = _models(models_file)
+    chosen = _chosen(models, names, models_file)
+    scores, reasons = _judged(models, chosen, kind, only, each, profile, fresh)
     if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
     reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
-    results = tuple(_result(one, reasons) for one in scores)
-    report = Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores)))
+    results = tuple(_result(one, reasons, models_file) for one in scores)
+    tables = tuple(_tables(scores, compared=models_file is None))
+    report = Report("mqproof mutate", results, {"profile": profile}, tables)
     terminal.show(report)
     if record:
         score.record(scores)
@@ -85,22 +106,53 @@ def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bo
         expect_checkout("--record")
 
 
+def _models(models_file: Path | None) -> "Models":
+    """Load the models, and say what is not available for models of the user's own."""
+    from mqproof.spec.model_file import ModelFileError, load
+
+    if models_file is None:
+        return load()
+    try:
+        models = load(models_file)
+    except ModelFileError as error:
+        stop(str(error), Exit.USAGE)
+    print(_NO_REFERENCE, file=sys.stderr)
+    return models
+
+
+def _chosen(models: "Models", names: list[str] | None, models_file: Path | None) -> list[str]:
+    """Return the models to break; all of them when none is named."""
+    from mqproof.reference.models import MODELS
+
+    chosen = names or list(MODELS if models_file is None else models.questions)
+    if unknown := [name for name in chosen if name not in models.questions]:
+        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+    return chosen
+
+
 def _judged(
-    chosen: list[str], kind: str | None, only: str | None, each: int, profile: str, fresh: bool
+    models: "Models",
+    chosen: list[str],
+    kind: str | None,
+    only: str | None,
+    each: int,
+    profile: str,
+    fresh: bool,
 ) -> "tuple[list[Score], dict[str, str]]":
     """Judge the mutants of the models; return the scores, and the recorded reasons of the survivors."""
-    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.model_file import ModelFileError
     from mqproof.spec.mutation import score
     from mqproof.spec.syntax import SyntaxProblemError
     from mqproof.spec.tlc.errors import TlcError
 
     try:
-        models = load()
         with terminable():
             scores = [_score(models, name, kind, only, each, profile, fresh) for name in chosen]
-        reasons = score.survivors()
+        reasons = score.survivors(models.file.with_name("survivors.toml"))
     except (ModelFileError, SyntaxProblemError, score.SurvivorsError) as error:
         stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
     return scores, {mutant: why for mutant, why in reasons.items() if mutant.split(".")[0] in chosen}
@@ -136,15 +188,22 @@ def _write(path: Path, report: Report) -> None:
 def _score(
     models: "Models", name: str, kind: str | None, only: str | None, each: int, profile: str, fresh: bool
 ) -> "Score":
+    from mqproof.reference import mutate as with_reference
     from mqproof.reference.models import MODELS
-    from mqproof.reference.mutate import roots, subject
+    from mqproof.spec.model_file import MODELS_FILE
+    from mqproof.spec.mutation import own_model
     from mqproof.spec.mutation.operators import mutants
     from mqproof.spec.mutation.score import Score, campaign
 
-    asked = subject(models, MODELS[name], _PROFILES[profile])
+    if models.file == MODELS_FILE:
+        asked = with_reference.subject(models, MODELS[name], _PROFILES[profile])
+        roots = with_reference.roots(models, name)
+    else:
+        asked = own_model.subject(models, name, _PROFILES[profile])
+        roots = own_model.roots(models, name)
     made = [
         mutant
-        for mutant in mutants(asked.text, *roots(models, name))
+        for mutant in mutants(asked.text, *roots)
         if kind in (None, mutant.kind.value)
         and (only or "") in mutant.id
         and (not each or mutant.number <= each)
@@ -161,28 +220,30 @@ def _score(
     return Score(name, judgements)
 
 
-def _result(score: "Score", reasons: dict[str, str]) -> Result:
+def _result(score: "Score", reasons: dict[str, str], models_file: Path | None) -> Result:
     from mqproof.spec.mutation.score import unexplained
 
     mine = {mutant: why for mutant, why in reasons.items() if mutant.startswith(f"{score.model}.")}
     wrong = unexplained(score.judgements, mine)
+    own = ["--models", str(models_file)] if models_file else []
     return Result(
-        id="SPEC-2",
+        id=f"{score.model}.mutants" if models_file else "SPEC-2",
         name=f"{score.model}: every mutant is noticed or explained",
         layer="tla",
         verdict=Verdict.VIOLATED if wrong else Verdict.HELD,
         counts={"mutants": len(score.judgements), "behave otherwise": score.different},
         detail="; ".join(wrong),
-        replay=f"mqproof mutate {score.model}",
+        replay=shlex.join(["mqproof", "mutate", score.model, *own]),
     )
 
 
-def _tables(scores: "list[Score]") -> Iterator[Table]:
+def _tables(scores: "list[Score]", *, compared: bool) -> Iterator[Table]:
     from mqproof.spec.mutation.judge import Noticed
     from mqproof.spec.mutation.score import kinds, table
 
-    yield table(scores)
-    yield kinds(scores)
+    if compared:
+        yield table(scores)
+        yield kinds(scores)
     broken = (Noticed.PROPERTY, Noticed.EVALUATION)
     rows = tuple(
         (judgement.mutant, judgement.noticed.value, judgement.by, judgement.run)

@@ -1,5 +1,6 @@
-"""The files that a command is asked to write its report into."""
+"""Writes the report files that a command line names, and checks beforehand that it can."""
 
+import os
 from pathlib import Path
 
 from mqproof.report import json_file as as_json
@@ -9,11 +10,39 @@ from mqproof.report.model import Exit, Report
 from mqproof.report.write import write_report, write_text
 
 
+def not_writable(file: Path) -> str:
+    """Why a file cannot be written, empty when it can: for a check before long work, not after it.
+
+    Missing folders are no reason: they are made when the file is written.
+    """
+    if file.is_dir():
+        return "Is a directory"
+    return folder_not_writable(file.parent)
+
+
+def folder_not_writable(folder: Path) -> str:
+    """Why no file can be written to the folder, empty when one can, or when the folder can be made."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    if not place.is_dir():
+        return f"Not a directory: {place}"
+    return "" if os.access(place, os.W_OK | os.X_OK) else f"Permission denied: {place}"
+
+
+def expect_writable(**files: Path | None) -> None:
+    """End the command with one line when the file of an option cannot be written."""
+    for option, file in files.items():
+        if file is not None and (reason := not_writable(file)):
+            stop(f"--{option} {file}: {reason}", Exit.USAGE)
+
+
 def write_files(
     report: Report, *, json: Path | None = None, junit: Path | None = None, page: Path | None = None
 ) -> None:
-    """Write those that are asked for; `page` in the format that its suffix names. Ends the command with one
-    line where that cannot be done."""
+    """Write the files that are named; `page` in the format of its suffix. Ends the command with one line when
+    that fails.
+    """
     try:
         if json is not None:
             write_text(json, as_json.render(report))

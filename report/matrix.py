@@ -66,12 +66,15 @@ def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
 
 
 def titled(results: Sequence[Result]) -> str:
-    """Id and name of one; the ids of several, as many as anybody reads."""
+    """Id and name of one; the first ids of several, or their names where they share the id."""
     first, *more = results
     if not more:
         return f"{first.id} {first.name}"
-    told = ", ".join(result.id for result in results[:TITLED_MAX])
-    return f"{told} and {len(results) - TITLED_MAX:,} more" if len(results) > TITLED_MAX else told
+    shared = all(result.id == first.id for result in more)
+    several = ", ".join(result.name if shared else result.id for result in results[:TITLED_MAX])
+    if len(results) > TITLED_MAX:
+        several += f" and {len(results) - TITLED_MAX:,} more"
+    return f"{first.id} {several}" if shared else several
 
 
 def counted(result: Result) -> str:

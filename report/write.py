@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from mqproof.report import html, json_file, junit, markdown, sarif
-from mqproof.report.beside import file_beside
 from mqproof.report.model import Report
+from mqproof.report.staging import file_beside
 
 RENDERERS: Final[dict[str, Callable[[Report], str]]] = {
     ".html": html.render,

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mqproof.spec.model_file import Question
-from mqproof.spec.syntax import Definition, Module, Node, parse, speaks_of_next_state
+from mqproof.spec.syntax import Definition, Module, Node, SyntaxProblemError, parse, speaks_of_next_state
 
 
 def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
@@ -84,15 +84,32 @@ def next_of(question: Question, modules: Mapping[str, Module]) -> str:
     """The next-state relation of the question's specification: N of `Init /\\ [][N]_vars`."""
     if found := question.config.names("NEXT"):
         return found[0]
-    name = question.config.names("SPECIFICATION")[0]
-    while True:
-        definition = _definition(modules, name)
-        assert definition is not None, f"{question.module} has no {name}"
+    return _specification(question, modules)[1]
+
+
+def init_of(question: Question, modules: Mapping[str, Module]) -> str:
+    """The initial predicate of the question's specification: I of `I /\\ [][Next]_vars`."""
+    if found := question.config.names("INIT"):
+        return found[0]
+    definition, next_name = _specification(question, modules)
+    names = (node.op for node in definition.body.walk() if node.kind == "name" and node.op != next_name)
+    return next(name for name in names if _definition(modules, name) is not None)
+
+
+def _specification(question: Question, modules: Mapping[str, Module]) -> tuple[Definition, str]:
+    """The definition that has `[][Next]_vars`, and the name of its next-state relation.
+
+    Raises:
+        SyntaxProblemError: there is no such definition.
+    """
+    name = next(iter(question.config.names("SPECIFICATION")), "")
+    while (definition := _definition(modules, name)) is not None:
         for node in definition.body.walk():
             if node.kind == "box" and node.parts[0].kind == "name":
-                return node.parts[0].op
+                return definition, node.parts[0].op
         below = (node.op for node in definition.body.walk() if node.kind == "name")
-        name = next(op for op in below if (d := _definition(modules, op)) and _has_box(d, modules))
+        name = next((op for op in below if (d := _definition(modules, op)) and _has_box(d, modules)), "")
+    raise SyntaxProblemError(f"{question.module} {question.name}: no [][Next]_vars under SPECIFICATION")
 
 
 def _has_box(definition: Definition, modules: Mapping[str, Module]) -> bool:

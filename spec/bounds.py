@@ -15,7 +15,7 @@ from typing import Final
 
 from mqproof.report.model import Table
 from mqproof.spec.actions import below, leaves, load, next_of, noting, plain
-from mqproof.spec.model_file import Kind, Models, Question
+from mqproof.spec.model_file import Kind, ModelFileError, Models, Question
 from mqproof.spec.tlc import output, values
 from mqproof.spec.tlc.config import Config
 from mqproof.spec.tlc.coverage_report import Place, sections
@@ -74,8 +74,11 @@ def compare(
 
     Raises:
         TlcError: a run as recorded gave no verdict. SyntaxProblemError: a module cannot be read.
+        ModelFileError: the model has no run of the profile ci that must hold.
     """
     base = _distinct(q for q in models.questions[model] if q.kind is Kind.CHECK and "ci" in q.profiles)
+    if not base:
+        raise ModelFileError(f"{models.file}: [{model}]: no run of the profile ci that must hold")
     small = [each for each in base if each.states and each.states.high <= _SAMPLE_STATES]
     growths = furthest(base)
     questions = [*base, *(growth.question for growth in growths)]

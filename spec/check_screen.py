@@ -4,12 +4,13 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
 from mqproof.report.console import is_quiet
-from mqproof.report.model import Table, overall
+from mqproof.report.model import Result, Table, Verdict, overall
 from mqproof.spec.model_file import Kind, Question
 from mqproof.spec.models import Answer, Progress
 
@@ -37,6 +38,20 @@ def full_table(answers: Sequence[Answer]) -> Table:
         for answer, row in zip(answers, runs_table(answers).rows, strict=True)
     )
     return Table("Runs of TLC", columns, rows)
+
+
+def shown_results(answers: Sequence[Answer]) -> tuple[Result, ...]:
+    """The results as the terminal shows them: the steps of a violation are printed before, as its
+    counterexample, and the properties that a stopped run left unknown share one line.
+    """
+    found: list[Result] = []
+    for answer in answers:
+        stopped = any(result.verdict is Verdict.VIOLATED for result in answer.results)
+        for result in answer.results:
+            # The line of the violation has the command.
+            unknown = stopped and result.verdict is Verdict.UNKNOWN
+            found.append(replace(result, witnesses=(), replay="" if unknown else result.replay))
+    return tuple(found)
 
 
 def label(question: Question) -> str:

@@ -65,8 +65,9 @@ def check(
     """
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
+    from mqproof.report.files import expect_writable
     from mqproof.report.write import write_text
-    from mqproof.spec.check_screen import full_table, progress, runs_table
+    from mqproof.spec.check_screen import full_table, progress, runs_table, shown_results
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
     from mqproof.spec.models import ask_all
     from mqproof.spec.tlc.errors import TlcError
@@ -74,6 +75,7 @@ def check(
 
     if profile not in PROFILES:
         stop(f"--profile {profile}: expected one of {', '.join(PROFILES)}", Exit.USAGE)
+    expect_writable(json=json_file, draw=draw)
     began = time.monotonic()
     try:
         models = load() if models_file is None else load(models_file)
@@ -96,14 +98,15 @@ def check(
     results = tuple(result for answer in answers for result in answer.results)
     report = Report("mqproof check", results, facts, (full_table(answers),))
     _print_counterexamples(answers)
-    terminal.show(replace(report, tables=(runs_table(answers),)), rows=properties)
+    screen = replace(report, results=shown_results(answers), tables=(runs_table(answers),))
+    terminal.show(screen, rows=properties)
     if draw is not None:
         _draw_first(draw, answers)
     if json_file is not None:
         try:
             write_text(json_file, as_json.render(report))
         except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
     raise typer.Exit(exit_code(report.results))
 
 
@@ -124,17 +127,20 @@ def simulate(
 
     Example: mqproof simulate Flush --depth 20 --seed 7 --draw behaviour.svg
     """
+    from mqproof.report.files import expect_writable
     from mqproof.spec.model_file import ModelFileError, load
     from mqproof.spec.models import simulated
+    from mqproof.spec.syntax import SyntaxProblemError
     from mqproof.spec.tlc.errors import TlcError
     from mqproof.spec.tlc.trace import render
 
+    expect_writable(draw=draw)
     try:
         models = load() if models_file is None else load(models_file)
-        question = _chosen(models, [name], "smoke", only)[0]
+        question = _to_simulate(models, name, only)
         with terminable():
             trace = simulated(models, question, depth, seed)
-    except ModelFileError as error:
+    except (ModelFileError, SyntaxProblemError) as error:
         stop(str(error), Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
@@ -188,7 +194,7 @@ def coverage(
         try:
             write_text(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
         except OSError as error:
-            stop(f"--json {json_file}: {error}", Exit.USAGE)
+            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
 
 
 def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
@@ -202,6 +208,13 @@ def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tup
         if not any(fits(each, glob) for each in invariants):
             stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
     return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
+
+
+def _to_simulate(models: "Models", name: str, only: str | None) -> "Question":
+    """The run that is named; else the smoke run, or the first one of a model that has none."""
+    if only or any("smoke" in question.profiles for question in models.questions.get(name, ())):
+        return _chosen(models, [name], "smoke", only)[0]
+    return next(iter(models.questions.get(name, ())), None) or _chosen(models, [name], "smoke", None)[0]
 
 
 def _chosen(models: "Models", names: list[str], profile: str, only: str | None) -> "tuple[Question, ...]":
@@ -236,7 +249,7 @@ def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated
     from mqproof.report.write import write_text
     from mqproof.spec.catalogue import catalogue
     from mqproof.spec.drawing import draw
-    from mqproof.spec.drawings import table
+    from mqproof.spec.drawing_tables import table
     from mqproof.spec.model_file import Kind
 
     statements = {invariant.name: invariant.statement for invariant in catalogue().values()}
@@ -247,7 +260,7 @@ def _draw(file: Path, trace: "Trace", question: "Question", title: str, violated
     try:
         write_text(file, render(diagram))
     except OSError as error:
-        stop(f"--draw {file}: {error}", Exit.USAGE)
+        stop(f"--draw {file}: {error.strerror}", Exit.USAGE)
     print(f"drawn: {file}", file=sys.stderr)
 
 

@@ -1,10 +1,10 @@
-"""Loads models.toml: which questions TLC is asked, and what it must answer.
+"""Loads models.toml: which questions TLC is asked, and what it must answer (docs/tla-runner.md).
 
 Beside the questions that must be answered "yes" stand those that must be answered "no": probes (the situation
 does happen), fairness (the clause is needed), mutants (the invariant catches a broken design).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -80,11 +80,25 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class TraceModule:
+    """The module that explains recorded traces of a model, as `mqproof.spec.tlc.trace_check` needs it."""
+
+    model: str
+    module: str
+    config: str
+    """The configuration's text."""
+    refused: Path
+    """A trace that the model must refuse: without one, a module that accepts anything would go unnoticed."""
+
+
+@dataclass(frozen=True, slots=True)
 class Models:
     """The questions by model, and where their modules are."""
 
     file: Path
     questions: dict[str, tuple[Question, ...]]
+    traces: dict[str, TraceModule] = field(default_factory=dict)
+    """By model; only of models that say how their traces are checked."""
 
     @property
     def libraries(self) -> tuple[Path, ...]:
@@ -104,6 +118,12 @@ class _Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     never: list[str] = []
 
 
+class _Trace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    module: str
+    cfg: str
+    refused: str
+
+
 class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: str
     module: str
@@ -115,20 +135,30 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     action_probes: list[str] = []
     fairness: dict[str, str] = {}
     mutants: dict[str, str] = {}
+    trace: _Trace | None = None
 
 
 def load(path: Path = MODELS_FILE) -> Models:
-    """The questions of a models.toml; modules and configurations lie in `tla/` and `tla/mutants/` beside it.
+    """The questions of a models.toml.
+
+    Modules and configurations lie in `tla/` and `tla/mutants/` beside it; without a folder `tla/`, beside it
+    and in `mutants/`.
 
     Raises:
         ModelFileError: no such file, bad TOML, a missing or unknown field, a missing configuration file, a
-            run that must hold without its recorded size, or a name used twice in a model.
+            run with only half of its recorded size, or a name used twice in a model.
     """
     try:
         tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, _Model])
-    except (OSError, msgspec.MsgspecError) as error:
+    except OSError as error:
+        raise ModelFileError(f"{path}: {error.strerror}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ModelFileError(f"{path}: {error}") from None
-    return Models(path, {name: _questions(name, table, path) for name, table in tables.items()})
+    if not tables:
+        raise ModelFileError(f"{path}: no model; a table [MODEL] for each is expected")
+    questions = {name: _questions(name, table, path) for name, table in tables.items()}
+    traces = {name: _trace(name, table.trace, path) for name, table in tables.items() if table.trace}
+    return Models(path, questions, traces)
 
 
 def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
@@ -180,6 +210,14 @@ def _check(model: str, table: _Model, run: _Run, path: Path) -> Question:
     )
 
 
+def _trace(model: str, table: _Trace, path: Path) -> TraceModule:
+    config_text = _config(model, table.cfg, path).text()
+    refused = path.parent / table.refused
+    if not refused.is_file():
+        raise ModelFileError(f"{path}: [{model}.trace] refused: there is no file {refused}")
+    return TraceModule(model, table.module, config_text, refused)
+
+
 def _vacuity(checks: list[Question]) -> list[Question]:
     """One for each choice of constants among the ci runs that must hold, with the properties of them all."""
     together: dict[tuple[str, ...], Question] = {}
@@ -210,8 +248,11 @@ def _config(model: str, name: str, path: Path) -> config.Config:
         file = folder / name
         if file.is_file():
             return config.parse(file.read_text(encoding="utf-8"))
-    raise ModelFileError(f"{path}: [{model}]: there is no {name} in tla/ or tla/mutants/")
+    places = " or ".join(f"{folder.relative_to(path.parent)}/" for folder in _libraries(path))
+    raise ModelFileError(f"{path}: [{model}]: there is no {name} in {places}")
 
 
 def _libraries(path: Path) -> tuple[Path, ...]:
-    return (path.parent / "tla", path.parent / "tla" / "mutants")
+    folder = path.parent / "tla"
+    place = folder if folder.is_dir() else path.parent
+    return (place, place / "mutants")

@@ -11,18 +11,17 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqproof.report.model import Result, Verdict, Witness
-from mqproof.spec import vacuity
+from mqproof.spec import actions, vacuity
 from mqproof.spec.catalogue import id_of
 from mqproof.spec.model_file import MODELS_FILE, Kind, Models, Question
 from mqproof.spec.syntax import SyntaxProblemError
-from mqproof.spec.tlc import run as tlc
 from mqproof.spec.tlc.errors import UNDECIDED, Reason, TlcError
 from mqproof.spec.tlc.parallel import run_each
-from mqproof.spec.tlc.run import Job, Outcome
+from mqproof.spec.tlc.random_behaviour import walk
+from mqproof.spec.tlc.run import DEADLOCK, Job, Outcome
 from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace import Trace, changed
 from mqproof.spec.tlc.values import State
-from mqproof.spec.tlc.walk import walk
 
 LAYER: Final = "tla"
 
@@ -101,10 +100,23 @@ def ask_all(
 def simulated(
     models: Models, question: Question, depth: int, seed: int, toolbox: Toolbox | None = None
 ) -> Trace:
-    """A random behaviour under the constants and specification of a question. Raises as `walk`."""
-    # A module that bounds another, and its mutants, call what begins and what goes on MCInit and MCNext.
+    """A random behaviour under the constants and specification of a question.
+
+    Raises:
+        TlcError: as `walk`. SyntaxProblemError: the specification cannot be read.
+    """
+    init, next_name = _behaviour(models, question)
+    return walk(_job(models, question), depth, seed, init, next_name, toolbox)
+
+
+def _behaviour(models: Models, question: Question) -> tuple[str, str]:
+    """The names of the initial predicate and the next-state relation."""
+    if models.file != MODELS_FILE:
+        modules = actions.load(question.module, models.libraries)
+        return actions.init_of(question, modules), actions.next_of(question, modules)
+    # Our modules that bound another one, and their mutants, name them MCInit and MCNext.
     prefix = "" if question.config.names("SPECIFICATION") == ("Spec",) else "MC"
-    return walk(_job(models, question), depth, seed, f"{prefix}Init", f"{prefix}Next", toolbox)
+    return f"{prefix}Init", f"{prefix}Next"
 
 
 def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> Answer:
@@ -244,7 +256,7 @@ def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Res
 
 
 def _judge_check(models: Models, question: Question, outcome: Outcome) -> tuple[Result, ...]:
-    asked = [*question.config.properties, *([tlc.DEADLOCK] if question.deadlock else [])]
+    asked = [*question.config.properties, *([DEADLOCK] if question.deadlock else [])]
     # A temporal property may be one of several: TLC does not say which.
     named = [name for name in asked if name != outcome.violated]
     verdict = Verdict.HELD if outcome.violated is None else Verdict.UNKNOWN

@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -141,3 +142,10 @@ def test_examples_keep_their_lines() -> None:
     expected = "Do it.\n\n\b\nExamples:\n  mqproof a b\n  mqproof c 'd; e'\n\n\b\nTable:\n  x\n  y"
     assert laid_out(text) == expected
     assert laid_out(expected) == expected
+
+
+def test_the_page_about_the_command_line_lists_the_renamed_options() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    for names in cli.RENAMED.values():
+        for old, new in names.items():
+            assert f"| `{old}` | `{new}`" in page

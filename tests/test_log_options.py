@@ -85,3 +85,29 @@ def test_a_log_file_that_cannot_be_opened_is_one_line(command: str, tmp_path: Pa
     assert done.returncode == 2
     hint = f"see mqproof {command} --help"
     assert done.stderr == f"mqproof {command}: --log-file {tmp_path}: Is a directory; {hint}\n"
+
+
+def test_a_server_writes_its_log_to_the_file(tmp_path: Path) -> None:
+    log = tmp_path / "namesrv.log"
+    command = [*MQPROOF, "namesrv", "--port", "0", "--store", str(tmp_path), "-v", "--log-file", str(log)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("ready namesrv=")
+        process.terminate()
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.wait()
+    assert (process.returncode, errors) == (0, "")
+    lines = log.read_text(encoding="utf-8").splitlines()
+    assert "INFO mqproof.impl.runtime.serving: namesrv listens on 127.0.0.1:" in lines[0]
+    assert lines[-1].endswith("INFO mqproof.impl.runtime.serving: stopped")
+
+
+def test_quiet_hides_the_progress() -> None:
+    command = [*MQPROOF, "conform", "--target", "reference", "--suite", "flush", "--examples", "2"]
+    for option, shown in (((), True), (("-q",), False)):
+        done = subprocess.run([*command, *option], capture_output=True, text=True, timeout=120, check=False)
+        assert ("conform reference: flush" in done.stderr) == shown
+        assert "Conformance of reference" in done.stdout

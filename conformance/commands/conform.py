@@ -21,6 +21,7 @@ from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Order, Part
+    from mqproof.report.model import Result
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 conform_app = typer.Typer(invoke_without_command=True)
@@ -262,38 +263,74 @@ def trace_check(
         ),
     ],
     window: Annotated[
-        int, typer.Option(min=1, help="Messages in one trace; a log is cut into many, and all are checked.")
-    ] = 100,
+        int | None,
+        typer.Option(min=1, help="Messages in one trace, 100 by default; a log is cut into many traces."),
+    ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
+    ] = None,
+    models_file: Annotated[
+        Path | None,
+        typer.Option("--models", metavar="FILE", help="Check logs of your own system: a models.toml."),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="With --models: the model, if several have traces.")
     ] = None,
 ) -> None:
     """Decide with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
 
     A log that is not is shown with its longest accepted prefix, the event that no action explains, and the
-    actions that came closest.
+    actions that came closest. With --models the logs are checked against your own trace module; the actions
+    that came closest are not available there.
 
-    Example: mqproof serve --events broker.ndjson ..., then mqproof trace-check broker.ndjson
+    Examples: mqproof trace-check broker.ndjson;
+    mqproof trace-check --models my-models.toml run-1.ndjson run-2.ndjson
     """
-    from mqproof.conformance.traces.check import check_logs, results
     from mqproof.report import terminal
     from mqproof.report.files import write_files
     from mqproof.report.model import Report
-    from mqproof.spec.events import EventError
     from mqproof.spec.tlc.errors import TlcError
 
-    began = time.perf_counter()
+    if models_file is not None and window is not None:
+        stop("trace-check: --window cuts the logs of brokers; it is not available with --models", Exit.USAGE)
+    if models_file is None and model is not None:
+        stop("trace-check: --model is for logs of your own system, with --models", Exit.USAGE)
     with stages("trace-check") as told:
         try:
-            checked = check_logs(logs, records_max=window, on_stage=told)
-        except EventError as error:
-            stop(str(error), Exit.USAGE)
-        except OSError as error:
-            stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+            found = (
+                _own_traces(models_file, model, logs) if models_file else _traces(logs, window or 100, told)
+            )
         except TlcError as error:
-            stop(str(error), Exit.TOOL)
-    found = results(checked, time.perf_counter() - began)
+            stop(str(error), error.exit_code if models_file else Exit.TOOL)
     report = Report("mqproof trace-check", found)
     terminal.show(report)
     write_files(report, json=json_file)
     raise typer.Exit(exit_code(found))
+
+
+def _traces(logs: list[Path], window: int, told: Callable[[str], None]) -> "tuple[Result, ...]":
+    """The results for event logs of mqproof's vocabulary."""
+    from mqproof.conformance.traces.check import check_logs, results
+    from mqproof.spec.events import EventError
+
+    began = time.perf_counter()
+    try:
+        checked = check_logs(logs, records_max=window, on_stage=told)
+    except EventError as error:
+        stop(str(error), Exit.USAGE)
+    except OSError as error:
+        stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
+    return results(checked, time.perf_counter() - began)
+
+
+def _own_traces(models_file: Path, model: str | None, logs: list[Path]) -> "tuple[Result, ...]":
+    """The results for logs of another system, checked against its own trace module."""
+    from mqproof.spec.model_file import ModelFileError, load
+    from mqproof.spec.tlc.trace_check import TraceCheckError
+    from mqproof.spec.trace_logs import TraceLogError, check_logs, trace_module
+
+    try:
+        models = load(models_file)
+        return check_logs(models, trace_module(models, model), logs)
+    except (ModelFileError, TraceLogError, TraceCheckError) as error:
+        stop(str(error), Exit.USAGE)

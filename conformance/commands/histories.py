@@ -82,6 +82,8 @@ def convert_history(
         target.write_bytes(WRITERS[written](lines))
     except HistoryError as error:
         stop(str(error), Exit.USAGE)
+    except UnicodeDecodeError as error:
+        stop(f"{source}: {error}", Exit.USAGE)
     except OSError as error:
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
 
@@ -106,7 +108,9 @@ def workload(
     from mqproof.conformance.engine.targets import TargetError
     from mqproof.conformance.history.lines import encode
     from mqproof.conformance.history.workload import Workload
+    from mqproof.report.files import expect_writable
 
+    expect_writable(out=out)
     try:
         with terminable(), stages(f"workload {target}") as told:
             lines = run(

@@ -14,7 +14,7 @@ from mqproof.conformance.traces.models import MODELS, Part, Size, TraceModel
 from mqproof.conformance.traces.store import RECORDS_MAX, Window
 from mqproof.report.model import Result, Verdict, Witness
 from mqproof.spec.events import read_log
-from mqproof.spec.nearest import Obstacles, nearest
+from mqproof.spec.nearest_actions import Obstacles, nearest
 from mqproof.spec.tlc.trace_check import TraceVerdict, check_traces
 
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, Protocol, TypeVar
@@ -9,6 +10,8 @@ from typing import Any, Protocol, TypeVar
 from mqproof.impl.runtime.network import Address
 
 T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
 
 
 class Server(Protocol):
@@ -41,12 +44,15 @@ async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]
             server = make(addresses)
             addresses[name] = await server.start()
             running.append(server)
+            _log.info("%s listens on %s", name, addresses[name])
         _collect_less()
         print("ready", *(f"{name}={address}" for name, address in addresses.items()), flush=True)
         await stopping.wait()
     finally:
+        _log.info("stopping")
         for server in reversed(running):
             await server.stop()
+        _log.info("stopped")
 
 
 def _collect_less() -> None:

@@ -20,6 +20,7 @@ from mqproof.conformance.hosts.processes import ClusterError
 from mqproof.demo.real_run import RealRun, real_run
 from mqproof.report import html, json_file, terminal
 from mqproof.report.console import stages, stop
+from mqproof.report.files import folder_not_writable
 from mqproof.report.model import Exit, Report, Result, Table, Verdict, exit_code
 from mqproof.report.write import write_text
 from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
@@ -45,6 +46,10 @@ def _root() -> None:
     """The main job."""
 
 
+_MARK: Final = ".mqproof-demo"
+"""The file that marks a folder as one that an earlier demo made, and this one may replace."""
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="Where the report and all evidence go.")] = Path("build/demo"),
@@ -57,8 +62,7 @@ def demo(
     Example: mqproof demo --out build/demo
     """
     started = time.perf_counter()
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
+    _make_empty(out)
     with stages("demo") as show:
         run = Demo(out, show)
         try:
@@ -77,6 +81,18 @@ def demo(
         print(f"{name}: {value}")
     print(f"report: {out / 'report.html'}")
     raise typer.Exit(exit_code(report.results))
+
+
+def _make_empty(out: Path) -> None:
+    """Make the folder, or replace that of an earlier demo. Other files are never deleted."""
+    if reason := folder_not_writable(out):
+        stop(f"demo: --out {out}: {reason}", Exit.USAGE)
+    if out.exists() and any(out.iterdir()):
+        if not (out / _MARK).exists() and out != Path("build/demo"):
+            stop(f"demo: --out {out}: not a folder of an earlier demo; name a new or empty one", Exit.USAGE)
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()
 
 
 @dataclass(slots=True)

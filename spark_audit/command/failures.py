@@ -83,7 +83,7 @@ def _full(told: str, scratch: Path) -> str:
         written = written or by_spark
     if not written or written[1].startswith(str(scratch)):
         return full_of_temporary(scratch)
-    # Only files in the making have such a name (report/beside.py).
+    # Only files in the making have such a name (report/staging.py).
     place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
     return f"{place}: {_DISK_FULL}"
 

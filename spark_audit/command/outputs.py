@@ -33,7 +33,7 @@ def try_file(option: str, file: Path | None) -> None:
 
 
 def _try_place(option: str, place: Path) -> None:
-    from mqproof.report.beside import try_place
+    from mqproof.report.staging import try_place
 
     try:
         try_place(place)

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from mqproof.report.beside import folder_beside
+from mqproof.report.staging import folder_beside
 from mqproof.spark_audit.incremental.carried_state import CarriedState, Manifest
 from mqproof.spark_audit.sources.inputs import InputError, literal
 

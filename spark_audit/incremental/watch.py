@@ -21,8 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from mqproof.report.beside import file_beside
 from mqproof.report.printable import counted
+from mqproof.report.staging import file_beside
 from mqproof.spark_audit.audit import audit
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.options import Options

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mqproof.report.beside import folder_beside
+from mqproof.report.staging import folder_beside
 
 
 @contextmanager

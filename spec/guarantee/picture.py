@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from mqproof.report.sequence import render
 from mqproof.spec.drawing import draw
-from mqproof.spec.drawings import TABLES
+from mqproof.spec.drawing_tables import TABLES
 from mqproof.spec.guarantee.matrix import Cell, Outcome
 from mqproof.spec.tlc.trace import Trace
 from mqproof.spec.tlc.values import State

@@ -139,9 +139,12 @@ class Judge:
         broken = self._broken(mutant, stage.runs)
         if broken is not None and mutant.definition not in self._subject.shared:
             return broken
+        unnoticed = Judgement(mutant.id, Noticed.NOT, "", stage.runs[-1].name)
+        if not stage.spaces:
+            return broken or self._unwitnessed(mutant, stage) or unnoticed
         differs = self._differs(mutant, stage)
         if differs is None:
-            return broken or Judgement(mutant.id, Noticed.NOT, "", stage.runs[-1].name)
+            return broken or unnoticed
         if differs.noticed is Noticed.LABELS:
             return broken or differs
         return broken or self._unwitnessed(mutant, stage) or differs

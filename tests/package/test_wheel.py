@@ -1,16 +1,12 @@
 """The wheel: what it contains, and that its commands work with nothing installed but its requirements."""
 
 import json
-import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from tests.package.environments import ROOT, Environment, clean_variables, environment
+from tests.package.environments import ROOT, Environment, build_sdist, build_wheel, environment, serving
 
 pytestmark = pytest.mark.xdist_group("package")
 
@@ -44,24 +40,6 @@ def application(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@contextmanager
-def serving(bare: Environment, folder: Path) -> Iterator[str]:
-    """`mqproof serve` in the folder; gives the address of its name server."""
-    command = [str(bare.python), "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
-    command += ["--store", str(folder / "store"), "--events", str(folder / "events.ndjson")]
-    with subprocess.Popen(
-        command, cwd=folder, env=clean_variables(), stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        try:
-            ready = server.stdout.readline().split()
-            assert ready[:1] == ["ready"], ready
-            yield dict(word.split("=") for word in ready[1:])["namesrv"]
-        finally:
-            server.send_signal(signal.SIGTERM)
-            server.wait(30)
-
-
 def test_the_wheel_adds_mqproof_and_its_metadata_alone(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
@@ -84,6 +62,12 @@ def test_the_wheel_has_every_file_of_the_parts(wheel: Path) -> None:
     assert "mqproof/py.typed" in inside
     kinds = {Path(name).suffix for name in inside}
     assert kinds >= {".tla", ".cfg", ".toml", ".html", ".sql", ".java", ".properties", ".xz"}
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    again = build_wheel(tmp_path / "wheel", build_sdist(tmp_path))
+    with ZipFile(wheel) as first, ZipFile(again) as second:
+        assert set(first.namelist()) == set(second.namelist())
 
 
 def test_servers_and_clients_work_beside_an_application_with_folders_of_our_names(

@@ -4,9 +4,9 @@ import io
 
 from rich.console import Console
 
-from mqproof.report.model import Report, Result, Verdict
+from mqproof.report.model import Report, Result, Verdict, Witness
 from mqproof.report.terminal import render
-from mqproof.spec.check_screen import _Moving, full_table, label, runs_table
+from mqproof.spec.check_screen import _Moving, full_table, label, runs_table, shown_results
 from mqproof.spec.model_file import Question, load
 from mqproof.spec.models import Answer
 
@@ -35,6 +35,24 @@ def test_a_label_names_the_model() -> None:
 def test_files_have_the_model_and_the_kind_too() -> None:
     (question, *_) = every_run()
     assert full_table([answer(question)]).columns[:4] == ("model", "run", "kind", "verdict")
+
+
+def test_a_violation_is_explained_once() -> None:
+    (question, *_) = every_run()
+    steps = (Witness("step 1"),)
+    broken = Result("X-1", "broken", "tla", Verdict.VIOLATED, {}, steps, "x under y", "mqproof check x")
+    left = [
+        Result("X.run", name, "tla", Verdict.UNKNOWN, {}, (), "the run stopped", "mqproof check x")
+        for name in ("a", "b", "c")
+    ]
+    found = shown_results([Answer(question, (broken, *left), 5, 2, 1.0, None)])
+    lines = render(Report("check", found), width=80, rows=False).splitlines()
+    assert [line for line in lines if line.startswith(("?", "✗"))] == [
+        "? unknown X.run a, b, c (tla): the run stopped",
+        "✗ violated X-1 broken (tla): x under y; replay: mqproof check x",
+        "✗ violated: 1 violated, 3 unknown",
+    ]
+    assert not any("step 1" in line for line in lines)
 
 
 def test_the_moving_line_counts_runs_states_and_seconds_and_is_cut_to_the_width() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from mqproof.report.sequence import Mark, Tone, render
 from mqproof.spec.drawing import draw
-from mqproof.spec.drawings import TABLES
+from mqproof.spec.drawing_tables import TABLES
 from mqproof.spec.model_file import load
 from mqproof.spec.tlc.trace import Step, Trace
 from mqproof.spec.tlc.values import Function, State, Value

@@ -30,8 +30,8 @@ from mqproof.impl.remoting.headers import (
     StatsRequest,
 )
 from mqproof.impl.store import record
-from tests.impl.broker.test_admin import Consumer, commit, key, services, three_messages
 from tests.impl.broker.test_broker import QUEUE, message, sent
+from tests.impl.broker.test_broker_admin import Consumer, commit, key, services, three_messages
 from tests.impl.world import World, play
 
 

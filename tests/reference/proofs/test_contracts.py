@@ -3,8 +3,8 @@
 import pytest
 
 from mqproof.reference import allocation, delay, offsets
-from mqproof.reference.proofs.check import Finding, analyse, judge_bug, judge_contract, planted
 from mqproof.reference.proofs.contracts import CONTRACTS, Contract
+from mqproof.reference.proofs.crosshair_check import Finding, analyse, judge_bug, judge_contract, planted
 from mqproof.reference.proofs.mutants.contracts import BUGS, Bug
 from mqproof.report.model import Verdict
 

@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import z3
 
-from mqproof.reference.proofs import command, walk
+from mqproof.reference.proofs import selection, step_correspondence
 from mqproof.reference.proofs.judge import counterexample, judge_mutant
 from mqproof.reference.proofs.logic import Scope
 from mqproof.reference.proofs.mutants import MUTANTS
 from mqproof.reference.proofs.mutants.mutant import Mutant
 from mqproof.reference.proofs.proof import INIT, INVARIANT, Obligation, Outcome, Proof, obligations, prove
-from mqproof.reference.proofs.tie import TIES, Tie, untied
+from mqproof.reference.proofs.state_correspondence import CORRESPONDENCES, Correspondence, mismatches
 from mqproof.report.model import Verdict
 
-PROOFS = list(command.PROOFS.values())
+PROOFS = list(selection.PROOFS.values())
 QUICK = [proof for proof in PROOFS if proof.name != "Election-5"]
 
 
@@ -27,7 +27,7 @@ def test_the_invariant_begins_true_and_implies_safety(proof: Proof) -> None:
 
 
 def test_appending_dispatching_crashing_and_recovering_keep_the_invariant_of_flush() -> None:
-    proof = command.PROOFS["Flush"]
+    proof = selection.PROOFS["Flush"]
     some = {"AppendRecord", "Dispatch", "OsCrash", "Redispatch"}
     answers = [prove(proof, obligation) for obligation in obligations(proof) if obligation.premise in some]
     assert [a.obligation for a in answers if a.outcome is not Outcome.PROVED] == []
@@ -60,46 +60,46 @@ def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
     assert broken == {*proof.safety, *proof.step_safety}
 
 
-@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
-def test_the_proof_says_of_reachable_states_what_the_reference_says(tie: Tie) -> None:
-    assert list(untied(tie, tie.sample(100))) == []
+@pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
+def test_the_proof_says_of_reachable_states_what_the_reference_says(pair: Correspondence) -> None:
+    assert list(mismatches(pair, pair.sample(100))) == []
 
 
 @pytest.mark.deep
 def test_the_proof_of_replication_says_it_of_many_states() -> None:
-    for tie in TIES:
-        if tie.proof.name == "Replication":
-            assert list(untied(tie, tie.sample(2000))) == []
+    for pair in CORRESPONDENCES:
+        if pair.proof.name == "Replication":
+            assert list(mismatches(pair, pair.sample(2000))) == []
 
 
-@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
-def test_every_action_is_in_the_proof(tie: Tie) -> None:
-    assert {action.name for action in tie.proof.actions} == set(tie.model.actions)
+@pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
+def test_every_action_is_in_the_proof(pair: Correspondence) -> None:
+    assert {action.name for action in pair.proof.actions} == set(pair.model.actions)
 
 
 def test_a_proof_of_something_else_is_noticed() -> None:
-    tie = TIES[0]
-    lazy = replace(tie, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
-    (first, *_) = untied(lazy, tie.sample(300))
+    pair = CORRESPONDENCES[0]
+    lazy = replace(pair, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
+    (first, *_) = mismatches(lazy, pair.sample(300))
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_walk_of_the_reference_of_election_is_one_of_the_proof(seed: int) -> None:
-    assert list(walk.walk(seed, steps=30)) == []
+    assert list(step_correspondence.walk(seed, steps=30)) == []
 
 
 def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
     deaf = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
-    told = list(walk.walk(2, steps=40, proof=deaf))
+    told = list(step_correspondence.walk(2, steps=40, proof=deaf))
     assert any("AppendEntry" in each for each in told)
 
 
 def test_an_invariant_that_is_too_strong_is_noticed() -> None:
-    tie = TIES[0]
+    pair = CORRESPONDENCES[0]
     clauses: dict[str, Any] = {"nothing_is_appended": lambda _scope, s: s.log_length == 0}
-    strong = replace(tie, proof=replace(tie.proof, clauses=clauses))
-    assert any(each.what.endswith("nothing_is_appended") for each in untied(strong, tie.sample(100)))
+    strong = replace(pair, proof=replace(pair.proof, clauses=clauses))
+    assert any(each.what.endswith("nothing_is_appended") for each in mismatches(strong, pair.sample(100)))
 
 
 def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
@@ -107,7 +107,7 @@ def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
 
 
 def test_what_does_not_follow_is_refuted_by_a_state_that_can_be_read() -> None:
-    proof = replace(command.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
+    proof = replace(selection.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
     answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))
     assert answer.outcome is Outcome.REFUTED
     shown = {row[0]: row[1] for row in counterexample("x", proof, answer).rows}
@@ -122,6 +122,6 @@ def _no_three_cubes_make_42(_scope: Scope, _s: Any) -> Any:
 
 
 def test_what_the_solver_has_no_time_for_is_unknown() -> None:
-    proof = replace(command.PROOFS["Flush"], safety={"NoThreeCubesMake42": _no_three_cubes_make_42})
+    proof = replace(selection.PROOFS["Flush"], safety={"NoThreeCubesMake42": _no_three_cubes_make_42})
     answer = prove(proof, Obligation(INVARIANT, "NoThreeCubesMake42"), timeout_ms=50)
     assert answer.outcome is Outcome.UNKNOWN

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.spec.nearest import SEVERAL, Guard, Obstacles, nearest
+from mqproof.spec.nearest_actions import SEVERAL, Guard, Obstacles, nearest
 from mqproof.spec.tlc.trace_check import Event
 
 TLA = Path(__file__).parents[2] / "spec" / "tla"

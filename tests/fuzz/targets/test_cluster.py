@@ -19,7 +19,7 @@ from mqproof.fuzz.engine.minimise import minimise
 from mqproof.spec.events import Event, Kind, encode
 from tests.fuzz.seeds import UNBEGUN, hold, parts
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 ALONE, ASYNC_MASTER, SYNC_MASTER, ELECTED = 0, 1, 2, 192
 SYNC_FLUSH = 4
 
@@ -78,7 +78,7 @@ def test_a_seed_replays_bit_for_bit() -> None:
 @pytest.mark.parametrize("program", [random_program(8), ELECTED_PROGRAM], ids=["pair", "group"])
 def test_a_program_replays_in_another_process_too(program: bytes) -> None:
     """Where sets of texts have another order."""
-    code = f"from tests.fuzz.test_cluster import digest; print(digest({program!r}))"
+    code = f"from tests.fuzz.targets.test_cluster import digest; print(digest({program!r}))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     other = subprocess.run(
         [sys.executable, "-c", code], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=300

@@ -1,9 +1,9 @@
-"""What `mqproof prove` can be asked for: a protocol's proof, or the contracts of a module, by name."""
+"""Selects by name what `mqproof prove` proves: a protocol's proof, or the contracts of a module."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from mqproof.reference.proofs import check, election, flush, replication
+from mqproof.reference.proofs import crosshair_check, election, flush, replication
 from mqproof.reference.proofs.contracts import CONTRACTS
 from mqproof.reference.proofs.judge import facts, judge, judge_mutant
 from mqproof.reference.proofs.mutants import MUTANTS
@@ -59,8 +59,8 @@ def _contracts(chosen: Sequence[str], told: _Told) -> _Found:
     for contract in CONTRACTS:
         if contract.module_name in chosen:
             told(f"{contract.name}: {contract.statement}")
-            found.append(check.judge_contract(contract))
-    return _rows("contracts", check.CONTRACT_COLUMNS, found)
+            found.append(crosshair_check.judge_contract(contract))
+    return _rows("contracts", crosshair_check.CONTRACT_COLUMNS, found)
 
 
 def _bugs(chosen: Sequence[str], told: _Told) -> _Found:
@@ -68,8 +68,8 @@ def _bugs(chosen: Sequence[str], told: _Told) -> _Found:
     for bug in BUGS:
         if bug.contract.module_name in chosen:
             told(f"{bug.contract.name} {bug.name}")
-            found.append(check.judge_bug(bug))
-    return _rows("planted bugs", check.BUG_COLUMNS, found)
+            found.append(crosshair_check.judge_bug(bug))
+    return _rows("planted bugs", crosshair_check.BUG_COLUMNS, found)
 
 
 def _rows(title: str, columns: tuple[str, ...], found: list[tuple[Result, tuple[str, ...]]]) -> _Found:

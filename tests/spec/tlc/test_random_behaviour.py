@@ -3,9 +3,9 @@
 from itertools import pairwise
 
 from mqproof.spec.tlc import config
+from mqproof.spec.tlc.random_behaviour import walk
 from mqproof.spec.tlc.run import Job
 from mqproof.spec.tlc.values import Function
-from mqproof.spec.tlc.walk import walk
 from tests.spec.tlc.counter import CONFIG, LIBRARIES
 from tests.spec.tlc.test_graph import by_hand
 

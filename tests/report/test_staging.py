@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.report.beside import file_beside, folder_beside, try_place
+from mqproof.report.staging import file_beside, folder_beside, try_place
 
 _MAKES = """
 import sys, time
 from pathlib import Path
-from mqproof.report.beside import folder_beside
+from mqproof.report.staging import folder_beside
 with folder_beside(Path(sys.argv[1])) as made:
     (made / "half").touch()
     print(made, flush=True)

@@ -1,4 +1,7 @@
-"""What is in the making stands beside its place, and what a killed process left there is taken over."""
+"""Creates files and folders under a temporary name next to their final path, so that they appear complete.
+
+The temporary name is fixed, so that the next run reuses and removes what a killed process left.
+"""
 
 import contextlib
 import fcntl
@@ -13,23 +16,23 @@ from pathlib import Path
 
 @contextmanager
 def file_beside(place: Path) -> Iterator[Path]:
-    """An empty file beside `place`, to be moved there; gone at the end if it was not."""
+    """Yield an empty file next to `place`, to be moved there; otherwise it is removed at the end."""
     with _beside(place, is_folder=False) as made:
         yield made
 
 
 @contextmanager
 def folder_beside(place: Path) -> Iterator[Path]:
-    """As `file_beside`: an empty folder."""
+    """Yield an empty folder, as `file_beside` yields a file."""
     with _beside(place, is_folder=True) as made:
         yield made
 
 
 def try_place(place: Path) -> None:
-    """Tries whether something can be made beside `place`; nothing is left of it, no missing folder is made.
+    """Check that a file can be created next to `place`. It leaves nothing and creates no missing folder.
 
     Raises:
-        OSError: it cannot, and why; its file is `place`.
+        OSError: a file cannot be created there; the error's file name is `place`.
     """
     with _named(place):
         folder = place.resolve().parent
@@ -40,7 +43,7 @@ def try_place(place: Path) -> None:
 
 @contextmanager
 def _beside(place: Path, *, is_folder: bool) -> Iterator[Path]:
-    """`.NAME.tmp`, which is locked as long as this process lives: another one that lives has another name."""
+    """Yield `.NAME.tmp`, locked while this process lives; another live process uses another name."""
     with _named(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         made = place.with_name(f".{place.name[:100]}.tmp")
@@ -62,7 +65,7 @@ def _beside(place: Path, *, is_folder: bool) -> Iterator[Path]:
 
 @contextmanager
 def _named(place: Path) -> Iterator[None]:
-    """Errors name what the user knows."""
+    """Let errors name the path that the user gave."""
     try:
         yield
     except OSError as error:
@@ -78,11 +81,11 @@ def _make(path: Path, is_folder: bool) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """The lock, or None where somebody else has it or its file system knows none."""
+    """Return the lock, or None where another process has it or the file system has no locks."""
     held = os.open(path, os.O_RDONLY)
     with contextlib.suppress(OSError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Not what another process has moved to its place meanwhile.
+        # Another process may have moved the file away and created a new one meanwhile.
         if os.path.samestat(os.fstat(held), path.stat()):
             return held
     os.close(held)

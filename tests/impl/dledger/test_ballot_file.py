@@ -1,0 +1,31 @@
+"""Term and vote on disk."""
+
+import pytest
+
+from mqproof.impl.dledger import ballot_file
+from mqproof.impl.dledger.changes import Ballot
+from mqproof.impl.runtime.disk import write_durably
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.store.errors import StoreError
+
+
+@pytest.mark.parametrize("ballot", [Ballot(1, None), Ballot(7, "n1")])
+def test_what_was_written_is_read(ballot: Ballot) -> None:
+    disk = SimulatedDisk()
+    assert ballot_file.load(disk, "currterm") is None
+    ballot_file.write(disk, "currterm", ballot)
+    assert ballot_file.load(disk, "currterm") == ballot
+
+
+def test_the_file_of_a_released_member_is_read() -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "currterm", b"#Tue Nov 24\n! comment\nvoteLeader=n2\ncurrTerm=12\n")
+    assert ballot_file.load(disk, "currterm") == Ballot(12, "n2")
+
+
+@pytest.mark.parametrize("text", [b"", b"voteLeader=n1\n", b"currTerm=x\n", b"currTerm=-1\n"])
+def test_a_file_without_a_term_is_refused(text: bytes) -> None:
+    disk = SimulatedDisk()
+    write_durably(disk, "currterm", text)
+    with pytest.raises(StoreError, match="currTerm is"):
+        ballot_file.load(disk, "currterm")

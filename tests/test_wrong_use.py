@@ -1,0 +1,95 @@
+"""Goal: wrong arguments and bad files end every command with exit code 2 and one clear line.
+
+Method: give each option that reads a file one that is missing, is a folder, or is not what it should be, and
+each option with a fixed set of values another value.
+"""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MQPROOF = (sys.executable, "-m", "mqproof")
+SEND = "send --namesrv 127.0.0.1:1 --topic T --body b"
+
+READING = [
+    "check --models {file}",
+    "simulate Flush --models {file}",
+    "bounds --models {file}",
+    "mutate --models {file}",
+    "trace-check {file}",
+    "trace-check --models {file} log.ndjson",
+    "conform diff {file} {file}",
+    "fuzz replay {file}",
+    "check-history {file}",
+    "convert-history {file} out.edn --from openchaos --to jsonl",
+    "store inspect {file}",
+    "namesrv -c {file}",
+    "broker -c {file}",
+    "serve --tls {file}",
+    SEND + " --account {file}",
+    "admin clusterList -n 127.0.0.1:1 --tls {file}",
+]
+WRONG = [
+    "check Nope",
+    "check --profile huge",
+    "check --only Nope",
+    "check Flush --json {folder}",
+    "check Flush --draw {folder}",
+    "simulate Nope",
+    "explore Flush --master nonsense",
+    "equiv Nope",
+    "prove Nope",
+    "mutate --kind nope",
+    "bounds Nope",
+    "matrix --on nope",
+    "matrix --fault nope",
+    "mutants --layer nope",
+    "coverage --id NOPE-1",
+    "namesrv --port 70000",
+    "broker --role NOPE --port 0",
+    "serve --flush NOPE",
+    "send --namesrv nope --topic T --body b",
+    SEND + " --property x",
+    "consume --namesrv 127.0.0.1:1 --topic T --group G --from-min --from-max",
+    "admin nope",
+    "admin topicStatus",
+    "conform --target nope",
+    "conform --target impl --suite nope",
+    "behaviours Nope",
+    "workload --target impl --out {folder}",
+    "fuzz run nope",
+    "audit run",
+    "audit explain X --events {folder}/missing",
+    "audit generate --events 10 --out {folder}/new --anomaly nope=1",
+    "bench nope",
+    "completion tcsh",
+    "demo --out {file}",
+]
+
+
+def expect_wrong_use(command: str, cwd: Path) -> None:
+    done = subprocess.run(
+        [*MQPROOF, *command.split()], cwd=cwd, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    assert done.stderr.startswith("mqproof")
+    assert done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("command", READING)
+@pytest.mark.parametrize("kind", ["missing", "folder", "garbage"])
+def test_a_file_that_cannot_be_used_is_one_line(command: str, kind: str, tmp_path: Path) -> None:
+    if kind == "folder" and command.startswith("store"):
+        pytest.skip("a store is a folder")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "garbage").write_bytes(b"\xff\xfe\x00garbage\n{")
+    expect_wrong_use(command.format(file=tmp_path / kind), tmp_path)
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_a_wrong_value_is_one_line(command: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    expect_wrong_use(command.format(folder=tmp_path / "folder", file=tmp_path / "file"), tmp_path)
