@@ -45,23 +45,13 @@ def run(
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
-    from mqproof.fuzz import targets
     from mqproof.fuzz.engine import campaign as campaigns
     from mqproof.fuzz.engine import verdict
     from mqproof.report import json_file, terminal
-    from mqproof.report.files import folder_not_writable, not_writable
     from mqproof.report.model import exit_code
     from mqproof.report.write import write_text
 
-    try:
-        targets.load(target)
-    except targets.UnknownTargetError as error:
-        _fail(str(error), Exit.USAGE)
-    for option, folder in (("--findings", findings), ("--corpus", corpus)):
-        if folder is not None and (reason := folder_not_writable(folder)):
-            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
-    if json is not None and (reason := not_writable(json)):
-        _fail(f"--json {json}: {reason}", Exit.USAGE)
+    _check_arguments(target, findings, corpus, json)
     campaign = campaigns.Campaign(
         target=target,
         seconds=seconds,
@@ -140,6 +130,22 @@ def list_targets() -> None:
             known = verdict.catalogue_id(invariant, name)
             label = f"{known} {invariant}" if known != name else invariant
             print(f"  {label}: {statement}")
+
+
+def _check_arguments(target: str, findings: Path, corpus: Path | None, json: Path | None) -> None:
+    """End the command before the search when the target does not exist or a file cannot be written."""
+    from mqproof.fuzz import targets
+    from mqproof.report.files import folder_not_writable, not_writable
+
+    try:
+        targets.load(target)
+    except targets.UnknownTargetError as error:
+        _fail(str(error), Exit.USAGE)
+    for option, folder in (("--findings", findings), ("--corpus", corpus)):
+        if folder is not None and (reason := folder_not_writable(folder)):
+            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
+    if json is not None and (reason := not_writable(json)):
+        _fail(f"--json {json}: {reason}", Exit.USAGE)
 
 
 def _engine(name: str) -> str:

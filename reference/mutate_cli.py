@@ -77,15 +77,13 @@ def mutate(
     _check_options(kind, profile, record=record, is_whole=is_whole)
     models = _models(models_file)
     chosen = names or list(MODELS if models_file is None else models.questions)
-    if unknown := [name for name in chosen if name not in models.questions]:
-        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+    _expect_known(chosen, models)
     scores, reasons = _judged(models, chosen, kind, only, each, profile, fresh)
     if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
     reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
     results = tuple(_result(one, reasons, models_file) for one in scores)
-    tables = tuple(_tables(scores, compared=models_file is None))
-    report = Report("mqproof mutate", results, {"profile": profile}, tables)
+    report = _report(results, profile, scores, compared=models_file is None)
     terminal.show(report)
     if record:
         score.record(scores)
@@ -106,6 +104,15 @@ def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bo
         stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
     if record:
         expect_checkout("--record")
+
+
+def _report(results: tuple[Result, ...], profile: str, scores: "list[Score]", *, compared: bool) -> Report:
+    return Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores, compared=compared)))
+
+
+def _expect_known(names: list[str], models: "Models") -> None:
+    if unknown := [name for name in names if name not in models.questions]:
+        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
 
 
 def _models(models_file: Path | None) -> "Models":
