@@ -11,7 +11,8 @@ from mqproof.report.console import is_quiet
 from mqproof.report.model import Exit
 
 if TYPE_CHECKING:
-    from mqproof.fuzz.engine.campaign import Outcome
+    from mqproof.fuzz.engine.campaign import Campaign, Outcome
+    from mqproof.report.model import Report
 
 app = typer.Typer(pretty_exceptions_enable=False, rich_markup_mode=None, add_completion=False)
 fuzz = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Run, replay and list fuzz targets.")
@@ -45,14 +46,12 @@ def run(
 
     Example: mqproof fuzz run remoting-decode --seconds 30 --workers 2 --corpus build/fuzz/corpus
     """
-    from mqproof.fuzz.engine import campaign as campaigns
-    from mqproof.fuzz.engine import verdict
-    from mqproof.report import json_file, terminal
+    from mqproof.fuzz.engine.campaign import Campaign
+    from mqproof.report import terminal
     from mqproof.report.model import exit_code
-    from mqproof.report.write import write_text
 
-    _check_arguments(target, findings, corpus, json)
-    campaign = campaigns.Campaign(
+    _check_run(target, findings, corpus, json)
+    campaign = Campaign(
         target=target,
         seconds=seconds,
         workers=workers,
@@ -67,20 +66,47 @@ def run(
         f"seconds={seconds:g} executions={executions or 'any'} corpus={corpus or 'none'} findings={findings}",
         flush=True,
     )
+    report = _search(campaign, json)
+    terminal.show(report)
+    raise typer.Exit(exit_code(report.results))
+
+
+def _check_run(target: str, findings: Path, corpus: Path | None, json: Path | None) -> None:
+    """End the command if the target does not exist or a result could not be written."""
+    from mqproof.fuzz import targets
+    from mqproof.report.files import folder_not_writable, not_writable
+
+    try:
+        targets.load(target)
+    except targets.UnknownTargetError as error:
+        _fail(str(error), Exit.USAGE)
+    for option, folder in (("--findings", findings), ("--corpus", corpus)):
+        if folder is not None and (reason := folder_not_writable(folder)):
+            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
+    if json is not None and (reason := not_writable(json)):
+        _fail(f"--json {json}: {reason}", Exit.USAGE)
+
+
+def _search(campaign: "Campaign", json: Path | None) -> "Report":
+    """Run the campaign and return its report, which is also written to `json`."""
+    from mqproof.fuzz.engine import campaign as campaigns
+    from mqproof.fuzz.engine import verdict
+    from mqproof.report import json_file
+    from mqproof.report.write import write_text
+
     try:
         progress = _Progress(sys.stderr)
         outcome = campaigns.run(campaign, progress.show)
         progress.show(outcome)
         progress.end()
-        outcome_report = verdict.report(campaign, outcome)
+        report = verdict.report(campaign, outcome)
         if json is not None:
-            write_text(json, json_file.render(outcome_report))
+            write_text(json, json_file.render(report))
     except campaigns.WorkerError as error:
         _fail(str(error), Exit.TOOL)
     except OSError as error:
         _fail(str(error), Exit.USAGE)
-    terminal.show(outcome_report)
-    raise typer.Exit(exit_code(outcome_report.results))
+    return report
 
 
 @fuzz.command()
@@ -130,22 +156,6 @@ def list_targets() -> None:
             known = verdict.catalogue_id(invariant, name)
             label = f"{known} {invariant}" if known != name else invariant
             print(f"  {label}: {statement}")
-
-
-def _check_arguments(target: str, findings: Path, corpus: Path | None, json: Path | None) -> None:
-    """End the command before the search when the target does not exist or a file cannot be written."""
-    from mqproof.fuzz import targets
-    from mqproof.report.files import folder_not_writable, not_writable
-
-    try:
-        targets.load(target)
-    except targets.UnknownTargetError as error:
-        _fail(str(error), Exit.USAGE)
-    for option, folder in (("--findings", findings), ("--corpus", corpus)):
-        if folder is not None and (reason := folder_not_writable(folder)):
-            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
-    if json is not None and (reason := not_writable(json)):
-        _fail(f"--json {json}: {reason}", Exit.USAGE)
 
 
 def _engine(name: str) -> str:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import targets
 from mqproof.fuzz.defects import dledger, ha, remoting, store
 from mqproof.fuzz.defects.defect import Mutant
@@ -41,7 +41,7 @@ def run(
 def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Result:
     """Fuzz with the defect in place until its invariant notices it."""
     begin = time.monotonic()
-    with planted(mutant):
+    with injected(mutant):
         executions, message = _search(mutant, seed, executions_max)
     caught = f"caught by {mutant.breaks}" if message else f"survives {mutant.breaks}"
     return Result(

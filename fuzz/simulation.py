@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz.cluster import program as cluster_program
 from mqproof.fuzz.defects import cluster, dledger
 from mqproof.fuzz.defects.defect import Mutant
@@ -72,7 +72,7 @@ def judge(mutant: Mutant, *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Resu
     """Play seeds with the defect in place, from `first` on, until its invariant notices it."""
     begin = time.monotonic()
     seed, message = first, ""
-    with planted(mutant):
+    with injected(mutant):
         for seed in range(first, first + seeds_max):
             if message := _noticed(mutant, seed):
                 break

@@ -1,4 +1,4 @@
-"""What a fuzz target is, and how it reports a broken invariant."""
+"""The interface of a fuzz target, and the exception by which it reports a broken invariant."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ class Finding(Exception):  # noqa: N818  (it is what a run is for, not an error 
 
 
 class Target(Protocol):
-    """Something that eats bytes. Its module's docstring opens with the invariant it tests."""
+    """Tests invariants on arbitrary bytes. Its module's docstring opens with the invariants it tests."""
 
     @property
     def name(self) -> str:

@@ -63,7 +63,7 @@ def mutate(
 
     Examples: mqproof mutate Flush --kind guard;  mqproof mutate --models my-models.toml
     """
-    from mqproof.reference.models import MODELS, expect_models
+    from mqproof.reference.models import expect_models
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable
     from mqproof.spec.mutation import score
@@ -76,14 +76,14 @@ def mutate(
         stop("mutate: --record is not available with --models", Exit.USAGE)
     _check_options(kind, profile, record=record, is_whole=is_whole)
     models = _models(models_file)
-    chosen = names or list(MODELS if models_file is None else models.questions)
-    _expect_known(chosen, models)
+    chosen = _chosen(models, names, models_file)
     scores, reasons = _judged(models, chosen, kind, only, each, profile, fresh)
     if not any(one.judgements for one in scores):
         stop("no such mutants", Exit.USAGE)
     reasons = _applicable(reasons, scores, all_judged=is_whole and not each, profile=profile)
     results = tuple(_result(one, reasons, models_file) for one in scores)
-    report = _report(results, profile, scores, compared=models_file is None)
+    tables = tuple(_tables(scores, compared=models_file is None))
+    report = Report("mqproof mutate", results, {"profile": profile}, tables)
     terminal.show(report)
     if record:
         score.record(scores)
@@ -106,15 +106,6 @@ def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bo
         expect_checkout("--record")
 
 
-def _report(results: tuple[Result, ...], profile: str, scores: "list[Score]", *, compared: bool) -> Report:
-    return Report("mqproof mutate", results, {"profile": profile}, tuple(_tables(scores, compared=compared)))
-
-
-def _expect_known(names: list[str], models: "Models") -> None:
-    if unknown := [name for name in names if name not in models.questions]:
-        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
-
-
 def _models(models_file: Path | None) -> "Models":
     """Load the models, and say what is not available for models of the user's own."""
     from mqproof.spec.model_file import ModelFileError, load
@@ -127,6 +118,16 @@ def _models(models_file: Path | None) -> "Models":
         stop(str(error), Exit.USAGE)
     print(_NO_REFERENCE, file=sys.stderr)
     return models
+
+
+def _chosen(models: "Models", names: list[str] | None, models_file: Path | None) -> list[str]:
+    """Return the models to break; all of them when none is named."""
+    from mqproof.reference.models import MODELS
+
+    chosen = names or list(MODELS if models_file is None else models.questions)
+    if unknown := [name for name in chosen if name not in models.questions]:
+        stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
+    return chosen
 
 
 def _judged(

@@ -1,4 +1,4 @@
-"""What is done to any State: a copy with some fields, or one item of a field, changed."""
+"""Copies of a State with some fields, or one item of a field, changed."""
 
 from collections.abc import Callable
 from dataclasses import fields

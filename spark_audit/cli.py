@@ -2,8 +2,8 @@
 
 import typer
 
+from mqproof.report.option_groups import with_groups
 from mqproof.spark_audit.command import explain_command, generate_command, run_command, watch_command
-from mqproof.spark_audit.command.option_groups import with_groups
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 audit_app = typer.Typer(no_args_is_help=True)

@@ -1,4 +1,4 @@
-"""How each model's actions are drawn, where the general rule of drawing.py tells too little."""
+"""How each model's actions are drawn, where the general rule of drawing.py shows too little."""
 
 from collections.abc import Callable
 from typing import Final

@@ -1,4 +1,4 @@
-r"""Which actions came closest to an event that none explains: those that would, with some guards less.
+r"""Finds the actions that come closest to an unexplained event: those that explain it without some guards.
 
 Each guard of each action that a trace module rests on can be dropped by its number, and TLC is asked which
 numbers let the refused event be explained. Where no single one does, two or three are dropped at a time, all

@@ -3,14 +3,82 @@
 import importlib
 import subprocess
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
 from mqproof import cli
+from tests.import_graph import PARTS as PACKAGES
+from tests.import_graph import ROOT, modules, reached
+from tests.tested_together import TESTED_TOGETHER, UNTESTED
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report")
+ROLES = {
+    "spec": {"cli": "a command line"},
+    "reference": {
+        "mutant": "what a mutant is",
+        **dict.fromkeys(
+            [
+                "contracts",
+                "delivery",
+                "election",
+                "flush",
+                "group",
+                "guarantee",
+                "order_lock",
+                "queue_choice",
+                "replication",
+                "routing",
+            ],
+            "one model: itself, its mutants, its proofs, the mutants of its proofs",
+        ),
+    },
+    "impl": {
+        "cli": "a command line",
+        "client": "the side that connects",
+        "codes": "numbers of requests and responses",
+        "config": "what can be set on the package",
+        "errors": "the errors of the package",
+        "options": "options of a command line",
+        "rules": "pure rules, each broken by a mutant",
+        "server": "the side that accepts connections",
+        "services": "what the parts of a server share",
+        "tables": "results as tables for a terminal",
+        "queries": "request processors that only read",
+        "registration": "brokers at name servers",
+        **dict.fromkeys(
+            ["brokers", "groups", "members", "messages", "name_servers", "topics"],
+            "one subject: its state, its administration, its commands",
+        ),
+    },
+    "conformance": {
+        **dict.fromkeys(
+            ["checkers", "machine", "oracle", "session", "steps", "suite", "target"],
+            "a module of every suite",
+        ),
+        **dict.fromkeys(
+            ["admin", "delivery", "offsets", "ordering", "retry", "workload"],
+            "one suite: its adapter, its mutants",
+        ),
+        **dict.fromkeys(
+            ["administration", "clients", "messages", "name_server", "offsets", "requests", "replicas"],
+            "requests of one subject: operations, semantics, pages, logs",
+        ),
+        **dict.fromkeys(
+            ["groups", "loss", "order", "places", "redelivery", "service"],
+            "one kind of anomaly: its rules, its injection",
+        ),
+        "factories": "targets by name",
+        "pair": "a master and its slave",
+    },
+    "fuzz": {
+        "cluster": "whole clusters",
+        "judge": "the invariants of one simulation",
+        "program": "the inputs of one simulation",
+    },
+    "spark_audit": {"options": "options of the audit"},
+}
+"""Names that several modules of one part have, and the one thing that each name means."""
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -46,3 +114,30 @@ def test_no_command_loads_what_it_does_not_need() -> None:
     command = [sys.executable, "-c", code]
     answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert answer.stdout.strip() == ""
+
+
+def test_every_module_has_a_test_module_of_its_name_or_is_tested_together_with_others() -> None:
+    known = modules()
+    named: dict[str, frozenset[str]] = {}
+    together: dict[str, set[str]] = defaultdict(set)
+    for name, path in known.items():
+        place = path.relative_to(ROOT)
+        if place.parts[0] not in PACKAGES or path.name == "__init__.py" or place.as_posix() in UNTESTED:
+            continue
+        if not (ROOT / "tests" / place.parent / f"test_{place.name}").exists():
+            together[place.parent.as_posix()].add(name)
+    assert set(together) == set(TESTED_TOGETHER), "folders with such modules; the entries for them"
+    for folder, names in together.items():
+        tests = [test.removesuffix(".py").replace("/", ".") for test in TESTED_TOGETHER[folder]]
+        missing = names.difference(*(reached(test, known, named) for test in tests))
+        assert not missing, f"{folder}: no test of its entry reaches {missing}"
+
+
+def test_no_module_name_means_two_things_inside_one_part() -> None:
+    folders: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for path in (path.relative_to(ROOT) for path in modules().values()):
+        if path.parts[0] in PACKAGES and path.name != "__init__.py":
+            folders[path.parts[0], path.stem].append(path.parent.as_posix())
+    twice = {f"{part}/{name}": places for (part, name), places in folders.items() if len(places) > 1}
+    known = {f"{part}/{name}" for part, names in ROLES.items() for name in names}
+    assert set(twice) == known

@@ -8,7 +8,7 @@ from pathlib import Path
 from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.apache.servers import ApacheServerError, broker, name_server, running
-from mqproof.conformance.adapters.remoting import RemotingTarget, asked_flush_mode
+from mqproof.conformance.adapters.remoting import RemotingTarget, read_flush_mode
 from mqproof.conformance.engine.targets import APACHE, TargetError
 from mqproof.conformance.suites.flush.target import Target
 from mqproof.impl.runtime.network import Address
@@ -29,5 +29,5 @@ def targets(name: str) -> Iterator[Callable[[], Target]]:
             stack.enter_context(running(names, server))
         except (ApacheMissingError, ApacheServerError) as error:
             raise TargetError(str(error)) from None
-        mode = asked_flush_mode(Address(*names.address))
+        mode = read_flush_mode(Address(*names.address))
         yield lambda: RemotingTarget(names.address, name, of_broker(server), mode)

@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 from mqproof.conformance.adapters.impl import ImplTarget
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.suites.flush.target import Setup
 
 
@@ -17,7 +17,7 @@ class MutantTarget(ImplTarget):
         self._planted = ExitStack()
 
     def open(self, setup: Setup) -> None:
-        self._planted.enter_context(planted(self._mutant))
+        self._planted.enter_context(injected(self._mutant))
         super().open(setup)
 
     def close(self) -> None:

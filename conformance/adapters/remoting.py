@@ -49,7 +49,7 @@ _UNDONE: Final = {
 }
 
 
-def asked_flush_mode(name_server: Address) -> Callable[[], str]:
+def read_flush_mode(name_server: Address) -> Callable[[], str]:
     """The flush mode of the broker there, as itself says, which is asked for once; empty when it does not
     say."""
 

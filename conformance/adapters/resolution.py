@@ -51,7 +51,7 @@ def resolve(name: str, commands: FaultCommands = NO_COMMANDS) -> Callable[[], Ta
 
 
 def _remoting(name: str, commands: FaultCommands) -> Callable[[], Target]:
-    from mqproof.conformance.adapters.remoting import RemotingTarget, asked_flush_mode
+    from mqproof.conformance.adapters.remoting import RemotingTarget, read_flush_mode
     from mqproof.conformance.faults.controls import by_shell
     from mqproof.impl.runtime.network import Address
 
@@ -59,5 +59,5 @@ def _remoting(name: str, commands: FaultCommands) -> Callable[[], Target]:
         address = Address.parse(name.removeprefix(REMOTING))
     except ValueError:
         raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-    mode = asked_flush_mode(address)
+    mode = read_flush_mode(address)
     return lambda: RemotingTarget(address, name, by_shell(commands), mode)

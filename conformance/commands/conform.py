@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from mqproof.conformance.commands.conform_options import (
+    CommandTemplates,
+    ResultFiles,
+    RunRules,
+    Selection,
+    run_options,
+)
 from mqproof.report.console import stages, stop, terminable
 from mqproof.report.model import Exit, exit_code
+from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
     from mqproof.conformance.engine.run_options import Order, Part
@@ -30,72 +38,13 @@ def _root() -> None:
 
 
 @conform_app.callback()
+@with_groups
 def conform(
     context: typer.Context,
-    target: Annotated[
-        str,
-        typer.Option(
-            help="reference, impl, remoting://NAMESERVER[,BROKER] (each HOST:PORT), apache:LINE, mutant:NAME "
-            "or python:MODULE:CLASS."
-        ),
-    ] = "",
-    suite: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Only this suite; once for each. All that the target can do else."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="The same seed draws the same examples.")] = 0,
-    examples: Annotated[int, typer.Option(min=1, help="How many runs to draw, for each suite.")] = 100,
-    ids: Annotated[
-        list[str] | None,
-        typer.Option("--id", metavar="GLOB", help="Only such invariants and wire cases; once for each."),
-    ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
-    ] = None,
-    report_file: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
-    ] = None,
-    junit_file: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
-    ] = None,
-    events: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Write the broker's event log of each example (impl and mutants)."),
-    ] = None,
-    since: Annotated[
-        str,
-        typer.Option(help="Rules that hold since 4.9, or since 5 too: as apache:LINE says, 5 of any other."),
-    ] = "",
-    start: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMAND",
-            help="remoting://: starts the broker; {broker}, {address} and {name_server} stand for it.",
-        ),
-    ] = "",
-    stop_: Annotated[
-        str, typer.Option("--stop", metavar="COMMAND", help="remoting://: a clean exit of the broker.")
-    ] = "",
-    kill: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the broker.")] = "",
-    isolate: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the broker any more.")
-    ] = "",
-    rejoin: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --isolate.")] = "",
-    freeze: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: SIGSTOP to the broker.")] = "",
-    thaw: Annotated[str, typer.Option(metavar="COMMAND", help="remoting://: undoes --freeze.")] = "",
-    namesrv_start: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: starts the name server, {name_server}.")
-    ] = "",
-    namesrv_kill: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: SIGKILL to the name server.")
-    ] = "",
-    namesrv_isolate: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: nothing reaches the name server; or SIGSTOP.")
-    ] = "",
-    namesrv_rejoin: Annotated[
-        str, typer.Option(metavar="COMMAND", help="remoting://: undoes --namesrv-isolate.")
-    ] = "",
+    selection: Selection,
+    files: ResultFiles,
+    rules: RunRules,
+    templates: CommandTemplates,
     strict: Annotated[bool, typer.Option("--strict", help="wire: a SHOULD that is not met fails.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List what would be judged.")] = False,
 ) -> None:
@@ -111,31 +60,14 @@ def conform(
     """
     if context.invoked_subcommand is not None:
         return
-    from mqproof.conformance.engine.fault_commands import NO_COMMANDS, FaultCommandError, FaultCommands
-    from mqproof.conformance.engine.run_options import SINCE, Order, since_of
-    from mqproof.conformance.engine.targets import REMOTING
     from mqproof.conformance.registry.suite_registry import SUITES
 
-    if not target:
-        stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
+    suite = selection.suite
     for name in suite or ():
         if name not in SUITES:
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
-    if since not in ("", *SINCE):
-        stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
-    try:
-        controls = FaultCommands(
-            start, stop_, kill, isolate, rejoin, freeze, thaw,
-            namesrv_start, namesrv_kill, namesrv_isolate, namesrv_rejoin,
-        )  # fmt: skip
-    except FaultCommandError as error:
-        stop(str(error), Exit.USAGE)
-    if controls != NO_COMMANDS and not target.startswith(REMOTING):
-        stop(f"--{next(controls.given())[0]}: only targets remoting:// take commands", Exit.USAGE)
-    order = Order(
-        target, seed, examples, tuple(ids or ()), since or since_of(target), strict, events, controls=controls
-    )
-    # The order of running is ours: what stands on the command line in another order is the same run.
+    order = run_options(selection, rules, templates, strict=strict)
+    # The suites run in the order of SUITES, whatever their order on the command line: it is the same run.
     names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
     if not names:
         stop(f"--id {' '.join(order.ids)}: no invariant and no case has such an id", Exit.USAGE)
@@ -143,23 +75,15 @@ def conform(
         sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
         raise typer.Exit(Exit.HELD)
     named = bool(suite)
-    _finish(_conducted(order, names, named=named), order, json_file, junit_file, report_file, named=named)
+    _finish(_conducted(order, names, named=named), order, files, named=named)
 
 
 @conform_app.command()
+@with_groups
 def diff(
     before: Annotated[Path, typer.Argument(metavar="A.json", help="A run, as --json wrote it.")],
     after: Annotated[Path, typer.Argument(metavar="B.json", help="The run to be compared with it.")],
-    json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")
-    ] = None,
-    report_file: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE", help="The result as .html, .md, .sarif, .xml or .json."),
-    ] = None,
-    junit_file: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE.xml", help="The result as JUnit XML.")
-    ] = None,
+    files: ResultFiles,
 ) -> None:
     """Compare two runs: exit 1 when something is violated that was not, 3 when it is not seen to hold now.
 
@@ -178,7 +102,7 @@ def diff(
         stop(f"{error.filename}: {error.strerror}", Exit.USAGE)
     compared = compare(*runs)
     terminal.show(compared)
-    write_files(compared, json=json_file, junit=junit_file, page=report_file)
+    write_files(compared, json=files.json_file, junit=files.junit_file, page=files.report_file)
     raise typer.Exit(exit_code(compared.results))
 
 
@@ -296,9 +220,7 @@ def _no_target(parts: "list[Part]", target: str) -> str:
 def _finish(
     parts: "list[Part]",
     order: "Order",
-    json: Path | None,
-    junit: Path | None,
-    page: Path | None,
+    files: ResultFiles,
     *,
     named: bool,
 ) -> None:
@@ -312,7 +234,8 @@ def _finish(
     whole = scoreboard.scoreboard(parts, order)
     if len(refusals) < len(parts):
         terminal.show(scoreboard.screen(parts, order))
-    write_files(whole, json=json, junit=junit)
+    write_files(whole, json=files.json_file, junit=files.junit_file)
+    page = files.report_file
     write_files(scoreboard.page(parts, order) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
     for refusal in refusals:
         if named and isinstance(refusal, UnknownTargetError):

@@ -73,7 +73,7 @@ def matrix(
     print(show.markdown(lived))
     differing = live.differing(lived)
     for each in differing:
-        print(f"✗ {each.cell}: {each.failure}")
+        print(f"✗ {each.entry}: {each.failure}")
     told = show.summary(lived)
     print(f"✗ {len(differing)} cells differ: {told}" if differing else f"✓ as the model has it: {told}")
     raise typer.Exit(Exit.VIOLATED if differing else Exit.HELD)
@@ -92,7 +92,7 @@ def _on_machines(chosen: Mapping[str, str], runs: int | None, workers: int) -> "
         except TlcError as error:
             stop(str(error), Exit.TOOL)
         for each in live.live_through_all(decided, chosen, runs or live.RUNS, workers):
-            on_stage(str(each.cell))
+            on_stage(str(each.entry))
             yield each
 
 
@@ -109,7 +109,7 @@ def _on_processes(chosen: Mapping[str, str], runs: int | None) -> "Iterator[Live
         )
         try:
             for each in found:
-                on_stage(str(each.cell))
+                on_stage(str(each.entry))
                 yield each
         except (ClusterError, TimeoutError, OSError) as error:
             stop(str(error) or "a message was not answered in time", Exit.TOOL)

@@ -14,7 +14,7 @@ from mqproof.conformance.crash_images.store_images import Recovered, first_crash
 from mqproof.impl.dledger import ballot_file
 from mqproof.impl.dledger.changes import Ballot
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
-from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk, Step
 
 CRASH: Final = "Crash"

@@ -10,7 +10,7 @@ ABSENT: Final = "absent"
 """Stands for the verdict where a run has no such result."""
 
 _Key = tuple[str, str, str]
-_Cells = dict[tuple[str, str], str]
+_Entries = dict[tuple[str, str], str]
 
 
 def compare(before: Report, after: Report) -> Report:
@@ -78,16 +78,18 @@ def _changes(changed: list[_Key], first: dict[_Key, Result], then: dict[_Key, Re
 
 
 def _evidence(before: Report, after: Report) -> Table:
-    first, then = dict(_cells(before)), dict(_cells(after))
-    rows = tuple((*cell, first.get(cell, ""), then.get(cell, "")) for cell in dict.fromkeys((*first, *then)))
+    first, then = dict(_entries(before)), dict(_entries(after))
+    rows = tuple(
+        (*entry, first.get(entry, ""), then.get(entry, "")) for entry in dict.fromkeys((*first, *then))
+    )
     return Table(EVIDENCE, ("suite", "what", "before", "after"), rows)
 
 
-def _cells(run: Report) -> Iterator[tuple[tuple[str, str], str]]:
+def _entries(run: Report) -> Iterator[tuple[tuple[str, str], str]]:
     """((suite, what), how much) of the scoreboard's tables."""
     for table in run.tables:
         if table.title in (EVIDENCE, FAULTS):
-            for row, *cells in table.rows:
-                for column, cell in zip(table.columns[1:], cells, strict=True):
-                    if cell and column != "seconds":
-                        yield ((row, column) if table.title == EVIDENCE else (column, row)), cell
+            for row, *entries in table.rows:
+                for column, entry in zip(table.columns[1:], entries, strict=True):
+                    if entry and column != "seconds":
+                        yield ((row, column) if table.title == EVIDENCE else (column, row)), entry

@@ -38,10 +38,10 @@ def results(
         for invariant in known(suite)
         if ids is None or invariant in ids
     )
-    return shared(found, examination.seconds)
+    return with_time(found, examination.seconds)
 
 
-def shared(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
+def with_time(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
     """Results that were found together, each with its share of the time that they took."""
     results = tuple(found)
     share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def silenced(*names: str) -> Iterator[None]:
+def expected_warnings(*names: str) -> Iterator[None]:
     """Within the block the loggers of these names say nothing."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]

@@ -17,7 +17,7 @@ RUNS: Final = 50
 class Lived:
     """What one cell did to brokers."""
 
-    cell: Cell
+    entry: Cell
     expected: Outcome
     """The model's verdict."""
     worst: Outcome
@@ -36,13 +36,13 @@ def keeps_acknowledged(outcome: Outcome) -> bool:
 
 
 def live_through(
-    cell: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
+    entry: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
 ) -> Lived:
     """One cell: its counterexample, if it has one, and as many random lives."""
     worst, failure, replayed = Outcome.NEVER, "", None
     if counterexample is not None:
         try:
-            replayed = replay(cell, counterexample)
+            replayed = replay(entry, counterexample)
         except ReplayError as error:
             failure = str(error)
         else:
@@ -51,11 +51,11 @@ def live_through(
                 failure = f"the replay ends in {tell(replayed)}, the model's in {expected}"
     lives = runs if keeps_acknowledged(expected) else 0
     for number in range(seed, seed + lives):
-        played = live(cell, number)
+        played = live(entry, number)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
             failure = f"seed {number} ends in {tell(played)}, {expected} is the model's worst"
-    return Lived(cell, expected, worst, lives, replayed, failure)
+    return Lived(entry, expected, worst, lives, replayed, failure)
 
 
 def live_through_all(
@@ -64,9 +64,9 @@ def live_through_all(
     """Every cell that can happen, in the matrix's order, as soon as it and those before it are done; `faults`
     may choose a column by `fault`."""
     chosen = [
-        (cell, outcome, decided.counterexamples.get(cell), runs)
-        for cell, outcome in decided.verdicts.items()
-        if outcome is not Outcome.NEVER and faults.get("fault", cell.faults[0]) in cell.faults
+        (entry, outcome, decided.counterexamples.get(entry), runs)
+        for entry, outcome in decided.verdicts.items()
+        if outcome is not Outcome.NEVER and faults.get("fault", entry.faults[0]) in entry.faults
     ]
     if workers == 1:
         yield from (live_through(*each) for each in chosen)

@@ -12,33 +12,33 @@ from mqproof.spec.guarantee.matrix import Cell, Outcome, Verdicts
 RUNS: Final = 1
 
 
-def cells(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
+def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
     """Those that can be lived with processes, of the rows and the column that are chosen."""
     return [
-        cell
-        for cell, outcome in verdicts.items()
+        entry
+        for entry, outcome in verdicts.items()
         if outcome is not Outcome.NEVER
-        and len(cell.faults) == 1
-        and cell.faults[0] in FAULTS
-        and all(getattr(cell.setup, name) == value for name, value in chosen.items() if name != "fault")
-        and chosen.get("fault", cell.faults[0]) in cell.faults
+        and len(entry.faults) == 1
+        and entry.faults[0] in FAULTS
+        and all(getattr(entry.setup, name) == value for name, value in chosen.items() if name != "fault")
+        and chosen.get("fault", entry.faults[0]) in entry.faults
     ]
 
 
-def live_through(cell: Cell, expected: Outcome, runs: int, folder: Path) -> Lived:
+def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Lived:
     """One cell. Raises ClusterError, TimeoutError, OSError."""
     worst, failure = Outcome.NEVER, ""
     for seed in range(runs):
-        played = live(cell, seed, expected, folder)
+        played = live(entry, seed, expected, folder)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
             failure = f"seed {seed} ends in {tell(played)}, {expected} is the model's worst"
-    return Lived(cell, expected, worst, runs, None, failure)
+    return Lived(entry, expected, worst, runs, None, failure)
 
 
 def live_through_all(
     verdicts: Verdicts, chosen: Mapping[str, str], runs: int, folder: Path
 ) -> Iterator[Lived]:
     """The chosen cells in the matrix's order. Raises as `live_through`."""
-    for cell in cells(verdicts, chosen):
-        yield live_through(cell, verdicts[cell], runs, folder)
+    for entry in entries(verdicts, chosen):
+        yield live_through(entry, verdicts[entry], runs, folder)

@@ -40,8 +40,8 @@ def summary(lived: Sequence[Lived]) -> str:
 
 
 def _markdown(lived: Sequence[Lived]) -> Iterator[str]:
-    by_cell = {each.cell: each for each in lived}
-    setups = list(dict.fromkeys(each.cell.setup for each in lived))
+    by_cell = {each.entry: each for each in lived}
+    setups = list(dict.fromkeys(each.entry.setup for each in lived))
     alone = [faults for faults in columns() if len(faults) == 1]
     pairs = [faults for faults in columns() if len(faults) == 2]
     yield f"{summary(lived)}. A cell is *model : broker*.".replace("; ", ";\n", 1)
@@ -63,9 +63,9 @@ def _table(
     yield _line("flush", "replication", "producer", *names)
     yield "|" + "---|" * (3 + len(names))
     for setup in setups:
-        cells = [by_cell.get(Cell(setup, each)) for each in faults]
+        entries = [by_cell.get(Cell(setup, each)) for each in faults]
         yield _line(
-            setup.flush, setup.replication, setup.producer, *(tell(each) if each else "–" for each in cells)
+            setup.flush, setup.replication, setup.producer, *(tell(each) if each else "–" for each in entries)
         )
 
 
@@ -78,18 +78,18 @@ def _letters(each: Lived) -> str:
     return f"{LETTERS[each.expected]}:{LETTERS[each.worst]}"
 
 
-def _line(*cells: str) -> str:
-    return "| " + " | ".join(cells) + " |"
+def _line(*entries: str) -> str:
+    return "| " + " | ".join(entries) + " |"
 
 
 def as_json(lived: Sequence[Lived]) -> str:
     """Every cell with both verdicts."""
-    cells = [
+    entries = [
         {
-            "flush": each.cell.setup.flush,
-            "replication": each.cell.setup.replication,
-            "producer": each.cell.setup.producer,
-            "faults": list(each.cell.faults),
+            "flush": each.entry.setup.flush,
+            "replication": each.entry.setup.replication,
+            "producer": each.entry.setup.producer,
+            "faults": list(each.entry.faults),
             "model": str(each.expected),
             "broker": str(each.worst),
             "runs": each.runs,
@@ -99,4 +99,4 @@ def as_json(lived: Sequence[Lived]) -> str:
         }
         for each in lived
     ]
-    return json.dumps({"schema": "mqproof.matrix-live/1", "cells": cells}, indent=1) + "\n"
+    return json.dumps({"schema": "mqproof.matrix-live/1", "cells": entries}, indent=1) + "\n"

@@ -2,5 +2,5 @@
 
 `lines.py` is the history file, `record.py` its operations sorted for the rules, `rules/` the anomalies, one
 module for each kind, `judge.py` all rules on one history. `exact_delivery.py` makes histories without
-anomalies, and `planted/` puts one into them.
+anomalies, and `injected/` puts one into them.
 """

@@ -1,7 +1,7 @@
 """A cluster without a fault of its own: histories of it have no anomaly. What rules are tested on.
 
 Every client is a generator: between two of its lines any other client's may come. Time and chance follow from
-the seed. `planted.py` puts one anomaly into such a history.
+the seed. `injected.py` puts one anomaly into such a history.
 """
 
 import random
@@ -17,9 +17,9 @@ from mqproof.conformance.history.lines import (
     BoundsValue,
     CommitValue,
     ConsumeValue,
+    Delivered,
     DrainValue,
     Group,
-    Handed,
     Line,
     Message,
     PollValue,
@@ -63,24 +63,24 @@ SETUP: Final = SetupValue(
 Client = Iterator[None]
 
 
-class Perfect(Historian):
+class ExactDelivery(Historian):
     """The lines so far, and what the queues hold."""
 
     def __init__(self, seed: int, setup: SetupValue = SETUP) -> None:
         self.chance = random.Random(seed)
-        self.queues: dict[str, list[Handed]] = {}
+        self.queues: dict[str, list[Delivered]] = {}
         self.time = 1_000_000 * MS
         self.down = False
         self.sent = 0
         self.producing = 0
         """Producers that have not sent all yet."""
-        self.waiting: list[Handed] = []
+        self.waiting: list[Delivered] = []
         """What failed and comes again; `stored` is when."""
         self.returning = 0
         """Listeners that may yet give something back."""
         super().__init__(self._tick, setup)
 
-    def queue(self, name: str) -> list[Handed]:
+    def queue(self, name: str) -> list[Delivered]:
         return self.queues.setdefault(name, [])
 
     def run(self, clients: list[Client]) -> None:
@@ -106,7 +106,7 @@ class Perfect(Historian):
         stored = self.queue(queue)
         at = len(stored)
         stored.append(
-            Handed(message.id, at, message.body, message.tag, message.key, 0, self.time - 1, self.time,
+            Delivered(message.id, at, message.body, message.tag, message.key, 0, self.time - 1, self.time,
                    f"{queue}#{at}")
         )  # fmt: skip
         return at
@@ -119,9 +119,9 @@ class Perfect(Historian):
         return now
 
 
-def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> Perfect:
+def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> ExactDelivery:
     """A history with everything in it that the rules look at, and nothing wrong."""
-    world = Perfect(seed, setup)
+    world = ExactDelivery(seed, setup)
     queues = [f"{TOPIC}/b/0", f"{TOPIC}/b/1"]
     orders = [f"{ORDERS}/b/0", f"{ORDERS}/b/1"]
     for name in (*queues, *orders, f"{LATER}/b/0"):
@@ -150,17 +150,17 @@ def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> Perfect:
     return world
 
 
-def _producing(world: Perfect, producer: Client) -> Client:
+def _producing(world: ExactDelivery, producer: Client) -> Client:
     yield from producer
     world.producing -= 1
 
 
-def _returning(world: Perfect, listener: Client) -> Client:
+def _returning(world: ExactDelivery, listener: Client) -> Client:
     yield from listener
     world.returning -= 1
 
 
-def _producer(world: Perfect, name: str, queues: list[str], count: int) -> Client:
+def _producer(world: ExactDelivery, name: str, queues: list[str], count: int) -> Client:
     for _number in range(count):
         queue = world.chance.choice(queues)
         batch = tuple(world.message() for _ in range(world.chance.choice((1, 1, 1, 1, 2, 3))))
@@ -183,7 +183,7 @@ def _producer(world: Perfect, name: str, queues: list[str], count: int) -> Clien
         yield
 
 
-def _orders(world: Perfect, name: str, queues: list[str], count: int) -> Client:
+def _orders(world: ExactDelivery, name: str, queues: list[str], count: int) -> Client:
     for _ in range(count):
         number = world.chance.randrange(4)
         queue = queues[number % 2]
@@ -196,7 +196,7 @@ def _orders(world: Perfect, name: str, queues: list[str], count: int) -> Client:
         yield
 
 
-def _later(world: Perfect, name: str, count: int) -> Client:
+def _later(world: ExactDelivery, name: str, count: int) -> Client:
     for _ in range(count):
         message = world.message(deliver_in_ms=world.chance.randrange(1, 200))
         world.did(name, SendValue(LATER, (message,)), SendValue(status="SEND_OK"))
@@ -207,7 +207,7 @@ def _later(world: Perfect, name: str, count: int) -> Client:
         yield
 
 
-def _members(world: Perfect, queues: list[str]) -> Client:
+def _members(world: ExactDelivery, queues: list[str]) -> Client:
     """Two members of a group that poll, commit, and change their queues now and then."""
     owned = {"g1": [queues[0]], "g2": [queues[1]]}
     committed = dict.fromkeys(queues, 0)
@@ -234,7 +234,7 @@ def _members(world: Perfect, queues: list[str]) -> Client:
 
 
 def _poll(
-    world: Perfect, group: str, name: str, queue: str, offset: int, tags: str = "AB", count: int = 4
+    world: ExactDelivery, group: str, name: str, queue: str, offset: int, tags: str = "AB", count: int = 4
 ) -> Generator[None, None, int]:
     world.begin(name, PollValue(group, queue, offset))
     yield
@@ -247,10 +247,10 @@ def _poll(
     return after
 
 
-def _listener(world: Perfect, group: str, name: str, queue: str) -> Client:
+def _listener(world: ExactDelivery, group: str, name: str, queue: str) -> Client:
     """Consumes a queue in order, one batch at a time. In the group o what fails comes again at once; in r it
     goes to the retry topic; of a broadcast nothing fails."""
-    position, again = 0, tuple[Handed, ...]()
+    position, again = 0, tuple[Delivered, ...]()
     name = f"{name}:{queue}" if group == "b" else name
     client = name.partition(":")[0]
     if group == "o":
@@ -279,7 +279,7 @@ def _listener(world: Perfect, group: str, name: str, queue: str) -> Client:
 _delays: Final = SETUP.groups["r"].retry_delays_ms
 
 
-def _again(world: Perfect, message: Handed) -> None:
+def _again(world: ExactDelivery, message: Delivered) -> None:
     """It comes to the retry topic after its delay, or to the dead letters."""
     if message.times >= _RETURNS:
         at = len(world.queue(DEAD))
@@ -289,7 +289,7 @@ def _again(world: Perfect, message: Handed) -> None:
         world.waiting.append(replace(message, times=message.times + 1, stored=due, offset_id=""))
 
 
-def _retries(world: Perfect) -> Client:
+def _retries(world: ExactDelivery) -> Client:
     """The members of r read the retry topic, too."""
     at = 0
     while world.returning or world.waiting:
@@ -311,7 +311,7 @@ def _retries(world: Perfect) -> Client:
         yield
 
 
-def _reader(world: Perfect, group: str, name: str, queue: str, tags: str = "AB") -> Client:
+def _reader(world: ExactDelivery, group: str, name: str, queue: str, tags: str = "AB") -> Client:
     """Polls one queue; of its tags alone."""
     position = 0
     while world.producing or position < len(world.queue(queue)):
@@ -319,9 +319,9 @@ def _reader(world: Perfect, group: str, name: str, queue: str, tags: str = "AB")
         yield
 
 
-def _popper(world: Perfect, group: str, queue: str) -> Client:
+def _popper(world: ExactDelivery, group: str, queue: str) -> Client:
     """Takes a few messages at a time, acknowledges most, and gets the others again."""
-    position, hidden = 0, deque[tuple[int, Handed]]()
+    position, hidden = 0, deque[tuple[int, Delivered]]()
     while world.producing or position < len(world.queue(queue)) or hidden:
         world.begin("p0", PopValue(group, queue, invisible_ms=50))
         yield
@@ -340,7 +340,7 @@ def _popper(world: Perfect, group: str, queue: str) -> Client:
         yield
 
 
-def _observer(world: Perfect, queues: list[str]) -> Client:
+def _observer(world: ExactDelivery, queues: list[str]) -> Client:
     while world.producing:
         queue = world.chance.choice(queues)
         world.begin("observer", BoundsValue(queue))
@@ -351,7 +351,7 @@ def _observer(world: Perfect, queues: list[str]) -> Client:
         yield
 
 
-def _nemesis(world: Perfect) -> Client:
+def _nemesis(world: ExactDelivery) -> Client:
     for _ in range(2):
         for _ in range(60):
             yield
@@ -363,7 +363,7 @@ def _nemesis(world: Perfect) -> Client:
         world.down = False
 
 
-def _drain(world: Perfect) -> None:
+def _drain(world: ExactDelivery) -> None:
     """One more group reads everything, the dead letters as well."""
     topics = (TOPIC, ORDERS, LATER, "%DLQ%r")
     world.begin("d1", DrainValue("d", topics))

@@ -17,8 +17,8 @@ from mqproof.conformance.history.edn import Keyword
 from mqproof.conformance.history.lines import (
     NEMESIS,
     AssignValue,
+    Delivered,
     FaultValue,
-    Handed,
     HistoryError,
     Line,
     Message,
@@ -217,7 +217,7 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
             queue, first, after = f"{key}/jepsen/0", int(pairs[0][0]), int(pairs[-1][0]) + 1
             value = PollValue(f"jepsen {told.process}", queue, first)
             if told.type is Type.OK:
-                found = tuple(Handed(str(id_), int(offset)) for offset, id_ in pairs)
+                found = tuple(Delivered(str(id_), int(offset)) for offset, id_ in pairs)
                 value = PollValue(messages=found, next=after)
             yield lines.Poll(0, 0, f"{told.process} {key}", told.type, value)
     elif told.f in ("assign", "subscribe"):
@@ -327,7 +327,7 @@ class _Chaos:
             asked = SendValue("openchaos", (Message(self.value, key=self.key),))
             answer = SendValue(status=status, queue=self.queue, offset=self.offset)
             return lines.Send(index, time, self.process, self.type, asked if self.request else answer)
-        found = (Handed(self.value, self.offset, key=self.key),)
+        found = (Delivered(self.value, self.offset, key=self.key),)
         taken = found if self.value and self.type is Type.OK else ()
         popped = PopValue("openchaos", self.queue) if self.request else PopValue(messages=taken)
         return lines.Pop(index, time, self.process, self.type, popped)

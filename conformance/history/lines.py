@@ -43,7 +43,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Nanoseconds; not before then. 0: at once."""
 
 
-class Handed(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class Delivered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A message as a consumer got it."""
 
     id: str
@@ -136,7 +136,7 @@ class PollValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """The member of the group; empty: the process is one."""
     seek: bool = False
     """The consumer goes to this offset on purpose."""
-    messages: tuple[Handed, ...] = ()
+    messages: tuple[Delivered, ...] = ()
     next: int = -1
     min: int = -1
     max: int = -1
@@ -152,7 +152,7 @@ class ConsumeValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     queue: str = ""
     """It was read from: of a message that comes again, a queue of the group's retry topic."""
     client: str = ""
-    messages: tuple[Handed, ...] = ()
+    messages: tuple[Delivered, ...] = ()
 
 
 class PopValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -162,7 +162,7 @@ class PopValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     queue: str = ""
     client: str = ""
     invisible_ms: int = 0
-    messages: tuple[Handed, ...] = ()
+    messages: tuple[Delivered, ...] = ()
 
 
 class AckValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -18,9 +18,9 @@ from mqproof.conformance.history import lines
 from mqproof.conformance.history.lines import (
     DEAD,
     RETRY,
+    Delivered,
     Fault,
     Group,
-    Handed,
     Line,
     Setup,
     SetupValue,
@@ -96,7 +96,7 @@ class Read(msgspec.Struct, gc=False):
     queue: str
     client: str
     span: Span
-    messages: tuple[Handed, ...]
+    messages: tuple[Delivered, ...]
     at: int
     """The index from which on the messages are known to have been handed over."""
     offset: int = -1
@@ -141,7 +141,7 @@ class Record:
     sends: list[Sent] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
     """In the order in which their messages were handed over. Those that found nothing are among them."""
-    sights: "list[tuple[Read, Handed]]" = field(default_factory=list)
+    sights: "list[tuple[Read, Delivered]]" = field(default_factory=list)
     """What was read, without what was read before in the same words at the same place: most rules of places
     need no more, and a message that ten groups read is one object."""
     acks: list[Step] = field(default_factory=list)
@@ -298,7 +298,7 @@ class _Builder:
         self._open: dict[int | str, Any] = {}
         self._calls: dict[int | str, Span] = {}
         """Of listeners that run."""
-        self._places: dict[str, dict[int, Handed]] = defaultdict(dict)
+        self._places: dict[str, dict[int, Delivered]] = defaultdict(dict)
         self._index = 0
         self._time = 0
 
@@ -402,7 +402,7 @@ class _Builder:
         call = self._calls.pop(span.process)
         call.end, call.ended, call.outcome, call.error = span.end, span.ended, span.outcome, span.error
 
-    def _hand(self, read: Read, messages: tuple[Handed, ...]) -> None:
+    def _hand(self, read: Read, messages: tuple[Delivered, ...]) -> None:
         self.record.reads.append(read)
         if not messages:
             return

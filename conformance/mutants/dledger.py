@@ -12,7 +12,7 @@ from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.dledger import rules
 from mqproof.impl.dledger.changes import Written
 from mqproof.impl.dledger.codes import RoundResult, Vote
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.dledger.state import State
 
 _vote_result, _round_result = rules.vote_result, rules.round_result

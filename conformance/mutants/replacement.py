@@ -17,7 +17,7 @@ class Defect(Protocol):
 
 
 @contextmanager
-def planted(defect: Defect) -> Iterator[None]:
+def injected(defect: Defect) -> Iterator[None]:
     """The defect is in place within the block."""
     module, _, path = defect.where.partition(":")
     *owners, attribute = path.split(".")

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
@@ -40,7 +40,7 @@ def serving() -> Iterator[str]:
     """The address of the name server of a cluster of ours, which runs in a thread until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
-    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, silenced("mqproof.impl"):
+    with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, expected_warnings("mqproof.impl"):
         cluster = _Cluster(Path(folder))
         thread.start()
         try:

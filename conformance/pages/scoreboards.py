@@ -45,7 +45,7 @@ def table_of(text: str) -> Table:
     lines = text.splitlines()
     first = _first(lines)
     last = next((at for at in range(first, len(lines)) if not lines[at].startswith("|")), len(lines))
-    return [_cells(line) for line in lines[first:last] if not line.startswith("|---")]
+    return [_entries(line) for line in lines[first:last] if not line.startswith("|---")]
 
 
 def replaced(text: str, table: Table) -> str:
@@ -79,7 +79,7 @@ def with_workload(table: Table, broker: str, report: Report) -> Table:
     for name, rule in rules.items():
         row = known.setdefault(name, [name, *["not tested"] * (len(head) - 1)])
         row[column] = _looked_at(rule)
-    tested = [row for row in known.values() if any(cell != "not tested" for cell in row[1:])]
+    tested = [row for row in known.values() if any(entry != "not tested" for entry in row[1:])]
     return [head, *sorted(tested, key=lambda row: row[0])]
 
 
@@ -97,11 +97,11 @@ def _rests_on(report: Report, suite: str) -> str:
     """The suite's row of the table Evidence, and how many faults it met."""
     evidence, met = _table(report, EVIDENCE), _table(report, FAULTS)
     told = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
-    cells = [f"{cell} {what}" for what, cell in told if what in _EVIDENCE and cell]
+    entries = [f"{entry} {what}" for what, entry in told if what in _EVIDENCE and entry]
     if suite in met.columns:
         at = met.columns.index(suite)
-        cells.append(f"{sum(int(row[at].replace(',', '')) for row in met.rows):,} faults")
-    return ", ".join(cells)
+        entries.append(f"{sum(int(row[at].replace(',', '')) for row in met.rows):,} faults")
+    return ", ".join(entries)
 
 
 def _table(report: Report, title: str) -> EvidenceTable:
@@ -124,7 +124,7 @@ def _operations(report: Report) -> str:
 
 def _column(head: list[str], broker: str) -> int:
     """Where it is; a new one is the last."""
-    names = [cell.partition(" (")[0] for cell in head]
+    names = [entry.partition(" (")[0] for entry in head]
     if broker not in names:
         head.append(broker)
         return len(names)
@@ -135,8 +135,8 @@ def _first(lines: Sequence[str]) -> int:
     return next(at for at, line in enumerate(lines) if line.startswith("|") and "4.9.5" in line)
 
 
-def _cells(line: str) -> list[str]:
-    return [cell.strip() for cell in line.strip()[1:-1].split("|")]
+def _entries(line: str) -> list[str]:
+    return [entry.strip() for entry in line.strip()[1:-1].split("|")]
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from mqproof.conformance.mutants import producers as producers_mutants
 from mqproof.conformance.mutants import routing as routing_mutants
 from mqproof.conformance.mutants.flush import MUTANTS
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.subjects.pair_run import live
 from mqproof.conformance.subjects.stepped_targets import resolve as behaviour_target
 from mqproof.conformance.suites.flush.suite import FLUSH
@@ -107,7 +107,7 @@ def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mut
         began = time.monotonic()
         witnesses: tuple[Witness, ...] = ()
         examples = 0
-        with planted(mutant):
+        with injected(mutant):
             while not witnesses and examples < search.examples_max:
                 witnesses = look(mutant, search.seed + examples)
                 examples += 1
@@ -164,7 +164,7 @@ def _of_a_group(mutant: Mutant, seed: int) -> tuple[Witness, ...]:
 def by_case(mutant: Mutant, search: Search) -> Result:
     """The one wire case, asked of servers that run with the defect."""
     began = time.monotonic()
-    with planted(mutant), wire.serving() as address:
+    with injected(mutant), wire.serving() as address:
         judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
     search.told(mutant, len(judged))
     witnesses = tuple(

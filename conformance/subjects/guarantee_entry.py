@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import (
     BROKER_NAMES,
     MASTER,
@@ -90,7 +90,7 @@ def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any,
         await stage.begin()
         return await scene(stage)
 
-    with silenced("mqproof.impl", "asyncio"):
+    with expected_warnings("mqproof.impl", "asyncio"):
         return run_simulated(main(), loop)
 
 

@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE
 from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
 from mqproof.conformance.suites.replication.checkers import Life, LogsSeen, ReadsSeen, SendSeen
@@ -40,7 +40,7 @@ def _play(seed: int) -> tuple[Life, list[Event]]:
     async def scene(pair: Pair) -> tuple[Life, list[Event]]:
         return await _Witness(pair, role).watch(), pair.events
 
-    with silenced("mqproof.impl"):  # every fault is meant, and each would be a warning
+    with expected_warnings("mqproof.impl"):  # every fault is meant, and each would be a warning
         return play(scene, seed, flush=flush, role=role, log_check=log_check())
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember
 from mqproof.conformance.subjects.stepped_service import SERVICE, Service
@@ -60,7 +60,7 @@ class SteppedConsumers:
         self._states = [state["service"] for state in script.states()]
         self._now = 0
         self._quiet = ExitStack()
-        self._quiet.enter_context(silenced("mqproof.impl.client"))
+        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
         config: Config = bounded("Group", script.configuration)
         self._loop = SimulatedLoop()
         self._runtime = simulated(self._loop, SimulatedNetwork())

@@ -18,7 +18,7 @@ from mqproof.impl.dledger.changes import Appended, Ballot, Cut, Written
 from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.rpc_bodies import (
     NO_OP,
     Entry,
     HeartBeatRequest,

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, cast
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
 from mqproof.impl.broker import groups
@@ -167,7 +167,7 @@ class SteppedLock:
         self._config: Config = bounded("OrderLock", script.configuration)
         self._tick_s = LIFE_S / self._config.lock_trust
         self._quiet = ExitStack()
-        self._quiet.enter_context(silenced("mqproof.impl.client"))
+        self._quiet.enter_context(expected_warnings("mqproof.impl.client"))
         self._loop = SimulatedLoop()
         runtime = simulated(self._loop, SimulatedNetwork())
         self._broker = _Broker(

@@ -88,7 +88,7 @@ def _check(
             model.module,
             model.config_text(size, flat),
             [window.events for window in flat],
-            model.planted(size),
+            model.injected(size),
             (TLA,),
             seconds_max=seconds_max,
         )

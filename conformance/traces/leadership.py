@@ -30,12 +30,12 @@ Record = tuple[int, int]
 class _Member:
     records: list[Record] = field(default_factory=list)
     durable: int = 0
-    reign: "_Reign | None" = None
+    leadership: "_Leadership | None" = None
     """In which it leads or follows."""
 
 
 @dataclass(slots=True)
-class _Reign:
+class _Leadership:
     leader: str
     term: int
     front: int
@@ -61,7 +61,7 @@ class _Log:
     where: str
     members: dict[str, _Member]
     unrecorded: frozenset[str]
-    reigns: list[_Reign] = field(default_factory=list)
+    leaderships: list[_Leadership] = field(default_factory=list)
 
 
 def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
@@ -77,18 +77,18 @@ def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
     for event in told:
         _infer(log, event)
         _take(log, event)
-    for reign in log.reigns:
-        before = max((r.committed for r in log.reigns if r.term < reign.term), key=len, default=())
-        reign.out[0]["committed"] = reign.shown(before)
-        yield Window(tuple(reign.out), tuple(reign.seqs), 0, len(reign.names))
+    for leadership in log.leaderships:
+        before = max((r.committed for r in log.leaderships if r.term < leadership.term), key=len, default=())
+        leadership.out[0]["committed"] = leadership.shown(before)
+        yield Window(tuple(leadership.out), tuple(leadership.seqs), 0, len(leadership.names))
 
 
 def _take(log: _Log, event: Event) -> None:
     member, where = log.members[event.node], log.where
     match event.kind:
         case Kind.BECOME_LEADER:
-            member.reign = _begin(log, event)
-            log.reigns.append(member.reign)
+            member.leadership = _begin(log, event)
+            log.leaderships.append(member.leadership)
         case Kind.HEARTBEAT:
             leader = text_of(event, "leader", where)
             _follow(member, _led(log, leader, term_of(event, where), event), event)
@@ -104,11 +104,11 @@ def _take(log: _Log, event: Event) -> None:
         case Kind.RAFT_COMMIT:
             index = index_of(event, where)
             _tell(member, event, "commit", index)
-            if member.reign is not None and member.reign.leader == event.node:
-                member.reign.committed = tuple(member.records[:index])
+            if member.leadership is not None and member.leadership.leader == event.node:
+                member.leadership.committed = tuple(member.records[:index])
         case Kind.SEND_ACK:
-            reign = _led(log, event.node, term_of(event, where), event)
-            reign.emit(event, "answer", message=reign.name(_record(event, where)))
+            leadership = _led(log, event.node, term_of(event, where), event)
+            leadership.emit(event, "answer", message=leadership.name(_record(event, where)))
         case Kind.RECOVER:
             _leave(member, event)
             _recover(member, event, where)
@@ -120,55 +120,57 @@ def _infer(log: _Log, event: Event) -> None:
     """What must have happened before an event, of kinds that the log leaves out."""
     member, where = log.members[event.node], log.where
     match event.kind:
-        case Kind.VOTE if Kind.STEP_DOWN in log.unrecorded and member.reign is not None:
-            if event.status == "DURABLE" and term_of(event, where) > member.reign.term:
+        case Kind.VOTE if Kind.STEP_DOWN in log.unrecorded and member.leadership is not None:
+            if event.status == "DURABLE" and term_of(event, where) > member.leadership.term:
                 _leave(member, event)
         case Kind.RAFT_APPEND | Kind.HA_ACK | Kind.RAFT_COMMIT if Kind.HEARTBEAT in log.unrecorded:
-            reign = _followed(log, event)
-            if reign is not None and reign is not member.reign:
-                _follow(member, reign, event)
+            leadership = _followed(log, event)
+            if leadership is not None and leadership is not member.leadership:
+                _follow(member, leadership, event)
         case Kind.SEND_ACK if Kind.RAFT_COMMIT in log.unrecorded:
-            reign = _led(log, event.node, term_of(event, where), event)
+            leadership = _led(log, event.node, term_of(event, where), event)
             told = tuple(member.records[: index_of(event, where)])
-            reign.committed = max(reign.committed, told, key=len)
+            leadership.committed = max(leadership.committed, told, key=len)
         case _:
             pass
     if event.kind is Kind.HA_ACK and Kind.FLUSH in log.unrecorded:
         member.durable = max(member.durable, index_of(event, where))
 
 
-def _followed(log: _Log, event: Event) -> _Reign | None:
+def _followed(log: _Log, event: Event) -> _Leadership | None:
     """Whom a member follows, if it does: whom it answers, or who has what it writes, the last who led."""
     member = log.members[event.node]
-    known = [] if member.reign is None else [member.reign]
+    known = [] if member.leadership is None else [member.leadership]
     if known and known[0].leader == event.node:
         return known[0]
-    for reign in (*known, *reversed(log.reigns)):
+    for leadership in (*known, *reversed(log.leaderships)):
         if event.kind is Kind.HA_ACK:
-            fits = reign.leader == text_of(event, "leader", log.where)
+            fits = leadership.leader == text_of(event, "leader", log.where)
         elif event.kind is Kind.RAFT_APPEND:
             record = _record(event, log.where)
-            fits = record in log.members[reign.leader].records[record[0] - 1 : record[0]]
+            fits = record in log.members[leadership.leader].records[record[0] - 1 : record[0]]
         else:
             fits = True
         if fits:
-            return reign
+            return leadership
     return None
 
 
-def _follow(member: _Member, reign: _Reign, event: Event) -> None:
-    member.reign = reign
-    reign.emit(event, "follow", log=reign.shown(member.records), durable=member.durable - reign.front)
+def _follow(member: _Member, leadership: _Leadership, event: Event) -> None:
+    member.leadership = leadership
+    leadership.emit(
+        event, "follow", log=leadership.shown(member.records), durable=member.durable - leadership.front
+    )
 
 
-def _begin(log: _Log, event: Event) -> _Reign:
+def _begin(log: _Log, event: Event) -> _Leadership:
     member = log.members[event.node]
     alike = min(_alike(member.records, other) for other in log.members.values())
-    reign = _Reign(event.node, term_of(event, log.where), max(0, alike - 1))
-    shown = reign.shown(member.records)
-    durable = min(member.durable, len(member.records)) - reign.front
-    reign.emit(event, "reign", log=shown, durable=durable, committed=(), unrecorded=log.unrecorded)
-    return reign
+    leadership = _Leadership(event.node, term_of(event, log.where), max(0, alike - 1))
+    shown = leadership.shown(member.records)
+    durable = min(member.durable, len(member.records)) - leadership.front
+    leadership.emit(event, "reign", log=shown, durable=durable, committed=(), unrecorded=log.unrecorded)
+    return leadership
 
 
 def _alike(records: Sequence[Record], other: _Member) -> int:
@@ -177,19 +179,19 @@ def _alike(records: Sequence[Record], other: _Member) -> int:
     return next((n for n, (one, two) in enumerate(kept) if one != two), min(len(records), other.durable))
 
 
-def _led(log: _Log, leader: str, term: int, event: Event) -> _Reign:
-    for reign in reversed(log.reigns):
-        if (reign.leader, reign.term) == (leader, term):
-            return reign
+def _led(log: _Log, leader: str, term: int, event: Event) -> _Leadership:
+    for leadership in reversed(log.leaderships):
+        if (leadership.leader, leadership.term) == (leader, term):
+            return leadership
     raise EventError(
         f"{log.where}: {event.node}: {event.kind} at seq {event.seq}: {leader} did not lead term {term}"
     )
 
 
 def _leave(member: _Member, event: Event) -> None:
-    if member.reign is not None and member.reign.leader == event.node:
-        member.reign.emit(event, "end")
-    member.reign = None
+    if member.leadership is not None and member.leadership.leader == event.node:
+        member.leadership.emit(event, "end")
+    member.leadership = None
 
 
 def _append(member: _Member, event: Event, where: str) -> None:
@@ -199,14 +201,14 @@ def _append(member: _Member, event: Event, where: str) -> None:
         del member.records[index - 1 :]
         member.durable = min(member.durable, index - 1)
     member.records.append(record)
-    if (reign := member.reign) is not None:
-        name = "append" if reign.leader == event.node else "write"
-        reign.emit(event, name, index=index - reign.front, message=reign.name(record))
+    if (leadership := member.leadership) is not None:
+        name = "append" if leadership.leader == event.node else "write"
+        leadership.emit(event, name, index=index - leadership.front, message=leadership.name(record))
 
 
 def _tell(member: _Member, event: Event, name: str, index: int) -> None:
-    if (reign := member.reign) is not None:
-        reign.emit(event, name, index=index - reign.front)
+    if (leadership := member.leadership) is not None:
+        leadership.emit(event, name, index=index - leadership.front)
 
 
 def _recover(member: _Member, event: Event, where: str) -> None:

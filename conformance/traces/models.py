@@ -32,7 +32,7 @@ class TraceModel:
     parts: Callable[[Log, str, int], Iterator[Part]]
     """(events, where they come from, records in a trace) to what is to be asked; nothing of a foreign log."""
     constants: Callable[[Size, Sequence[Window]], Mapping[str, str]]
-    planted: Callable[[Size], Sequence[TraceEvent]]
+    injected: Callable[[Size], Sequence[TraceEvent]]
     """A trace that the model must refuse."""
 
     def config_text(self, size: Size, traces: Sequence[Window]) -> str:
@@ -70,7 +70,7 @@ def _flush_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
     }
 
 
-def _flush_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+def _flush_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
     """A message that is answered under SYNC_FLUSH before any fsync."""
     return (
         {"event": "open", "mode": "SYNC_FLUSH"},
@@ -96,7 +96,7 @@ def _pair_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]: 
     }
 
 
-def _pair_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+def _pair_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
     """A synchronous master that tells of success before its slave has the record."""
     return (
         {"event": "open", "mode": "ASYNC_FLUSH", "role": "SYNC_MASTER", "slave": True},
@@ -122,7 +122,7 @@ def _group_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
     return {"Nodes": _set(size), "Messages": _set(_messages(traces))}
 
 
-def _group_planted(size: Size) -> Sequence[TraceEvent]:
+def _group_injected(size: Size) -> Sequence[TraceEvent]:
     """A leader that tells a client of success before anybody else has the entry."""
     leader, voter = size[0], size[-1]
     return (
@@ -135,16 +135,16 @@ def _group_planted(size: Size) -> Sequence[TraceEvent]:
     )
 
 
-def _reign_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:  # noqa: ARG001
+def _leadership_parts(log: Log, where: str, records_max: int) -> Iterator[Part]:  # noqa: ARG001
     if _is_group(log):
         yield Part("", tuple(leadership.traces(log, where)), group.members(log) or ("n0",))
 
 
-def _reign_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
+def _leadership_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
     return {"Members": _set(size), **_pair_constants(size, traces)}
 
 
-def _reign_planted(size: Size) -> Sequence[TraceEvent]:
+def _leadership_injected(size: Size) -> Sequence[TraceEvent]:
     """A leader that counts the others' word for an entry that they did not give."""
     leader = size[0]
     return (
@@ -186,16 +186,16 @@ def _route_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
     }
 
 
-def _route_planted(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
+def _route_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
     """A broker that is forgotten as silent in the second in which it was heard."""
     broker = {"server": "n0", "broker": ("b0", 0)}
     return ({"event": "register", **broker}, {"event": "expire", **broker})
 
 
 MODELS: Final = (
-    TraceModel("Flush", "TraceFlush", _flush_parts, _flush_constants, _flush_planted),
-    TraceModel("Replication", "TraceReplication", _pair_parts, _pair_constants, _pair_planted),
-    TraceModel("Routing", "TraceRouting", _route_parts, _route_constants, _route_planted),
-    TraceModel("Election", "TraceElection", _group_parts, _group_constants, _group_planted),
-    TraceModel("Replication", "TraceReign", _reign_parts, _reign_constants, _reign_planted),
+    TraceModel("Flush", "TraceFlush", _flush_parts, _flush_constants, _flush_injected),
+    TraceModel("Replication", "TraceReplication", _pair_parts, _pair_constants, _pair_injected),
+    TraceModel("Routing", "TraceRouting", _route_parts, _route_constants, _route_injected),
+    TraceModel("Election", "TraceElection", _group_parts, _group_constants, _group_injected),
+    TraceModel("Replication", "TraceReign", _leadership_parts, _leadership_constants, _leadership_injected),
 )

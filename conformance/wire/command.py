@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from mqproof.conformance.engine.run_options import Order, Part
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.wire.catalogue import choose
-from mqproof.conformance.wire.environment import SceneError
+from mqproof.conformance.wire.fixtures import FixturesError
 from mqproof.conformance.wire.model import Case, Since
 from mqproof.conformance.wire.suite import LAYER, Progress, Run, examine, results, summary, table, untested
 from mqproof.conformance.wire.talk import Address, UnreachableError
@@ -48,7 +48,7 @@ def run(order: Order, progress: Progress, servers: Servers) -> Part:
     try:
         with servers(order.target) as addresses:
             judged = examine(addresses, cases, progress)
-    except (UnreachableError, SceneError) as error:
+    except (UnreachableError, FixturesError) as error:
         raise TargetError(str(error)) from None
     found = tuple(results(judged, asked))
     looked_at = {"cases": len(found), "exchanges": sum(one.counts.get("exchanges", 0) for one in found)}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqproof.conformance.wire import runner
-from mqproof.conformance.wire.environment import scene
+from mqproof.conformance.wire.fixtures import fixtures
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
 from mqproof.conformance.wire.talk import Address
@@ -40,7 +40,7 @@ def examine(
         UnreachableError, SceneError.
     """
     judged: list[Judged | Case] = []
-    with scene(addresses, seconds_max) as made:
+    with fixtures(addresses, seconds_max) as made:
         for number, case in enumerate(cases):
             progress(number, len(cases))
             address = made.servers.get(case.server)

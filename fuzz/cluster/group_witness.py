@@ -1,7 +1,7 @@
-"""The group of a simulated cluster, as its judge (fuzz/raft/judge.py) hears of it.
+"""Feeds the events of a group in a simulated cluster to the judge of groups (fuzz/raft/judge.py).
 
-The judge of a group is told of each change of a member right after it was carried out. Here that is what the
-members write into their event logs; an entry is then read where it was written, in the member's ledger.
+The judge receives each change of a member right after it was carried out. Here it is taken from the members'
+event logs; an entry is read where it was written, in the member's ledger.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from mqproof.fuzz.raft.judge import History, leader_eventually, logs_converge
 from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted
 from mqproof.impl.dledger.codes import Vote
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.spec.events import Event, Kind
 
 _OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})
@@ -21,7 +21,7 @@ _OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.S
 
 
 class GroupWitness:
-    """`found` is told of what is broken, at once."""
+    """Calls `found` with each broken invariant, at once."""
 
     def __init__(self, cluster: Cluster, checked: Counter[str], found: Callable[[Finding], None]) -> None:
         self._cluster = cluster
@@ -58,7 +58,7 @@ class GroupWitness:
     # -- the end
 
     async def calm(self, seconds: float) -> None:
-        """Somebody leads all others within that time. Raises Finding."""
+        """Wait until a member leads all others, within that time. Raises Finding."""
         await self._cluster.until(lambda: self._leader() is not None, seconds)
         leader_eventually(self._history, self._leader(), seconds)
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.hosts.simulated import MASTER, NAME_SERVERS, SLAVE, STORE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedPushConsumer
 from mqproof.conformance.suites.flush.steps import End
@@ -148,7 +148,7 @@ class Run:
         self._loop.set_exception_handler(self._surprised)
         gc.disable()  # what there is lives as long as the run does: to look for what is garbage is in vain
         try:
-            with silenced("mqproof.impl", "asyncio"):
+            with expected_warnings("mqproof.impl", "asyncio"):
                 run_simulated(self._play(), self._loop)
         except Finding as finding:
             self._failures.append(finding)

@@ -12,7 +12,8 @@ from mqproof.impl.dledger.codes import RoundResult, Vote
 from mqproof.impl.dledger.election import Election
 from mqproof.impl.dledger.log_replication import Following, Leading
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.rpc_bodies import (
     NO_INDEX,
     NORMAL,
     Entry,
@@ -20,7 +21,6 @@ from mqproof.impl.dledger.messages import (
     HeartBeatResponse,
     PushRequest,
 )
-from mqproof.impl.dledger.pending import Pending
 from mqproof.impl.dledger.state import Role, State
 from mqproof.impl.runtime.disk import Disk, write_durably
 

@@ -1,4 +1,4 @@
-"""The event log of a simulated group: what its members would write, in the order in which it happened."""
+"""The event log of a simulated group, as its members would write it, in the order of the events."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from mqproof.fuzz.raft.simulated_group import Group, Observer
 from mqproof.impl.dledger import events as telling
 from mqproof.impl.dledger.changes import Change
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Event, Kind
 
@@ -26,7 +26,7 @@ class _NodeClock:
 
 
 class GroupLog:
-    """All members' events. It outlives the members: it is the experimenter's own."""
+    """The events of all members. It outlives the members."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -34,7 +34,7 @@ class GroupLog:
         self._logs: dict[str, EventLog] = {}
 
     def observer(self) -> Observer:
-        """Writes what it is told of."""
+        """Return an observer that writes events."""
         return Observer(
             changed=self._changed,
             flushed=lambda name, index: telling.tell_flush(self._log(name), index),

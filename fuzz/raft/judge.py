@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mqproof.fuzz.target import Finding
 from mqproof.impl.dledger.changes import Appended, Change, Committed, Cut, Leads, Voted, Written
 from mqproof.impl.dledger.codes import Vote
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 
 
 class Seen(NamedTuple):

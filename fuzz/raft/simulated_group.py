@@ -17,8 +17,8 @@ from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import NORMAL, Entry, Request, Response
 from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.rpc_bodies import NORMAL, Entry, Request, Response
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, SimulatedDisk, Step
 
@@ -70,7 +70,7 @@ class Node:
 
 @dataclass(slots=True)
 class Observer:
-    """Whoever wants to hear of the group, beside the judge."""
+    """Receives the events of the group, beside the judge."""
 
     changed: Watch = lambda _name, _change, _entry: None
     flushed: Callable[[str, int], None] = lambda _name, _index: None
@@ -236,7 +236,7 @@ class Group:
     # -- clients
 
     def send(self, body: bytes) -> bool:
-        """A client asks whoever says that it leads, anybody else if nobody does. Whether it was taken."""
+        """Send an entry to the member that claims to lead, else to any. Returns whether it was accepted."""
         up = [node for node in self.nodes.values() if node.member and node.paused_until <= self.now_ms]
         leaders = [node for node in up if node.member and node.member.core.state.role is Role.LEADER]
         if not (leaders or up):

@@ -1,7 +1,7 @@
-"""A store on a simulated disk, and the truth about it: what was appended, and what may be relied upon.
+"""A store on a simulated disk, and the truth about it: the appended records, and those that must survive.
 
 It drives the store step by step, without an event loop. It remembers every record as it stood in
-the log, so that after a crash it can say what must be there, what may be, and what must not.
+the log, so that after a crash it knows which records must be there, which may be, and which must not.
 """
 
 import random

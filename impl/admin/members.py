@@ -8,7 +8,7 @@ from mqproof.impl.client.model import ClientError
 from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import Peer, parse_peers
-from mqproof.impl.dledger.messages import Message, MetadataRequest, TransferRequest
+from mqproof.impl.dledger.rpc_bodies import Message, MetadataRequest, TransferRequest
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.java_json import BodyError

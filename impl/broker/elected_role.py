@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 
 class ElectedRole:
-    """What a master does begins and ends here. `run` it until the broker stops."""
+    """Begins and ends the work of a master, as the elections decide. `run` it until the broker stops."""
 
     def __init__(self, store: LedgerStore, services: Services, register: Callable[[], None]) -> None:
         self._store = store
@@ -68,7 +68,7 @@ class ElectedRole:
         return lacking
 
     def _role_changed(self) -> None:
-        """At once it is no master any more; to become one takes a moment."""
+        """Stop being a master at once; becoming one is left to `run`."""
         if not self._store.leads:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()

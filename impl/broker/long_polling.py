@@ -1,7 +1,7 @@
-"""Long polling: pulls that found nothing and wait for a message, or for their time to run out.
+"""Long polling: pulls that found no message wait for one, or until their time is over.
 
 A pull is held in the same turn of the event loop in which it found nothing, so no message can come unseen
-between the two. `check` looks again from time to time: whatever was missed for reasons we did not think of is
+between the two. `check` looks again from time to time: a message that was missed for an unforeseen reason is
 found then, and a pull with a filter moves on over messages that it does not want.
 """
 
@@ -83,12 +83,12 @@ class PullHolds:
                 self._release(hold)
 
     def drop(self, owner: object) -> None:
-        """The owner is gone: nobody waits for the answers."""
+        """Forget the holds of an owner that is gone."""
         for hold in list(self._by_owner.get(owner, ())):
             self._release(hold)
 
     def close(self) -> None:
-        """Wake all; from now on nobody is held."""
+        """Wake all; no pull is held after this."""
         self._is_closed = True
         for holds in list(self._by_queue.values()):
             for hold in list(holds):

@@ -1,4 +1,4 @@
-"""What was handed out to whom: how far and how fast each group pulls. In memory only, time passed in."""
+"""How far and how fast each group pulls each queue. In memory only; time is an argument."""
 
 from dataclasses import dataclass, field
 
@@ -13,14 +13,14 @@ class _Progress:
 
 
 class PullProgress:
-    """At most `pairs_max` pairs of topic and group; of more nothing is remembered."""
+    """The progress of at most `pairs_max` pairs of topic and group; further pairs are not recorded."""
 
     def __init__(self, pairs_max: int) -> None:
         self._pairs_max = pairs_max
         self._pairs: dict[tuple[str, str], _Progress] = {}
 
     def note(self, topic: str, group: str, queue_id: int, end: int, count: int, now_s: float) -> None:
-        """The group was given so many messages, the last one just before the offset `end`."""
+        """Record that the group received `count` messages, the last one just before the offset `end`."""
         progress = self._pairs.get((topic, group))
         if progress is None:
             if len(self._pairs) >= self._pairs_max:
@@ -30,11 +30,11 @@ class PullProgress:
         progress.offsets[queue_id] = end
 
     def end(self, topic: str, group: str, queue_id: int) -> int:
-        """Up to where the group was given messages; 0 when it was not."""
+        """Return the offset behind the last message that the group received; 0 without one."""
         progress = self._pairs.get((topic, group))
         return progress.offsets.get(queue_id, 0) if progress else 0
 
     def rate(self, topic: str, group: str, now_s: float) -> float:
-        """Messages a second."""
+        """Return the messages a second."""
         progress = self._pairs.get((topic, group))
         return progress.pace.rate(now_s) if progress else 0.0

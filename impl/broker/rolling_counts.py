@@ -1,6 +1,6 @@
-"""What was counted in the last minute, hour and day, by name and key. Pure, time passed in.
+"""Counts of the last minute, hour and day, by name and key. Pure; time is an argument.
 
-Counting costs one look into a table; every ten seconds what was counted goes into the windows. See
+Counting costs one look-up; every ten seconds the counts are added to the windows. See
 docs/protocol.md, "Administration of a broker".
 """
 
@@ -15,7 +15,7 @@ _KEYS_MAX: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What came together in one window, of which `elapsed_s` have passed since the first of it."""
+    """The sum of one window, of which `elapsed_s` have passed since its first count."""
 
     sum: int = 0
     times: int = 0
@@ -56,7 +56,7 @@ class _History:
 
 
 class RollingCounts:
-    """`roll` is to be called every ROLL_S."""
+    """Counters by name and key. Call `roll` every ROLL_S."""
 
     def __init__(self) -> None:
         self._now: dict[tuple[str, str], list[int]] = {}
@@ -73,7 +73,7 @@ class RollingCounts:
         counts[1] += 1
 
     def roll(self, now_s: float) -> None:
-        """Put what was counted since the last time into the windows."""
+        """Add the counts since the last call to the windows."""
         counted, self._now = self._now, {}
         for key, (total, times) in counted.items():
             history = self._history.get(key)

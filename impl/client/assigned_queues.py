@@ -37,9 +37,9 @@ class PullLimits:
 
 
 class AssignedQueues:
-    """Queues that are read, each from its own offset on.
+    """The queues that a consumer reads, each from its own offset.
 
-    `receive` gets what was pulled, in order. `settled` returns when nothing of a dropped queue is being
+    `receive` gets the pulled messages, in order. `settled` returns when nothing of a dropped queue is being
     consumed any more, as far as that matters to the consumer.
     """
 

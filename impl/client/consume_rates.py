@@ -14,20 +14,20 @@ class _Topic:
 
 
 class ConsumeRates:
-    """Of one consumer. Topics are those it reads, so there are not many."""
+    """The rates of one consumer, by topic. The topics are those that it reads, so there are few."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
 
     def pulled(self, topic: str, count: int, took_s: float, now_s: float) -> None:
-        """A pull gave messages."""
+        """Record the messages of a pull."""
         rates = self._of(topic, now_s)
         rates.pulls.add(1, now_s)
         rates.pull_ms.add(took_s * 1000, now_s)
         rates.pulled.add(count, now_s)
 
     def consumed(self, topic: str, ok: int, failed: int, took_s: float, now_s: float) -> None:
-        """The listener answered: of these messages so many are done, and so many are to come again."""
+        """Record the listener's answer: how many messages are consumed, and how many are delivered again."""
         rates = self._of(topic, now_s)
         rates.calls.add(1, now_s)
         rates.call_ms.add(took_s * 1000, now_s)

@@ -1,4 +1,4 @@
-"""What a member of a consumer group asks of brokers, each as one call.
+"""The requests that a member of a consumer group sends to brokers, each as one method.
 
 See docs/protocol.md, "Pulling", "Offset requests", "Queue locks" and "Retries". Every call raises ClientError
 when the broker refuses, cannot be reached, does not answer in time, or answers nonsense.
@@ -46,7 +46,7 @@ _STATUSES: Final[dict[int, str]] = {
 
 
 class GroupRequests:
-    """The calls of one client for one group. Remembers to which replica each queue's pulls should go."""
+    """The requests of one client for one group. Remembers the replica to pull each queue from."""
 
     def __init__(self, session: Session, group: str) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""What brokers ask of a client. See docs/protocol.md, "Asked of clients"."""
+"""Requests that brokers send to a client. See docs/protocol.md, "Asked of clients"."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -20,19 +20,19 @@ class Member(Protocol):
     """A consumer that shares the queues of its group with others."""
 
     def members_changed(self) -> None:
-        """Somebody came, left, or subscribed to something else."""
+        """A member joined, left, or changed its subscriptions."""
         ...
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """An operator wants the group to go on from there, forward or back."""
+        """An operator sets the offsets from which the group continues."""
         ...
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
-        """How far the member is in the queues of a topic."""
+        """Return the member's offsets in the queues of a topic."""
         ...
 
     def running_info(self) -> RunningInfo:
-        """What the member reads, holds and consumes."""
+        """Return the queues that the member reads, and the messages that it holds and consumes."""
         ...
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:

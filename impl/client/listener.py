@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class SafeListener:
-    """A listener that always answers. Its mistakes are its own, and make the messages come again."""
+    """Calls the listener and always returns an answer: an exception means to deliver the messages again."""
 
     def __init__(self, listener: Listener, offload: Offload, rates: ConsumeRates) -> None:
         self._listener = listener
@@ -24,7 +24,7 @@ class SafeListener:
         self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # asks for its kind
 
     async def consume(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        """What the listener says of the messages."""
+        """Return the listener's answer for the messages."""
         begun_s = _now_s()
         try:
             answer = await self.attempt(messages)
@@ -38,7 +38,7 @@ class SafeListener:
         return answer
 
     async def attempt(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        """The same, and raises what the listener raises."""
+        """The same, but an exception of the listener is raised."""
         if self._in_loop:
             answer = self._listener(messages)
             assert inspect.isawaitable(answer)

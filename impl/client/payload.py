@@ -1,4 +1,4 @@
-"""What one send request carries: a message, or several of one topic, checked and ready to travel."""
+"""The content of one send request: a message, or a batch of one topic, checked and encoded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ class Payload:
 
 
 class PayloadBuilder:
-    """Makes payloads. Raises MessageError where a message cannot be sent as it is."""
+    """Makes payloads. Raises MessageError for a message that cannot be sent as it is."""
 
     def __init__(self, runtime: Runtime, body_bytes_max: int, compress_from_bytes: int) -> None:
         self._clock = runtime.clock

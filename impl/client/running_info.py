@@ -1,4 +1,4 @@
-"""What a consumer tells administrators of itself. See docs/protocol.md, "Asked of clients"."""
+"""The state of a consumer, as administrators see it. See docs/protocol.md, "Asked of clients"."""
 
 import asyncio
 from collections.abc import Iterable, Mapping

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from mqproof.impl.dledger.codes import Vote
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 
 
 class Reason(StrEnum):

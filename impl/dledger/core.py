@@ -19,7 +19,7 @@ from mqproof.impl.dledger.codes import ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.election import Election
 from mqproof.impl.dledger.log_replication import Following, Leading
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.rpc_bodies import (
     NORMAL,
     Entry,
     HeartBeatRequest,

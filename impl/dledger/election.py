@@ -5,7 +5,7 @@ from random import Random
 from mqproof.impl.dledger import rules
 from mqproof.impl.dledger.changes import Reason, Voted
 from mqproof.impl.dledger.codes import ResponseCode, RoundResult, Vote
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.rpc_bodies import (
     HeartBeatRequest,
     HeartBeatResponse,
     TransferRequest,

@@ -9,7 +9,7 @@ import struct
 import zlib
 from typing import Final
 
-from mqproof.impl.dledger.messages import NO_OP, NORMAL, Entry
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL, Entry
 
 _HEADER: Final = struct.Struct(">iiqqqiiii")
 _FRONT_BYTES: Final = 36

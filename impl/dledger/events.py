@@ -14,7 +14,7 @@ from mqproof.impl.dledger.changes import (
     Written,
 )
 from mqproof.impl.dledger.core import Core
-from mqproof.impl.dledger.messages import Entry
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import FILLER_BYTES, UNIT_BYTES, EntryError
-from mqproof.impl.dledger.messages import NO_INDEX, Entry
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry
 from mqproof.impl.dledger.terms import Terms
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.errors import StoreError

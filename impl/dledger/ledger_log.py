@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, EntryError
-from mqproof.impl.dledger.messages import NO_OP, Entry
+from mqproof.impl.dledger.rpc_bodies import NO_OP, Entry
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.store import record
 from mqproof.impl.store.commit_log import CommitLog

@@ -16,8 +16,8 @@ from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.ledger import LedgerConfig
 from mqproof.impl.dledger.ledger_log import LedgerLog, stored_in
-from mqproof.impl.dledger.messages import Entry
 from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message, offset_message_id
 from mqproof.impl.runtime.event_log import EventLog
@@ -25,7 +25,7 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import record
 from mqproof.impl.store.appender import encode
-from mqproof.impl.store.background import Services
+from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import QueueGapError, QueueKey
@@ -91,7 +91,7 @@ class LedgerStore(Store):
         self._queue_offsets: dict[QueueKey, int] = {}
         """Next offset, of queues that this leader took messages for."""
         self._flushed = asyncio.Event()
-        self._services = Services(config, None, self.flush_queues, self.write_checkpoint, self._clean)
+        self._services = BackgroundTasks(config, None, self.flush_queues, self.write_checkpoint, self._clean)
 
     @property
     def has_all(self) -> bool:

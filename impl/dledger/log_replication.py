@@ -1,4 +1,4 @@
-"""How entries get from the leader to its followers, and when they are committed."""
+"""Replicates entries from the leader to its followers, and decides when they are committed."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from mqproof.impl.dledger import rules
 from mqproof.impl.dledger.changes import Kept, Lacks
 from mqproof.impl.dledger.codes import PushType, ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
-from mqproof.impl.dledger.messages import NO_INDEX, Entry, PushRequest, PushResponse
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry, PushRequest, PushResponse
 from mqproof.impl.dledger.state import Role, State
 
 _NEVER: Final = float("inf")
@@ -17,7 +17,7 @@ _EARLY_BYTES_MAX: Final = 16 << 20
 
 
 class _Progress:
-    """What a leader knows of one follower in its term."""
+    """The state of one follower, as its leader knows it in its term."""
 
     def __init__(self, next_index: int) -> None:
         self.next = next_index

@@ -12,7 +12,7 @@ from mqproof.impl.dledger.changes import Appended, Ballot, Change, Cut, Written
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
 from mqproof.impl.dledger.ledger import Flush, Ledger, LedgerConfig
-from mqproof.impl.dledger.messages import NO_INDEX, Entry, Request, Response
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry, Request, Response
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.errors import StoreError
 

@@ -14,7 +14,8 @@ from mqproof.impl.dledger.codes import RequestCode, ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.pending import Pending
+from mqproof.impl.dledger.rpc_bodies import (
     AppendRequest,
     AppendResponse,
     Entry,
@@ -33,7 +34,6 @@ from mqproof.impl.dledger.messages import (
     VoteRequest,
     VoteResponse,
 )
-from mqproof.impl.dledger.pending import Pending
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting import request_handler
 from mqproof.impl.remoting.channel import Channel, RemotingError

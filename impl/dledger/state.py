@@ -17,7 +17,7 @@ from mqproof.impl.dledger.changes import (
     Written,
 )
 from mqproof.impl.dledger.config import GroupConfig
-from mqproof.impl.dledger.messages import NO_INDEX, NO_OP, Entry, Message, Request, Response
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, NO_OP, Entry, Message, Request, Response
 from mqproof.impl.dledger.rules import stands_from
 from mqproof.impl.dledger.terms import Terms
 

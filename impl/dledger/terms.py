@@ -6,7 +6,7 @@ What was deleted for its age all members had, committed: of that nothing needs t
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from mqproof.impl.dledger.messages import NO_TERM
+from mqproof.impl.dledger.rpc_bodies import NO_TERM
 
 
 class Terms:

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from mqproof.impl.dledger.codes import RequestCode
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.rpc_bodies import (
     AppendRequest,
     AppendResponse,
     GetRequest,

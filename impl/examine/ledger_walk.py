@@ -7,7 +7,7 @@ from typing import Final
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import FILLER_BYTES, HEADER_BYTES, UNIT_BYTES, EntryError
-from mqproof.impl.dledger.messages import NO_OP, Entry
+from mqproof.impl.dledger.rpc_bodies import NO_OP, Entry
 from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory
 from mqproof.impl.examine.verdict import Runs, Verdict, span
 from mqproof.impl.remoting.message import StoredMessage

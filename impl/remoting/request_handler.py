@@ -1,9 +1,8 @@
-"""From a table of request processors to a handler that never raises.
+"""Makes a handler that never raises of a table of request processors.
 
 A processor is a function or coroutine function of (request, channel). It returns the response, returns None
 for "no response", or raises; everything that is raised becomes the protocol's own error response. A processor
-of requests that come by the ten thousand a second may return a future, which costs less than a task; nobody
-may set an exception in it.
+of very frequent requests may return a future, which costs less than a task; no exception may be set in it.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """A processor's way to answer with an error code: the request was understood, and will not be done."""
+    """Raised by a processor to answer with an error code: the request was understood and refused."""
 
     def __init__(self, code: ResponseCode, remark: str) -> None:
         super().__init__(f"{code.name}: {remark}")

@@ -1,4 +1,4 @@
-"""What a started store does by itself: flush when somebody waits, and flush and delete at intervals."""
+"""The background tasks of a started store: flush when a put waits, and flush and delete at intervals."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,8 +9,8 @@ from mqproof.impl.store.flush import LogFlusher
 Step = Callable[[], Awaitable[None]]
 
 
-class Services:
-    """The tasks of one started store. Without a `flusher` somebody else makes the log durable."""
+class BackgroundTasks:
+    """The tasks of one started store. Without a `flusher` another part makes the log durable."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Services:
         self._tasks = []
 
     async def _group_commit(self, flusher: LogFlusher) -> None:
-        """SYNC_FLUSH: as soon as somebody waits, flush; all who come meanwhile share the next flush."""
+        """SYNC_FLUSH: flush as soon as a put waits; all puts that arrive meanwhile share the next flush."""
         while not self._stopping.is_set():
             await flusher.wanted.wait()
             await flusher.flush()

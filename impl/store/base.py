@@ -1,4 +1,4 @@
-"""A store, whoever writes its log: what can be read of it, and what keeps its files in order.
+"""The part that all stores share, whichever log they write: reading, recovery, flushing and expiry.
 
 States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
 writing or syncing makes a started store read-only for good: what the disk then still holds is unknown, so

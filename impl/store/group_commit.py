@@ -1,4 +1,4 @@
-"""The puts of one turn of the event loop: written together, waited for together, answered one by one.
+"""Group commit: the puts of one turn of the event loop are written and flushed together.
 
 A broker under load reads many requests in a turn. One write to the log, one dispatch and one wait for all of
 them cost little more than those of one request would.
@@ -16,7 +16,7 @@ Done = Callable[[list[PutResult]], None]
 
 
 class Put(NamedTuple):
-    """Messages that were staged together, and who wants to know what becomes of them."""
+    """Messages that were staged together, and the callback that receives their status."""
 
     appended: list[Appended]
     store_host: Address

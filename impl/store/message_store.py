@@ -14,7 +14,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.impl.runtime.runtime import Runtime
 from mqproof.impl.store import group_commit, results
 from mqproof.impl.store.appender import Appender
-from mqproof.impl.store.background import Services
+from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode, StoreConfig
@@ -56,7 +56,7 @@ class MessageStore(Store):
         self._turn: list[Put] = []
         self._answering: set[asyncio.Task[None]] = set()
         self._flusher = LogFlusher(self._log, runtime.offload, events, self._flushed, self._fail)
-        self._services = Services(
+        self._services = BackgroundTasks(
             config, self._flusher, self.flush_queues, self.write_checkpoint, self._clean
         )
 

@@ -1,4 +1,4 @@
-"""What `mqproof prove` can be asked for: a protocol's proof, or the contracts of a module, by name."""
+"""Selects by name what `mqproof prove` proves: a protocol's proof, or the contracts of a module."""
 
 from collections.abc import Callable, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""That a proof is about the reference: its invariant and its transitions are read on the reference's states.
+"""Shows that a proof is about the reference, by evaluating its invariant and transitions on its states.
 
 On a reachable state everything is known, so the very functions that Z3 is given compute plain values: the
 invariant must hold, and each action must lead to exactly the states that the reference's action leads to.
@@ -23,7 +23,7 @@ Shape = tuple[tuple[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Tie:
+class Correspondence:
     proof: Proof
     model: Model[Any, Any]
     config: Any
@@ -44,7 +44,7 @@ class Tie:
 
 
 @dataclass(frozen=True, slots=True)
-class Untied:
+class Mismatch:
     state: Any
     """Of the reference."""
     what: str
@@ -53,8 +53,8 @@ class Untied:
 _FORKS: Final = replication.Config(flush_modes=(replication.ASYNC_FLUSH,), roles=(replication.SYNC_MASTER,))
 """The smallest configuration in which a master comes back without what its slave has."""
 
-TIES: Final = (
-    Tie(
+CORRESPONDENCES: Final = (
+    Correspondence(
         proof=flush_proof.PROOF,
         model=flush.MODEL,
         config=flush.Config(messages=("m1",)),
@@ -62,7 +62,7 @@ TIES: Final = (
         from_reference=flush_proof.from_reference,
         unbounded=flush.Config(messages=("m1",), crashes_max=None),
     ),
-    Tie(
+    Correspondence(
         proof=flush_proof.PROOF,
         model=flush.MODEL,
         config=flush.Config(),
@@ -70,7 +70,7 @@ TIES: Final = (
         from_reference=flush_proof.from_reference,
         unbounded=flush.Config(crashes_max=None),
     ),
-    Tie(
+    Correspondence(
         proof=replication_proof.PROOF,
         model=replication.MODEL,
         config=replication.Config(messages=("m1",), commits=True),
@@ -78,7 +78,7 @@ TIES: Final = (
         from_reference=replication_proof.from_reference,
         unbounded=replication.Config(messages=("m1",), crashes_max=None, cuts_max=None, commits=True),
     ),
-    Tie(
+    Correspondence(
         proof=replication_proof.sent_in_order(replication_proof.PROOF),
         model=replication.MODEL,
         config=_FORKS,
@@ -89,38 +89,38 @@ TIES: Final = (
 )
 
 
-def untied(tie: Tie, states: Iterable[Any]) -> Iterator[Untied]:
+def mismatches(pair: Correspondence, states: Iterable[Any]) -> Iterator[Mismatch]:
     """Where the proof and the reference differ over these reachable states; nothing, if all is well."""
     for state in states:
-        in_logic = known(tie.proof.state, tie.from_reference(tie.config, state))
-        for name, holds in {**tie.proof.clauses, **tie.proof.safety}.items():
-            if holds(tie.scope, in_logic) is not True:
-                yield Untied(state, f"a reachable state does not satisfy {name}")
-        theirs, mine = _reference_steps(tie, state), _proof_steps(tie, in_logic)
+        in_logic = known(pair.proof.state, pair.from_reference(pair.config, state))
+        for name, holds in {**pair.proof.clauses, **pair.proof.safety}.items():
+            if holds(pair.scope, in_logic) is not True:
+                yield Mismatch(state, f"a reachable state does not satisfy {name}")
+        theirs, mine = _reference_steps(pair, state), _proof_steps(pair, in_logic)
         for action in sorted({*theirs, *mine}):
             if theirs[action] != mine[action]:
                 only_theirs, only_mine = theirs[action] - mine[action], mine[action] - theirs[action]
                 what = (
                     f"{len(only_theirs)} next states are the reference's alone, {len(only_mine)} the proof's"
                 )
-                yield Untied(state, f"{action}: {what}")
+                yield Mismatch(state, f"{action}: {what}")
 
 
-def _reference_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:
+def _reference_steps(pair: Correspondence, state: Any) -> dict[str, set[Shape]]:
     steps: dict[str, set[Shape]] = defaultdict(set)
-    for name, _, after in tie.model.steps(tie.unbounded, state):
-        steps[name].add(_real(tie.proof, tie.from_reference(tie.config, after)))
+    for name, _, after in pair.model.steps(pair.unbounded, state):
+        steps[name].add(_real(pair.proof, pair.from_reference(pair.config, after)))
     return steps
 
 
-def _proof_steps(tie: Tie, state: Any) -> dict[str, set[Shape]]:
+def _proof_steps(pair: Correspondence, state: Any) -> dict[str, set[Shape]]:
     steps: dict[str, set[Shape]] = defaultdict(set)
-    for action in tie.proof.actions:
-        for chosen in product(*(_values(tie.scope, parameter) for parameter in action.parameters)):
-            guard, after = action.apply(tie.scope, state, *chosen)
+    for action in pair.proof.actions:
+        for chosen in product(*(_values(pair.scope, parameter) for parameter in action.parameters)):
+            guard, after = action.apply(pair.scope, state, *chosen)
             assert isinstance(guard, bool), f"{action.name} is not decided on known values"
             if guard:
-                steps[action.name].add(_real(tie.proof, shape(tie.scope, after)))
+                steps[action.name].add(_real(pair.proof, shape(pair.scope, after)))
     return steps
 
 

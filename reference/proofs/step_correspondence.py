@@ -1,8 +1,9 @@
-"""That the election proof is about the reference: the two are walked side by side.
+"""Shows that the election proof is about the reference: takes the steps of both side by side.
 
-Some auxiliary variables tell what was, so no single state determines them. The proof's transitions are taken
-along with the reference's, from the beginning: each step of the reference must be one of the proof, with the
-same state after it, and the invariant must hold all along. Only so far, not back: the proof allows more.
+Some auxiliary variables record the past, so no single state determines them. The proof's transitions are
+taken with the reference's, from the beginning. Each step of the reference must be one of the proof, with
+the same state after it, and the invariant must always hold. The reverse is not shown: the proof allows
+more.
 """
 
 import random

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.check import findings
-from mqproof.spark_audit.checks.cut_off import with_fate
+from mqproof.spark_audit.checks.cut_off import with_outcome
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.sources.store_tables import QUEUE
 
@@ -20,7 +20,7 @@ ABSENT: Final = "not-in-store"
 def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
     """Messages with SEND_OK that no store has, wherever their producer was told they are."""
     store = evidence.stored
-    acked = with_fate(evidence.messages.where("acked > 0"))
+    acked = with_outcome(evidence.messages.where("acked > 0"))
     absent = acked.join(store.records.select("msg_id"), "msg_id", "left_anti")
     at = absent.withColumn("place", f.explode_outer("places")).select(
         "msg_id", "topic", "acked_ts", (f.col("is_gone") & f.col("is_async")).alias("may_be_gone"),

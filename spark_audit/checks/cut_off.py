@@ -19,7 +19,7 @@ _OWN: Final = (
 _PROMISED: Final = "filter(own, its -> array_contains(acked_by, its.broker))"
 
 
-def with_fate(messages: DataFrame) -> DataFrame:
+def with_outcome(messages: DataFrame) -> DataFrame:
     """Add to Evidence.messages `own`, their records; `promised`, those of them at brokers that acknowledged,
     or all where none is; is_gone: each of `own` was cut off; is_async: all brokers of `promised` flush so."""
     fated = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
@@ -33,5 +33,5 @@ def with_fate(messages: DataFrame) -> DataFrame:
 
 
 def cut_off(messages: DataFrame) -> DataFrame:
-    """Of Evidence.messages, with_fate, those with SEND_OK of which no record is left."""
-    return with_fate(messages.where("acked > 0 AND cut > 0")).where("is_gone")
+    """Of Evidence.messages, with_outcome, those with SEND_OK of which no record is left."""
+    return with_outcome(messages.where("acked > 0 AND cut > 0")).where("is_gone")

@@ -19,14 +19,16 @@ RULE: Final = "leader-cuts"
 
 def leader_append_only(evidence: Evidence) -> DataFrame:
     rows = ledgers.told(evidence.log)
-    reigns = ledgers.reigns(rows).select(f.col("node").alias("leader"), "term", "from_seq", "to_seq")
+    leaderships = ledgers.leaderships(rows).select(
+        f.col("node").alias("leader"), "term", "from_seq", "to_seq"
+    )
     cuts = rows.where(f.col("kind") == Kind.TRUNCATE).drop("term")
     while_leading = (
         (f.col("node") == f.col("leader"))
         & (f.col("seq") > f.col("from_seq"))
         & (f.col("seq") < f.col("to_seq"))
     )
-    met = cuts.join(f.broadcast(reigns), while_leading)
+    met = cuts.join(f.broadcast(leaderships), while_leading)
     return findings(
         met.withColumn("at", ledgers.where_told()),
         INVARIANT,

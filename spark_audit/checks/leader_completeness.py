@@ -27,7 +27,7 @@ def leader_completeness(evidence: Evidence) -> DataFrame:
         .groupBy("ledger", "index", "term")
         .agg(f.min("by_term").alias("by_term"))
     )
-    later = ledgers.reigns(rows).join(f.broadcast(ledgers.begins(rows)), "node")
+    later = ledgers.leaderships(rows).join(f.broadcast(ledgers.begins(rows)), "node")
     leaders = later.select("ledger", "node", f.col("term").alias("led_term"), "from_seq", "base", "ts")
     owed = committed.join(f.broadcast(leaders), "ledger").where("by_term < led_term AND index >= base")
     had = ledgers.entries(rows).select(

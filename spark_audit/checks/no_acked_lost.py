@@ -21,7 +21,7 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.checks.acked_in_store import ABSENT, not_in_store
 from mqproof.spark_audit.checks.check import PLACE, Check, at_sole_place, findings
-from mqproof.spark_audit.checks.cut_off import with_fate
+from mqproof.spark_audit.checks.cut_off import with_outcome
 from mqproof.spark_audit.checks.offsets_ahead import AHEAD, ahead_of_appends, ahead_of_store
 from mqproof.spark_audit.checks.topics_known import METADATA, topics_unknown
 from mqproof.spark_audit.evidence.groups import is_member, subscribed
@@ -74,7 +74,7 @@ def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
 
 def _missing(evidence: Evidence) -> DataFrame:
     """One row for each acknowledged message and group of its topic that was never handed it."""
-    stored = with_fate(evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)"))
+    stored = with_outcome(evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)"))
     # Each status but SEND_OK says what was not reached: such a loss is counted by it, and is no violation.
     weak = f.when(f.col("acked") == 0, f.lower("soft_status"))
     acked = stored.withColumn("weak", weak).join(

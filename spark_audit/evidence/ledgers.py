@@ -58,7 +58,7 @@ def told(log: DataFrame) -> DataFrame:
     return named.withColumn("ledger", f.concat_ws(" ", prefix, "members")).drop("members")
 
 
-def reigns(rows: DataFrame) -> DataFrame:
+def leaderships(rows: DataFrame) -> DataFrame:
     """ledger, node, term, from_seq, to_seq (exclusive), ts: when a member led, as far as it said."""
     return _turns(rows).where("by_term IS NOT NULL").withColumnRenamed("by_term", "term")
 
@@ -86,7 +86,7 @@ def entries(rows: DataFrame) -> DataFrame:
 def committed(rows: DataFrame) -> DataFrame:
     """ledger, node, index, term, by_term, ts: entries that a member told to be committed while it had them.
 
-    `by_term` is the term of its reign then, null of one that followed.
+    `by_term` is the term of its leadership then, null of one that followed.
     """
     turns = _turns(rows).select(f.col("node").alias("turn_node"), "by_term", "from_seq", "to_seq")
     commits = rows.where(f.col("kind") == Kind.RAFT_COMMIT).select("node", "seq", "index")

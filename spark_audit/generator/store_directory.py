@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
-from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.store import record
 from mqproof.impl.store.index import key_hash

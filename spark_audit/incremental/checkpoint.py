@@ -166,15 +166,15 @@ def _known(
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
     if run.carried is None:
-        first_run_of, over = judged.withColumn("night", f.lit(run.number)), None
+        numbered, over = judged.withColumn("night", f.lit(run.number)), None
     else:
         before = run.carried.findings
         first = renamed(before.select(*IDENTITY, f.col("night").alias("first_night")), IDENTITY)
-        first_run_of = judged.join(first, same(IDENTITY), "left").withColumn(
+        numbered = judged.join(first, same(IDENTITY), "left").withColumn(
             "night", f.coalesce("first_night", f.lit(run.number))
         )
         over = before.where(f.col("final") | ~f.col("invariant").isin(*ran))
-    judged = first_run_of.select(*FINDINGS.fieldNames(), "night", "final")
+    judged = numbered.select(*FINDINGS.fieldNames(), "night", "final")
     if over is not None:
         again = renamed(over.select(*IDENTITY), IDENTITY)
         judged = judged.join(again, same(IDENTITY), "left_anti").unionByName(over)

@@ -75,15 +75,15 @@ def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:
 
 
 def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path | None) -> Report:
-    """The report of a run: what it tells beside the run's own findings. `state` is what it leaves."""
+    """Return the report with what is known of all runs so far. `state` is what this run leaves."""
     facts = {
-        "night": f"{run.number}, told is what no earlier one told",
-        "taken back": f"{audit.withdrawn} violations of earlier nights are none, as this one shows",
+        "night": f"{run.number}: only what no earlier run reported",
+        "taken back": f"{audit.withdrawn} violations of earlier runs are none, as this one shows",
     }
     rows = violations_so_far(state) if state else []
     table = Table(
-        "Violations of all nights so far",
-        ("invariant", "rule", "count", "new tonight", "not certain yet"),
+        "Violations of all runs so far",
+        ("invariant", "rule", "count", "new in this run", "not certain yet"),
         tuple(tuple(map(str, row)) for row in rows),
     )
     return replace(report, facts=facts | report.facts, tables=((table,) if rows else ()) + report.tables)

@@ -20,7 +20,7 @@ class AppendOutcomes(NamedTuple):
     kept_end: Ints
     is_at_risk: Flags
     first: Ints
-    """Of a node, by the number of its text: where its append_outcomes begin, and where they end."""
+    """Of a node, by the number of its text: where its outcomes begin, and where they end."""
     end: Ints
 
 
@@ -43,7 +43,7 @@ def append_outcomes(table: pa.Table, node: pa.DictionaryArray) -> AppendOutcomes
 
 @inlined
 def outcome_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
-    """The one of a node's append_outcomes, from `first` on, that an append met; NONE if it met none."""
+    """The one of a node's outcomes, from `first` on, that an append met; NONE if it met none."""
     # The first that ends behind it.
     last = end
     while first < last:

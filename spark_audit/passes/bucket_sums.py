@@ -179,7 +179,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     """Columns _SUMS, of each (bucket, role, class, who); and the bucket of each row that has an id."""
     # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
     buckets, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
-    cell_offsets, cell_bytes = buckets
+    bucket_offsets, bucket_bytes = buckets
     id_offsets, id_bytes = ids
     seqs = seq.values
     queue_ids, has_queue = queue_id
@@ -196,7 +196,7 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
     for row in range(count):
         if not has_id[row]:
             continue
-        bucket = hash_of_first(most, cell_offsets, cell_bytes, row) >> _ONE
+        bucket = hash_of_first(most, bucket_offsets, bucket_bytes, row) >> _ONE
         bucket_of[row] = bucket
         role = role_of[kind[row]]
         if role == NO_ROLE:

@@ -22,7 +22,7 @@ COUNTS: Final = (
     "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
 )  # fmt: skip
 """How many of its rows are such. `cut` and `sync_at_risk` are appends, by what became of them at their
-broker (evidence.append_outcomes)."""
+broker (evidence/broker_cuts.py)."""
 
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
 """A group's own topic of redelivered messages."""

@@ -28,7 +28,7 @@ def ask(
     schema: t.StructType,
     tables: Mapping[str, pa.Table] | None = None,
 ) -> DataFrame:
-    """What the queries (SQL over a table `log`, see split.py) yield on each split, one after the other.
+    """What the queries (SQL over a table `log`, see sql.py) yield on each split, one after the other.
 
     Columns of the schema that a query does not yield are null.
     """
@@ -38,8 +38,8 @@ def ask(
 
 
 def parts(log: EventLog, rows: int) -> int:
-    """So many parts there are to be of aggregates, of which each has the sums of about so many rows: all of
-    one key are together, for `merged`."""
+    """The number of parts of partial aggregates, so that each has the sums of about `rows` rows. All
+    aggregates of one key are in one part, for `merged`."""
     most = int(log.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     in_files = sum(split.end - split.begin for split in splits_of(log.files))
     return min(most, 1 + in_files // rows) if log.rest is None else most
@@ -48,8 +48,7 @@ def parts(log: EventLog, rows: int) -> int:
 def fold(
     log: EventLog, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = partition.WHOLE
 ) -> DataFrame:
-    """What the folds yield of each partition (partition.py), one after the other; null where one has no such
-    column."""
+    """What the folds yield for each partition, one after the other; null where a fold has no such column."""
     wanted = to_arrow_schema(schema)
     return _each(
         log,

@@ -13,12 +13,11 @@ import pyarrow as pa
 from mqproof.spark_audit.passes.tasks import Batches
 
 PARTIAL_AGGREGATES: Final = pa.schema([("part", pa.int32()), ("aggregate", pa.binary())])
-"""Many rows as one value of bytes, a table in Arrow's format of streams: Spark, which takes rows apart, has
-one to hand over. Those of one key are of one part."""
+"""Many rows as one value of bytes, a table in Arrow's stream format. All rows of one key are in one part."""
 
 
 def packed(rows: pa.Table, part: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:
-    """Rows, each of which is of such a part, as PARTIAL_AGGREGATES: one a part."""
+    """Pack rows, whose parts are given, as PARTIAL_AGGREGATES: one value a part."""
     order = np.argsort(part, kind="stable")
     in_order = rows.take(order)
     numbers, begins = np.unique(part[order], return_index=True)

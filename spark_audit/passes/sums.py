@@ -40,7 +40,7 @@ class Known:
     readers: pa.Table
     """subscribed_topic, group: who was handed anything of it."""
     append_outcomes: pa.Table
-    """What brokers lost, and might have (evidence.append_outcomes)."""
+    """What brokers lost, and might have (evidence/broker_cuts.py)."""
     roles: int
     """So many of those that send, acknowledge and store report in the log at all."""
 

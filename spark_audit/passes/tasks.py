@@ -1,4 +1,4 @@
-"""What every task of a pass splits: its splits, batches of rows, and what is wrong with a file."""
+"""What all tasks of a pass have in common: their splits, batches of rows, and errors that name a file."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,6 +22,7 @@ def splits_of_tasks(tasks: Tasks, numbers: Batches) -> Iterator[Split]:
 
 
 def gathered(batches: Batches) -> Iterator[pa.Table]:
+    """Small batches together, as tables of some _HANDED_ROWS each."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -33,6 +34,7 @@ def gathered(batches: Batches) -> Iterator[pa.Table]:
 
 
 def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The batch with exactly the columns of the schema; null where it has no such column."""
     found: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [
         found[field.name].cast(field.type) if field.name in found else pa.nulls(len(batch), field.type)

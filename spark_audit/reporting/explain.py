@@ -1,7 +1,7 @@
 """A message's whole life: what every input says of it, in order of time.
 
-Its own events; of the rest, only what decided its fate: the first flush that made it durable, recoveries that
-cut it off, the first commit of each group that passed it; and what is left of it in the stores.
+Its own events; of the rest, only what decided its outcome: the first flush that made it durable, recoveries
+that cut it off, the first commit of each group that passed it; and what is left of it in the stores.
 """
 
 import re
@@ -126,7 +126,7 @@ def _places(own: Iterable[Row], records: Iterable[Row]) -> list[tuple[Any, ...]]
 
 
 def _around(named: DataFrame, marks: DataFrame) -> Iterator[tuple[str, Step]]:
-    """Others' events that decided its fate: the first of each sort, and every cut."""
+    """Others' events that decided its outcome: the first of each sort, and every cut."""
     others = named.where("msg_id IS NULL").join(
         marks, f.col("broker").eqNullSafe(f.col("place_broker")) & (f.col("ts") >= f.col("since"))
     )

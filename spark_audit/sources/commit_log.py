@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import HEADER_BYTES, EntryError, is_whole
-from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 from mqproof.impl.remoting.message import (
     KEYS,
     NAME_END,

@@ -1,6 +1,6 @@
 """A random behaviour with the names of its actions: a walk over the state graph, dumped level by level.
 
-TLC's own simulation tells no actions, and does not evaluate every function that it prints.
+TLC's own simulation prints no action names, and does not evaluate every function that it prints.
 """
 
 import random

@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import mutants, simulation, targets
 from mqproof.fuzz.defects.defect import Mutant
 from mqproof.fuzz.mutants import MUTANTS
@@ -59,7 +59,7 @@ def test_planting_is_undone_even_after_an_error() -> None:
         assert record.body_is_whole is not right
         raise RuntimeError("on purpose")
 
-    with pytest.raises(RuntimeError, match="on purpose"), planted(MUTANTS["ChecksumIgnored"]):
+    with pytest.raises(RuntimeError, match="on purpose"), injected(MUTANTS["ChecksumIgnored"]):
         fail()
     assert record.body_is_whole is right
 

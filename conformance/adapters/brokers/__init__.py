@@ -1,5 +1,5 @@
 """Brokers as targets of the suites that ask one broker over the wire: offsets, retry, ordering, admin.
 
-`grounds.py` has where a broker may run; the other modules have one target each, which plays producers,
+`environments.py` has where a broker may run; the other modules have one target each, which plays producers,
 consumers and administrators there. Begin at `targets.py`.
 """

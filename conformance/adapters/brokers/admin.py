@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS
@@ -35,12 +35,12 @@ _FOREVER_MS: Final = 1 << 62
 _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 
-class BrokerAdmin(OnGround):
+class BrokerAdmin(OnEnvironment):
     """A broker somewhere."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        self.capabilities = ground.faults
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.capabilities = environment.faults
 
     def open(self) -> None:
         self._arrive()
@@ -49,19 +49,19 @@ class BrokerAdmin(OnGround):
         before = {topic: self.route(topic) for topic in TOPICS}
         super().befall(fault)
         for topic, settings in before.items():
-            self._ground.run(self._until_routed(topic, settings))
+            self._environment.run(self._until_routed(topic, settings))
 
     def make_topic(self, topic: str, settings: Topic) -> None:
-        self._ground.run(self._make_topic(topic, settings))
+        self._environment.run(self._make_topic(topic, settings))
 
     def delete_topic(self, topic: str) -> None:
-        self._ground.run(self._delete_topic(topic))
+        self._environment.run(self._delete_topic(topic))
 
     def show_topic(self, topic: str) -> Topic | None:
-        return self._ground.run(self._show_topic(topic))
+        return self._environment.run(self._show_topic(topic))
 
     def route(self, topic: str) -> Topic | None:
-        return self._ground.run(self._route(topic))
+        return self._environment.run(self._route(topic))
 
     def make_group(self, group: str, settings: Group) -> None:
         made = SubscriptionGroup(
@@ -69,41 +69,43 @@ class BrokerAdmin(OnGround):
             consume_enable=settings.consumes,
             retry_max_times=settings.retries_max,
         )
-        self._ground.run(self._caller.make_group(made))
+        self._environment.run(self._caller.make_group(made))
 
     def delete_group(self, group: str) -> None:
         fields = {"groupName": self._named(group), "removeOffset": "true", "cleanOffset": "true"}
-        self._ground.run(self._caller.ask_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields))
+        self._environment.run(self._caller.ask_fields(RequestCode.DELETE_SUBSCRIPTIONGROUP, fields))
 
     def show_group(self, group: str) -> Group | None:
-        answer = self._ground.run(self._caller.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
+        answer = self._environment.run(self._caller.ask(RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG))
         table = java_json.read(SubscriptionGroups, answer.body).subscription_group_table
         found = table.get(self._named(group))
         return Group(found.consume_enable, found.retry_max_times) if found else None
 
     def send(self, topic: str, queue_id: int, msg_id: str, keys: str) -> str | None:
-        return self._ground.run(self._send(topic, queue_id, msg_id, keys))
+        return self._environment.run(self._send(topic, queue_id, msg_id, keys))
 
     def pull(self, group: str, topic: str, queue_id: int) -> tuple[str, ...] | None:
-        return self._ground.run(self._pull(group, topic, queue_id))
+        return self._environment.run(self._pull(group, topic, queue_id))
 
     def by_key(self, topic: str, key: str) -> tuple[str, ...]:
-        return self._ground.run(self._by_key(topic, key))
+        return self._environment.run(self._by_key(topic, key))
 
     def by_id(self, offset_message_id: str) -> str | None:
-        return self._ground.run(self._by_id(offset_message_id))
+        return self._environment.run(self._by_id(offset_message_id))
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
         header = UpdateOffsetRequest(self._named(group), self._named(topic), queue_id, offset)
-        answer = self._ground.run(self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header, accepts=()))
+        answer = self._environment.run(
+            self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header, accepts=())
+        )
         return answer.code == ResponseCode.SUCCESS
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        return self._ground.run(self._caller.committed(self._named(group), self._named(topic), queue_id))
+        return self._environment.run(self._caller.committed(self._named(group), self._named(topic), queue_id))
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
         header = CloneOffsetRequest(self._named(source), self._named(destination), self._named(topic))
-        self._ground.run(self._caller.ask(RequestCode.CLONE_GROUP_OFFSET, header))
+        self._environment.run(self._caller.ask(RequestCode.CLONE_GROUP_OFFSET, header))
 
     async def _leave(self) -> None:
         await self._caller.forget(list(map(self._named, TOPICS)), list(map(self._named, GROUPS)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
-from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
 from mqproof.conformance.adapters.caller import TIMEOUT_S
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
@@ -50,58 +50,58 @@ class _Line:
     notified: bool = False
 
 
-class BrokerDelivery(OnGround):
+class BrokerDelivery(OnEnvironment):
     """A broker somewhere."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        able = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
-        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = able | environment.faults
 
     def open(self) -> None:
         self._arrive()
 
     def send(self, queue_id: int, msg_id: str) -> int:
-        return self._ground.run(self._caller.send(self._topic, queue_id, msg_id)).queue_offset
+        return self._environment.run(self._caller.send(self._topic, queue_id, msg_id)).queue_offset
 
     def join(self, member: str) -> None:
-        self._ground.run(self._join(member))
+        self._environment.run(self._join(member))
 
     def leave(self, member: str) -> None:
-        self._ground.run(self._quit(member))
+        self._environment.run(self._quit(member))
 
     def die(self, member: str) -> None:
-        self._ground.run(self._die(member))
+        self._environment.run(self._die(member))
 
     def fall_silent(self, member: str) -> None:
-        self._ground.run(self._fall_silent(member))
+        self._environment.run(self._fall_silent(member))
 
     def members(self, asker: str) -> frozenset[str]:
-        return self._ground.run(self._members(asker))
+        return self._environment.run(self._members(asker))
 
     def notified(self, expected: Set[str]) -> frozenset[str]:
-        return self._ground.run(self._notified(expected))
+        return self._environment.run(self._notified(expected))
 
     def pull(self, member: str, queue_id: int, offset: int, count: int) -> tuple[Message, ...]:
-        return self._ground.run(self._pull(member, queue_id, offset, count))
+        return self._environment.run(self._pull(member, queue_id, offset, count))
 
     def commit(self, member: str, queue_id: int, offset: int) -> None:
         header = UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header))
-        self._ground.run(self._ask(member, request))
+        self._environment.run(self._ask(member, request))
 
     def commit_oneway(self, member: str, queue_id: int, offset: int) -> None:
         header = UpdateOffsetRequest(self._group, self._topic, queue_id, offset)
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(header), oneway=True)
-        self._ground.run(self._lines[member].remoting.send_oneway(self._caller.broker, request))
+        self._environment.run(self._lines[member].remoting.send_oneway(self._caller.broker, request))
 
     def befall(self, fault: BrokerFault) -> None:
         super().befall(fault)
         if fault is not BrokerFault.FREEZE:
-            self._ground.run(self._hang_up())
+            self._environment.run(self._hang_up())
 
     def query(self, queue_id: int) -> int | None:
-        return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
+        return self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
 
     async def _open(self) -> None:
         self._lines: dict[str, _Line] = {}
@@ -129,7 +129,7 @@ class BrokerDelivery(OnGround):
             line.notified |= request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
             return request.answer(ResponseCode.SUCCESS)
 
-        line = self._lines[member] = _Line(RemotingClient(self._ground.runtime.remoting, told))
+        line = self._lines[member] = _Line(RemotingClient(self._environment.runtime.remoting, told))
         await self._beat(member)
 
     async def _beat(self, member: str) -> None:

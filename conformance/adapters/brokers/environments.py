@@ -26,10 +26,10 @@ from mqproof.conformance.engine.targets import (
     mutant_named,
 )
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.faults.link import LinkedNetwork
 from mqproof.conformance.hosts.simulated import MASTER, Cluster, Setup
-from mqproof.conformance.mutants.replacement import Defect, planted
+from mqproof.conformance.mutants.replacement import Defect, injected
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.runtime.network import Address, AsyncioNetwork
 from mqproof.impl.runtime.runtime import Runtime, production
@@ -81,7 +81,7 @@ _SETUP: Final = Setup(
 )
 
 
-class Ground(Protocol):
+class Environment(Protocol):
     """`open` is the first call, `close` the last; a ground may be opened again afterwards."""
 
     @property
@@ -134,7 +134,7 @@ class Ground(Protocol):
         ...
 
 
-class SimulatedGround:
+class SimulatedEnvironment:
     """Ours, in this process; perhaps with a defect while it is open."""
 
     is_simulated = True
@@ -149,9 +149,9 @@ class SimulatedGround:
         self._held = ExitStack()
 
     def open(self) -> None:
-        self._held.enter_context(silenced("mqproof.impl"))
+        self._held.enter_context(expected_warnings("mqproof.impl"))
         if self._defect is not None:
-            self._held.enter_context(planted(self._defect))
+            self._held.enter_context(injected(self._defect))
         self._loop = SimulatedLoop()
         self._cluster = Cluster(self._loop, 0, _SETUP)
         self._cluster.internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
@@ -209,7 +209,7 @@ class SimulatedGround:
             await cluster.start(MASTER)
 
 
-class RunningGround:
+class RunningEnvironment:
     """One that runs already, and goes on running."""
 
     is_simulated = False
@@ -271,39 +271,39 @@ async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class OnGround:
+class OnEnvironment:
     """What targets that are a broker on a ground have alike: how they come and go, and what befalls them."""
 
-    def __init__(self, ground: Ground) -> None:
-        self.name = ground.name
-        self._ground = ground
+    def __init__(self, environment: Environment) -> None:
+        self.name = environment.name
+        self._environment = environment
         self._is_open = False
 
     def befall(self, fault: BrokerFault) -> None:
-        self._ground.befall(fault)
-        self._ground.run(self._caller.until_it_serves())
+        self._environment.befall(fault)
+        self._environment.run(self._caller.until_it_serves())
 
     def close(self) -> None:
         if not self._is_open:
             return
         self._is_open = False
         try:
-            self._ground.run(self._leave())
+            self._environment.run(self._leave())
         finally:
-            self._ground.close()
+            self._environment.close()
 
     def _arrive(self) -> None:
-        self._ground.open()
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        self._environment.open()
+        self._caller = Caller(self._environment.name_server, self._environment.runtime)
         try:
-            self._ground.run(self._caller.start())
+            self._environment.run(self._caller.start())
         except TargetError:
-            self._ground.run(self._caller.stop())
-            self._ground.close()
+            self._environment.run(self._caller.stop())
+            self._environment.close()
             raise
         self._is_open = True
-        self._ground.found(self._caller.place)
-        self._ground.run(self._open())
+        self._environment.found(self._caller.place)
+        self._environment.run(self._open())
 
     async def _open(self) -> None:
         """Make what the suite needs there; nothing, unless the suite does."""
@@ -314,9 +314,9 @@ class OnGround:
 
 
 @contextmanager
-def grounds(
+def environments(
     name: str, defects: Mapping[str, Defect], controls: FaultCommands = NO_COMMANDS
-) -> Iterator[Callable[[], Ground]]:
+) -> Iterator[Callable[[], Environment]]:
     """The factory of grounds called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`, one of
     these defects. What it needs runs within the block. `controls` say what can be done to a broker that runs.
 
@@ -324,19 +324,19 @@ def grounds(
         UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
     """
     if name == IMPL:
-        yield SimulatedGround
+        yield SimulatedEnvironment
     elif name.startswith(MUTANT):
         defect = mutant_named(name, defects)
-        yield lambda: SimulatedGround(name, defect)
+        yield lambda: SimulatedEnvironment(name, defect)
     elif name.startswith(REMOTING):
         try:
             address = Address.parse(name.removeprefix(REMOTING))
         except ValueError:
             raise UnknownTargetError(f"{name!r}: remoting://HOST:PORT of a name server expected") from None
-        yield lambda: RunningGround(name, address, BrokerConfig(), by_shell(controls))
+        yield lambda: RunningEnvironment(name, address, BrokerConfig(), by_shell(controls))
     elif name.startswith(APACHE):
         with _apache(name.removeprefix(APACHE)) as (address, levers):
-            yield lambda: RunningGround(name, address, CONFIG, levers)
+            yield lambda: RunningEnvironment(name, address, CONFIG, levers)
     else:
         raise UnknownTargetError(
             f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"

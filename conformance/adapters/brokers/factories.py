@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from mqproof.conformance.adapters.brokers.admin import BrokerAdmin, ReferenceAdmin
 from mqproof.conformance.adapters.brokers.delivery import BrokerDelivery, ReferenceDelivery
-from mqproof.conformance.adapters.brokers.environments import Ground, SimulatedGround, grounds
+from mqproof.conformance.adapters.brokers.environments import Environment, SimulatedEnvironment, environments
 from mqproof.conformance.adapters.brokers.offsets import BrokerOffsets, ReferenceOffsets
 from mqproof.conformance.adapters.brokers.ordering import BrokerOrdering, ReferenceOrdering
 from mqproof.conformance.adapters.brokers.retry import BrokerRetry, ReferenceRetry
@@ -36,7 +36,7 @@ class Examinee:
     suite: Suite
     protocol: type[Any]
     """What a target must offer."""
-    on: Callable[[Ground], Any]
+    on: Callable[[Environment], Any]
     """A broker somewhere as a target."""
     reference: TargetFactory
     mutants: Mapping[str, Mutant]
@@ -57,12 +57,12 @@ class Examinee:
         if name.startswith(PYTHON):
             yield adapter(name, self.protocol)
             return
-        with grounds(name, self.mutants, controls) as make:
+        with environments(name, self.mutants, controls) as make:
             yield lambda: self.on(make())
 
     def mutant(self, mutant: Mutant) -> Any:
         """Ours with this defect."""
-        return self.on(SimulatedGround(f"{MUTANT}{mutant.name}", mutant))
+        return self.on(SimulatedEnvironment(f"{MUTANT}{mutant.name}", mutant))
 
 
 EXAMINEES: Final[dict[str, Examinee]] = {

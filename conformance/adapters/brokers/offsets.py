@@ -6,7 +6,7 @@ import time
 from typing import Final
 
 from mqproof.conformance.adapters.brokers.drawn_commits import DrawnCommits
-from mqproof.conformance.adapters.brokers.environments import CONFIG, Ground, OnGround
+from mqproof.conformance.adapters.brokers.environments import CONFIG, Environment, OnEnvironment
 from mqproof.conformance.adapters.caller import TIMEOUT_S
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
@@ -46,55 +46,55 @@ _WRITTEN_S: Final = CONFIG.offsets_flush_interval_ms / 1000 + 1
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 
 
-class BrokerOffsets(OnGround):
+class BrokerOffsets(OnEnvironment):
     """A broker somewhere. Time passes, and messages expire, where it is simulated."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        able = frozenset(Capability) if ground.is_simulated else frozenset[Capability]()
-        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        able = frozenset(Capability) if environment.is_simulated else frozenset[Capability]()
+        self.capabilities: frozenset[Capability | BrokerFault] = able | environment.faults
 
     def open(self) -> None:
         self._arrive()
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
-        return self._ground.run(self._send(queue_id, msg_id, tag))
+        return self._environment.run(self._send(queue_id, msg_id, tag))
 
     def pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
     ) -> Pulled:
-        return self._ground.run(self._pull(queue_id, offset, count, expression, commit))
+        return self._environment.run(self._pull(queue_id, offset, count, expression, commit))
 
     def hold(
         self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
     ) -> Held:
-        return self._ground.run(self._hold(queue_id, offset, count, expression, then))
+        return self._environment.run(self._hold(queue_id, offset, count, expression, then))
 
     def commit(self, queue_id: int, offset: int) -> None:
         header = self._update(queue_id, offset)
-        self._ground.run(self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+        self._environment.run(self._caller.ask(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def commit_oneway(self, queue_id: int, offset: int) -> None:
         header = self._update(queue_id, offset)
-        self._ground.run(self._caller.tell(RequestCode.UPDATE_CONSUMER_OFFSET, header))
+        self._environment.run(self._caller.tell(RequestCode.UPDATE_CONSUMER_OFFSET, header))
 
     def query(self, queue_id: int) -> int | None:
-        return self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
+        return self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
-        return self._ground.run(self._search(queue_id, place, shift_ms))
+        return self._environment.run(self._search(queue_id, place, shift_ms))
 
     def min_offset(self, queue_id: int) -> int:
-        return self._ground.run(self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id))
+        return self._environment.run(self._caller.offset(RequestCode.GET_MIN_OFFSET, self._topic, queue_id))
 
     def max_offset(self, queue_id: int) -> int:
-        return self._ground.run(self._caller.offset(RequestCode.GET_MAX_OFFSET, self._topic, queue_id))
+        return self._environment.run(self._caller.offset(RequestCode.GET_MAX_OFFSET, self._topic, queue_id))
 
     def expire(self) -> None:
-        self._ground.run(self._expire())
+        self._environment.run(self._expire())
 
     def write(self) -> None:
-        self._ground.run(asyncio.sleep(_WRITTEN_S))
+        self._environment.run(asyncio.sleep(_WRITTEN_S))
 
     async def _open(self) -> None:
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
@@ -149,7 +149,7 @@ class BrokerOffsets(OnGround):
         self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
     ) -> Held:
         loop = asyncio.get_running_loop()
-        hold_ms = _HOLD_MS if self._ground.is_simulated else _REAL_HOLD_MS
+        hold_ms = _HOLD_MS if self._environment.is_simulated else _REAL_HOLD_MS
 
         async def answered() -> tuple[Pulled, float]:
             answer = await self._pull(queue_id, offset, count, expression, None, hold_ms)

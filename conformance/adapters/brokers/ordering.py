@@ -5,7 +5,7 @@ import random
 from collections.abc import Set
 from typing import Final
 
-from mqproof.conformance.adapters.brokers.environments import Ground, OnGround
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capability, Span
@@ -18,33 +18,33 @@ _PATIENCE_S: Final = 5.0
 """A lease that is longer is not waited for, where that costs time."""
 
 
-class BrokerOrdering(OnGround):
+class BrokerOrdering(OnEnvironment):
     """A broker somewhere."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        self.lease_s = ground.lock_lease_s
-        waits = ground.is_simulated or self.lease_s <= _PATIENCE_S
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.lease_s = environment.lock_lease_s
+        waits = environment.is_simulated or self.lease_s <= _PATIENCE_S
         able = frozenset(Capability) if waits else frozenset[Capability]()
-        self.capabilities: frozenset[Capability | BrokerFault] = able | ground.faults
+        self.capabilities: frozenset[Capability | BrokerFault] = able | environment.faults
 
     def open(self) -> None:
         self._arrive()
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
-        return self._ground.run(self._lock(group, member, queues))
+        return self._environment.run(self._lock(group, member, queues))
 
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:
-        return self._ground.run(self._lock_unheard(group, member, queues))
+        return self._environment.run(self._lock_unheard(group, member, queues))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> Span:
-        return self._ground.run(self._unlock(group, member, queues))
+        return self._environment.run(self._unlock(group, member, queues))
 
     def now_s(self) -> float:
-        return self._ground.run(_now_s())
+        return self._environment.run(_now_s())
 
     def wait(self, seconds: float) -> None:
-        self._ground.run(asyncio.sleep(seconds))
+        self._environment.run(asyncio.sleep(seconds))
 
     async def _open(self) -> None:
         self._topic = f"{self._caller.prefix}_topic"

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from mqproof.conformance.adapters.brokers.environments import SimulatedGround
+from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.consumers.suite import CHANGES
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,
@@ -60,7 +60,7 @@ class _Member:
     gone: bool = False
     """Whatever it does is heard by nobody."""
     owned: set[int] = field(default_factory=set)
-    share: frozenset[int] = frozenset()
+    assigned_queues: frozenset[int] = frozenset()
     ids: frozenset[str] = frozenset()
     started: dict[int, int | None] = field(default_factory=dict)
     """Of a rebalance that is not over: the new queues, and where it was told to begin."""
@@ -79,11 +79,11 @@ class _Told(PushConsumer):
 class PushMembers(Stepped[State, Operation]):
     """One group on one ground, which is opened. Methods are steps, and return when nothing moves any more."""
 
-    def __init__(self, ground: SimulatedGround) -> None:
+    def __init__(self, environment: SimulatedEnvironment) -> None:
         super().__init__(
             f"a broker with a new topic of {QUEUES} queues and a new group", EXPLANATION, CHECKERS
         )
-        self._ground = ground
+        self._environment = environment
         self._members: dict[str, _Member] = {}
         self._leaving: dict[str, _Member] = {}
         self._live: set[str] = set()
@@ -93,25 +93,25 @@ class PushMembers(Stepped[State, Operation]):
         self._machines = 0
         self._sent = 0
         self._now: list[Operation] = []
-        ground.open()
-        ground.run(self._open())
+        environment.open()
+        environment.run(self._open())
 
     def send(self, queue_id: int) -> None:
         self._sent += 1
         msg_id = f"m{self._sent}"
-        sent = self._ground.run(self._caller.send(self._topic, queue_id, msg_id))
+        sent = self._environment.run(self._caller.send(self._topic, queue_id, msg_id))
         # Who waits for messages may have been told of it before who sent it.
         self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
         self._flush()
 
     def join(self, member: str) -> None:
-        self._ground.run(self._join(member))
+        self._environment.run(self._join(member))
         self._settle(member, Change.JOINS)
 
     def leave(self, member: str) -> None:
         left = self._leaving[member] = self._members.pop(member)
-        self._ground.run(left.consumer.stop())
-        self._ground.run(left.session.stop())
+        self._environment.run(left.consumer.stop())
+        self._environment.run(left.session.stop())
         self._settle(member, Change.LEAVES)
 
     def die(self, member: str) -> None:
@@ -127,9 +127,9 @@ class PushMembers(Stepped[State, Operation]):
         """Its machine is gone, and nobody is told."""
         gone = self._members.pop(member)
         gone.gone = True
-        self._ground.lose_machine(gone.machine)
+        self._environment.lose_machine(gone.machine)
         self._silent = member
-        self._ground.run(asyncio.sleep(_FORGOTTEN_S))
+        self._environment.run(asyncio.sleep(_FORGOTTEN_S))
         self._forgotten(frozenset())
         self._settle(member, Change.SILENT)
 
@@ -137,16 +137,16 @@ class PushMembers(Stepped[State, Operation]):
         """An administrator sends the group back to the beginnings."""
         header = ResetOffsetRequest(self._topic, self._group, timestamp=0, is_force=True)
         self._now.append(Reset(tuple((queue_id, 0) for queue_id in range(QUEUES))))
-        self._ground.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
-        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._environment.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
+        self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
 
     def settled(self) -> None:
         """Time for everything that is there; then it must have come."""
-        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
         for queue_id in range(QUEUES):
-            told = self._ground.run(self._caller.committed(self._group, self._topic, queue_id))
+            told = self._environment.run(self._caller.committed(self._group, self._topic, queue_id))
             self.saw(Query(queue_id, told))
         self.saw(Settled())
 
@@ -155,13 +155,13 @@ class PushMembers(Stepped[State, Operation]):
 
     def close(self) -> None:
         for member in self._members.values():
-            self._ground.run(member.consumer.stop())
-            self._ground.run(member.session.stop())
-        self._ground.run(self._caller.stop())
-        self._ground.close()
+            self._environment.run(member.consumer.stop())
+            self._environment.run(member.session.stop())
+        self._environment.run(self._caller.stop())
+        self._environment.close()
 
     async def _open(self) -> None:
-        self._caller = Caller(self._ground.name_server, self._ground.runtime)
+        self._caller = Caller(self._environment.name_server, self._environment.runtime)
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
         await self._caller.start()
         await self._caller.make_topic(self._topic, QUEUES)
@@ -170,8 +170,8 @@ class PushMembers(Stepped[State, Operation]):
     async def _join(self, name: str) -> None:
         self._machines += 1
         machine = f"machine-{self._machines}"
-        runtime = self._ground.machine(machine)
-        session = Session([self._ground.name_server], runtime, self._client(name))
+        runtime = self._environment.machine(machine)
+        session = Session([self._environment.name_server], runtime, self._client(name))
         invoke = session.remoting.invoke
 
         async def watched(address: Any, request: Command, timeout_s: float) -> Command:
@@ -191,7 +191,7 @@ class PushMembers(Stepped[State, Operation]):
 
     def _settle(self, member: str, change: Change) -> None:
         """Time for the others to hear of it, and for everybody to look who is there."""
-        self._ground.run(asyncio.sleep(_SETTLES_S))
+        self._environment.run(asyncio.sleep(_SETTLES_S))
         others = {name: each for name, each in self._members.items() if name != member}
         heard = frozenset(name for name, each in others.items() if each.consumer.heard)
         for each in self._members.values():
@@ -236,7 +236,7 @@ class PushMembers(Stepped[State, Operation]):
         names = {self._client(each): each for each in MEMBERS}
         member.ids = frozenset(names.get(each, each) for each in ids)
         self._forgotten(member.ids)
-        member.share, member.started = share(member.ids, name), {}
+        member.assigned_queues, member.started = assigned_queues(member.ids, name), {}
         self._shared(name, member)
 
     def _forgotten(self, ids: frozenset[str]) -> None:
@@ -248,10 +248,13 @@ class PushMembers(Stepped[State, Operation]):
 
     def _shared(self, name: str, member: _Member) -> None:
         """It reads its share as soon as it was told where to begin everything that is new to it."""
-        if member.share - member.owned == member.started.keys() and member.share != member.owned:
-            member.owned = set(member.share)
+        if (
+            member.assigned_queues - member.owned == member.started.keys()
+            and member.assigned_queues != member.owned
+        ):
+            member.owned = set(member.assigned_queues)
             started = tuple(sorted(member.started.items()))
-            self._now.append(Rebalance(name, member.ids, member.share, started))
+            self._now.append(Rebalance(name, member.ids, member.assigned_queues, started))
 
     def _of_queue(self, name: str, code: RequestCode, fields: dict[str, str], answer: Command) -> None:
         member = self._members.get(name) or self._leaving[name]
@@ -259,7 +262,7 @@ class PushMembers(Stepped[State, Operation]):
         if code == RequestCode.QUERY_CONSUMER_OFFSET:
             found = answer.code == ResponseCode.SUCCESS
             offset = headers.read(OffsetResponse, answer.fields).offset if found else None
-            if queue_id in member.share - member.owned:
+            if queue_id in member.assigned_queues - member.owned:
                 member.started[queue_id] = offset
                 self._shared(name, member)
             else:
@@ -284,11 +287,11 @@ async def _consumed(_messages: Any) -> None:
     pass
 
 
-def live(seed: int, ground: Callable[[], SimulatedGround] = SimulatedGround) -> PushMembers:
+def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedEnvironment) -> PushMembers:
     """A group whose members come and go while messages arrive, and which is sent back at times, as the seed
     says, until it settles."""
     chance = random.Random(seed)
-    group = PushMembers(ground())
+    group = PushMembers(environment())
     try:
         there: set[str] = set()
         for _ in range(CHANGES):

@@ -4,7 +4,7 @@ import asyncio
 import random
 from typing import Final, NamedTuple
 
-from mqproof.conformance.adapters.brokers.environments import Ground, OnGround, SimulatedGround
+from mqproof.conformance.adapters.brokers.environments import Environment, OnEnvironment, SimulatedEnvironment
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
@@ -27,37 +27,37 @@ _CLOCK_S: Final = 0.02
 _READS_MAX: Final = 1000
 
 
-class BrokerRetry(OnGround):
+class BrokerRetry(OnEnvironment):
     """A broker somewhere."""
 
-    def __init__(self, ground: Ground) -> None:
-        super().__init__(ground)
-        self.capabilities = ground.faults
-        self.is_simulated = ground.is_simulated
+    def __init__(self, environment: Environment) -> None:
+        super().__init__(environment)
+        self.capabilities = environment.faults
+        self.is_simulated = environment.is_simulated
 
     def open(self, retry_queues: int) -> Setup:
         self._retry_queues = retry_queues
         self._arrive()
         slack_s = _SLACK_S if self.is_simulated else _REAL_SLACK_S
-        return Setup(self._topic, self._ground.delay_levels_s, slack_s, _CLOCK_S)
+        return Setup(self._topic, self._environment.delay_levels_s, slack_s, _CLOCK_S)
 
     def send(self, msg_id: str, level: int) -> tuple[str, Span]:
-        return self._ground.run(self._send(msg_id, level))
+        return self._environment.run(self._send(msg_id, level))
 
     def send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
-        return self._ground.run(self._send_back(handle, level, times_max))
+        return self._environment.run(self._send_back(handle, level, times_max))
 
     def send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
-        return self._ground.run(self._send_back_oneway(handle, level, times_max))
+        return self._environment.run(self._send_back_oneway(handle, level, times_max))
 
     def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
-        return self._ground.run(self._read(place))
+        return self._environment.run(self._read(place))
 
     def now_s(self) -> float:
-        return self._ground.run(_now_s())
+        return self._environment.run(_now_s())
 
     def wait(self, seconds: float) -> None:
-        self._ground.run(asyncio.sleep(seconds))
+        self._environment.run(asyncio.sleep(seconds))
 
     async def _open(self) -> None:
         self._topic, self._group = f"{self._caller.prefix}_topic", f"{self._caller.prefix}_group"
@@ -172,7 +172,7 @@ class ReferenceRetry:
         self._stored: list[_Stored] = []
         self._unread: list[_Stored] = []
         self._delayed: list[_Stored] = []
-        self._setup = Setup("topic", SimulatedGround.delay_levels_s, _SLACK_S, _CLOCK_S)
+        self._setup = Setup("topic", SimulatedEnvironment.delay_levels_s, _SLACK_S, _CLOCK_S)
         return self._setup
 
     def send(self, msg_id: str, level: int) -> tuple[str, Span]:

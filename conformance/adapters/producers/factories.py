@@ -16,10 +16,10 @@ from mqproof.conformance.engine.targets import (
     UnknownTargetError,
     mutant_named,
 )
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.conformance.mutants.producers import MUTANTS
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.suites.producers.oracle import ended_s, rest_s
 from mqproof.conformance.suites.producers.target import (
     ATTEMPTS_MAX,
@@ -78,9 +78,9 @@ class ImplProducer:
         self._held = ExitStack()
 
     def open(self, setup: Setup) -> None:
-        self._held.enter_context(silenced("mqproof.impl"))
+        self._held.enter_context(expected_warnings("mqproof.impl"))
         if self._mutant is not None:
-            self._held.enter_context(planted(self._mutant))
+            self._held.enter_context(injected(self._mutant))
         self._loop = SimulatedLoop()
         self._run(self._open(setup))
 

@@ -28,7 +28,7 @@ from mqproof.conformance.engine.targets import (
 )
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.suites.routing.target import Broker, Capability, NameServerTarget, Route, Times
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
@@ -222,7 +222,7 @@ class MutantNameServer(ImplNameServer):
         self._planted = ExitStack()
 
     def open(self) -> None:
-        self._planted.enter_context(planted(self._mutant))
+        self._planted.enter_context(injected(self._mutant))
         super().open()
 
     def close(self) -> None:

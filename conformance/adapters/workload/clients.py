@@ -16,10 +16,10 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from mqproof.conformance.adapters.workload.offset_requests import (
-    ToldPushConsumer,
+    RecordingPushConsumer,
     queue_name,
-    told_commit,
-    told_query,
+    record_commit,
+    record_query,
 )
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.history.lines import (
@@ -28,9 +28,9 @@ from mqproof.conformance.history.lines import (
     BoundsValue,
     CommitValue,
     ConsumeValue,
+    Delivered,
     DrainValue,
     Group,
-    Handed,
     PollValue,
     QueryValue,
     SendValue,
@@ -273,11 +273,11 @@ class Clients:
         self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue, offset: int
     ) -> None:
         value = CommitValue(group, queue_name(queue), offset, client)
-        await told_commit(self._historian, client, value, consumer.commit(queue, offset))
+        await record_commit(self._historian, client, value, consumer.commit(queue, offset))
 
     async def _committed(self, client: str, group: str, consumer: PullConsumer, queue: MessageQueue) -> int:
         value = QueryValue(group, queue_name(queue))
-        return await told_query(self._historian, client, value, consumer.committed(queue)) or 0
+        return await record_query(self._historian, client, value, consumer.committed(queue)) or 0
 
     # Groups that are pushed to.
 
@@ -334,7 +334,7 @@ class Clients:
 
         events = EventLog(rebalanced, client, self._runtime.clock)
         session = await self._session(client)
-        consumer = ToldPushConsumer(self._historian, client, session, group, listener, config, events)
+        consumer = RecordingPushConsumer(self._historian, client, session, group, listener, config, events)
         self._pushed.append(consumer)
         await consumer.start()
         await consumer.subscribe(self._name(topic))
@@ -371,15 +371,15 @@ class Clients:
                 break
             offset = after
 
-    def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Handed:
-        handed = self._handed(stored)
+    def _polled(self, queue: MessageQueue, stored: StoredMessage) -> Delivered:
+        handed = self._delivered(stored)
         named = MessageQueue(stored.message.topic, queue.broker_name, stored.message.queue_id)
         return handed if named == queue else replace(handed, queue=queue_name(named))
 
-    def _handed(self, stored: StoredMessage) -> Handed:
+    def _delivered(self, stored: StoredMessage) -> Delivered:
         message = stored.message
         clock = self._same_clock
-        return Handed(
+        return Delivered(
             stored.message_id,
             stored.queue_offset,
             _digest(message.body),
@@ -391,9 +391,11 @@ class Clients:
             stored.offset_message_id,
         )
 
-    def received(self, message: ReceivedMessage) -> Handed:
-        handed = self._handed(message.stored)
-        return Handed(handed.id, handed.offset, handed.body, handed.tag, handed.key, message.reconsume_times)
+    def received(self, message: ReceivedMessage) -> Delivered:
+        handed = self._delivered(message.stored)
+        return Delivered(
+            handed.id, handed.offset, handed.body, handed.tag, handed.key, message.reconsume_times
+        )
 
     @property
     def historian(self) -> Historian:

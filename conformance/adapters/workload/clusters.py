@@ -23,12 +23,12 @@ from mqproof.conformance.adapters.workload.clients import Clients, groups
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.targets import APACHE, IMPL, MUTANT, REMOTING, TargetError, mutant_named
 from mqproof.conformance.faults.controls import FaultControl, FaultControls, Place, by_shell
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.faults.link import FAULTS, LinkedNetwork
 from mqproof.conformance.history.lines import Line, SetupValue
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.suites.flush.target import Fault
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
@@ -58,7 +58,7 @@ def run(
     if target.startswith(MUTANT):
         from mqproof.conformance.mutants.workload import MUTANTS  # it needs what is above
 
-        with planted(mutant_named(target, MUTANTS)):
+        with injected(mutant_named(target, MUTANTS)):
             return _simulated(workload, told)
     if target.startswith(APACHE):
         with _apache(target.removeprefix(APACHE)) as (address, levers):
@@ -93,7 +93,7 @@ async def _remote(address: Address, levers: FaultControls, workload: Workload, t
         await caller.stop()
         network.link(caller.broker)  # before the first connection to the broker
         place = Place(caller.broker_name, str(caller.broker), str(address))
-        with tempfile.TemporaryDirectory() as directory, silenced("mqproof.impl"):
+        with tempfile.TemporaryDirectory() as directory, expected_warnings("mqproof.impl"):
             clients = Clients(address, runtime, historian, workload, prefix, directory, same_clock=False)
             await clients.run(_Hand(network, levers, place), told)
     finally:
@@ -287,5 +287,5 @@ def _simulated(workload: Workload, told: Progress) -> list[Line]:
         await world.stop()
         return historian.lines
 
-    with silenced("mqproof.impl"):  # what our faults break is no news
+    with expected_warnings("mqproof.impl"):  # what our faults break is no news
         return run_simulated(main(), loop)

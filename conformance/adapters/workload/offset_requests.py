@@ -20,7 +20,9 @@ def queue_name(queue: MessageQueue) -> str:
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
-async def told_commit(historian: Historian, process: str, value: CommitValue, work: Awaitable[None]) -> None:
+async def record_commit(
+    historian: Historian, process: str, value: CommitValue, work: Awaitable[None]
+) -> None:
     """Raises ClientError."""
     historian.begin(process, value)
     try:
@@ -31,7 +33,7 @@ async def told_commit(historian: Historian, process: str, value: CommitValue, wo
     historian.end(process, value)
 
 
-async def told_query(
+async def record_query(
     historian: Historian, process: str, value: QueryValue, work: Awaitable[int | None]
 ) -> int | None:
     """Raises ClientError."""
@@ -45,7 +47,7 @@ async def told_query(
     return offset
 
 
-class ToldPushConsumer(PushConsumer):
+class RecordingPushConsumer(PushConsumer):
     """`client` is its name in the history. Of a broadcast no broker knows offsets."""
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
@@ -55,10 +57,10 @@ class ToldPushConsumer(PushConsumer):
     def _offset_store(self) -> BrokerOffsets | FileOffsets:
         if not self._is_cluster:
             return super()._offset_store()
-        return BrokerOffsets(_ToldCalls(*self._told, self._session, self._group), self._events)
+        return BrokerOffsets(_RecordingCalls(*self._told, self._session, self._group), self._events)
 
 
-class _ToldCalls(GroupRequests):
+class _RecordingCalls(GroupRequests):
     """Offsets of several queues are asked for at a time: each call is a process of its own while it runs."""
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
@@ -72,12 +74,12 @@ class _ToldCalls(GroupRequests):
         value = CommitValue(self.group, queue_name(queue), offset, self._client)
         work = super().commit(queue, offset, only_forward=only_forward)
         with self._process() as process:
-            await told_commit(self._historian, process, value, work)
+            await record_commit(self._historian, process, value, work)
 
     async def committed(self, queue: MessageQueue) -> int | None:
         value = QueryValue(self.group, queue_name(queue), client=self._client)
         with self._process() as process:
-            return await told_query(self._historian, process, value, super().committed(queue))
+            return await record_query(self._historian, process, value, super().committed(queue))
 
     @contextmanager
     def _process(self) -> Iterator[str]:

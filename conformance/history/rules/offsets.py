@@ -4,11 +4,14 @@ import heapq
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.history.record import NEVER, Outcome, Record, Step
 from mqproof.conformance.history.rules.order import first_readable
+
+_Place = tuple[str, str]
+"""Group and queue."""
 
 
 @dataclass(slots=True)
@@ -32,66 +35,105 @@ class _Running:
 
 
 def offset_regression(told: Record) -> Finding:
-    """C06: a group's offset in a queue goes back only by a reset, with the rebalance that gave the queue to
-    another member (who may have had it for a while beside the one before), or to what was persisted when a
-    broker's life ended; and a member whose listener is called for a queue that it took over begins no lower
-    than it was told."""
+    """C06: a group's offset in a queue goes back only by a reset, by the rebalance that assigned the queue to
+    another member (which may have owned it beside the former owner for a while), or to what was persisted
+    when a broker's life ended. A member whose listener is called for a queue that it took over begins no
+    lower than the offset that it received."""
     tally = Tally()
     for taken in told.once(_taken_over):
         tally.looked += 1
         if taken.first < taken.told:
             text = f"{taken.client} was told {taken.told} of {taken.queue}, which it took over"
             tally.found(f"{text}, and handed {taken.first}", queue=taken.queue, offset=taken.first)
-    floors: dict[tuple[str, str], _Floor] = {}
-    asked: dict[int, _Floor] = {}
-    running: dict[tuple[str, str], dict[int, _Running]] = defaultdict(dict)
-    rebalanced: dict[str, int] = {}
-    owned: dict[tuple[str, str], frozenset[str]] = {}
+    offsets = _CommittedOffsets(told, tally)
     for index, what, step in _timeline(told):
         if what == "assign":
-            rebalanced[step.value.group] = index
-            owned[step.value.group, step_client(step)] = frozenset(step.value.queues)
+            offsets.assign(index, step)
             continue
-        value = step.value
-        at = (value.group, value.queue)
-        floor = floors.setdefault(at, _Floor())
-        if floor.index >= 0 and told.ends.between(floor.index, index):
-            floor = floors[at] = _Floor()
-        if what == "ask":
-            asked[id(step)] = _Floor(floor.offset, floor.index, floor.client)
-        elif what == "tell":
-            was = asked.pop(id(step))
-            tally.looked += was.index >= 0
-            # What was lowered meanwhile may be told as well.
-            low = min(was.offset, floor.offset)
-            if value.offset < low and not told.ends.between(step.span.start, index):
-                text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
-                tally.found(f"{text}, {low} was committed", queue=value.queue, offset=value.offset)
-            if not running[at]:
-                floors[at] = _Floor(value.offset, index, floor.client)
-        elif what == "begin":
-            _begin(running[at], step)
-            if value.reset:
-                floors[at] = _Floor(min(value.offset, floor.offset), index, step_client(step))
-            elif value.offset < floor.offset:
-                tally.looked += 1
-                client = step_client(step)
-                handed_on = rebalanced.get(value.group, -1) > floor.index
-                its_own = value.queue in owned.get((value.group, client), ())
-                if client != floor.client and (handed_on or its_own):
-                    tally.explained += 1
-                else:
-                    text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
-                    tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
-                floors[at] = _Floor(value.offset, index, client)
-        else:
-            least = running[at].pop(id(step)).least
-            if step.span.outcome is Outcome.OK:
-                _answered(running[at], step_client(step))
-                if least > floor.offset:
-                    tally.looked += floor.index >= 0
-                    floors[at] = _Floor(least, index, step_client(step))
+        offsets.forget_before_crash(index, step)
+        match what:
+            case "ask":
+                offsets.ask(step)
+            case "tell":
+                offsets.tell(index, step)
+            case "begin":
+                offsets.begin(index, step)
+            case _:
+                offsets.end(index, step)
     return tally.finding("commits_and_queries")
+
+
+@dataclass(slots=True)
+class _CommittedOffsets:
+    """Follows what is committed at least of each group in each queue, in the order of the history."""
+
+    told: Record
+    tally: Tally
+    floors: dict[_Place, _Floor] = field(default_factory=lambda: defaultdict(_Floor))
+    asked: dict[int, _Floor] = field(default_factory=dict)
+    """By open query: the floor when it was sent."""
+    running: dict[_Place, dict[int, _Running]] = field(default_factory=lambda: defaultdict(dict))
+    rebalanced: dict[str, int] = field(default_factory=dict)
+    """By group: when its queues were last assigned."""
+    owned: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
+    """By group and member."""
+
+    def assign(self, index: int, step: Step) -> None:
+        self.rebalanced[step.value.group] = index
+        self.owned[step.value.group, step_client(step)] = frozenset(step.value.queues)
+
+    def forget_before_crash(self, index: int, step: Step) -> None:
+        """A broker's life that ended since the floor was set may have lost the commits."""
+        at = _place(step)
+        if self.floors[at].index >= 0 and self.told.ends.between(self.floors[at].index, index):
+            self.floors[at] = _Floor()
+
+    def ask(self, step: Step) -> None:
+        floor = self.floors[_place(step)]
+        self.asked[id(step)] = _Floor(floor.offset, floor.index, floor.client)
+
+    def tell(self, index: int, step: Step) -> None:
+        value, at = step.value, _place(step)
+        was, floor = self.asked.pop(id(step)), self.floors[at]
+        self.tally.looked += was.index >= 0
+        # An answer may also be an offset that was lowered meanwhile.
+        low = min(was.offset, floor.offset)
+        if value.offset < low and not self.told.ends.between(step.span.start, index):
+            text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
+            self.tally.found(f"{text}, {low} was committed", queue=value.queue, offset=value.offset)
+        if not self.running[at]:
+            self.floors[at] = _Floor(value.offset, index, floor.client)
+
+    def begin(self, index: int, step: Step) -> None:
+        value, at, client = step.value, _place(step), step_client(step)
+        floor = self.floors[at]
+        _begin(self.running[at], step)
+        if value.reset:
+            self.floors[at] = _Floor(min(value.offset, floor.offset), index, client)
+        elif value.offset < floor.offset:
+            self.tally.looked += 1
+            reassigned = self.rebalanced.get(value.group, -1) > floor.index
+            its_own = value.queue in self.owned.get((value.group, client), ())
+            if client != floor.client and (reassigned or its_own):
+                self.tally.explained += 1
+            else:
+                text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
+                self.tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
+            self.floors[at] = _Floor(value.offset, index, client)
+
+    def end(self, index: int, step: Step) -> None:
+        at = _place(step)
+        least = self.running[at].pop(id(step)).least
+        if step.span.outcome is Outcome.OK:
+            _answered(self.running[at], step_client(step))
+            floor = self.floors[at]
+            if least > floor.offset:
+                self.tally.looked += floor.index >= 0
+                self.floors[at] = _Floor(least, index, step_client(step))
+
+
+def _place(step: Step) -> _Place:
+    return step.value.group, step.value.queue
 
 
 def _begin(running: dict[int, _Running], step: Step) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.lines import Handed
+from mqproof.conformance.history.lines import Delivered
 from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Record, Sent, is_own
 
 
@@ -287,7 +287,7 @@ def key_order(told: Record) -> Finding:
     return tally.finding("handed")
 
 
-def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[tuple[Read, list[Handed]]]:
+def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[tuple[Read, list[Delivered]]]:
     """Calls of orderly listeners, with the messages that their group was not handed before."""
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:

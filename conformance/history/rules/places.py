@@ -4,7 +4,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.lines import Handed, topic_of
+from mqproof.conformance.history.lines import Delivered, topic_of
 from mqproof.conformance.history.record import Outcome, Record, Sent, is_own
 
 
@@ -250,7 +250,7 @@ def times(told: Record) -> Finding:
     """C18: along a queue the broker's time does not go back, and nothing is stored before it was born."""
     tally = Tally()
     skew = told.setup.skew_ms * 1_000_000
-    stored: dict[str, dict[int, Handed]] = {}
+    stored: dict[str, dict[int, Delivered]] = {}
     for read, message in told.sights:
         if message.stored:
             stored.setdefault(read.queue, {}).setdefault(message.offset, message)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally, not_judged
-from mqproof.conformance.history.lines import DEAD, Handed, topic_of
+from mqproof.conformance.history.lines import DEAD, Delivered, topic_of
 from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, Sent, Step
 from mqproof.conformance.history.rules.service import calm, calm_at
 
@@ -126,7 +126,7 @@ def retry_and_dead_letter(told: Record) -> Finding:
     return tally.finding("handed", dead_letters=dead)
 
 
-def _come(told: Record, tally: Tally, read: Read, message: Handed, was: _Returns) -> None:
+def _come(told: Record, tally: Tally, read: Read, message: Delivered, was: _Returns) -> None:
     group, times, place = told.group(read.group), message.times, (read.queue, message.offset)
     text = f"{message.id} came to {read.group} with {times} returns"
     if was.dead < read.span.start:

@@ -13,7 +13,7 @@ from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import SPEC_1, Finding
 from mqproof.conformance.engine.run_options import Order, Part
 from mqproof.conformance.engine.stepped_run import Stepped
-from mqproof.conformance.engine.suite_results import scripted, shared
+from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import State
@@ -63,7 +63,7 @@ def run(
                     scripts.setdefault(id_, (order.seed + number, group.script()))
         progress(min((number + 1) * CHANGES, order.examples), order.examples)
     seconds = time.perf_counter() - began
-    results = shared((_result(order, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
+    results = with_time((_result(order, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
     looked_at = {"examples": order.examples, "operations": operations}
     return Part(NAME, results, looked_at, seconds, faults=faults)
 

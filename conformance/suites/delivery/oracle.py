@@ -40,7 +40,7 @@ class State(NamedTuple):
     """What may have been written last of the group's offsets."""
 
 
-def share(ids: Set[str], member: str) -> frozenset[int]:
+def assigned_queues(ids: Set[str], member: str) -> frozenset[int]:
     """The queues of a member, as clients share them out."""
     return frozenset(allocation.averagely(range(QUEUES), sorted(ids), member))
 
@@ -128,7 +128,7 @@ def _changed(state: State, operation: Membership) -> tuple[State, ...]:
     if not comes and any(at != group.IDLE for at in _positions(state, member)):
         steps.append(("ConsumerCrash", member))
     for each in sorted(live):
-        steps += [("Rebalance", NAMES[q], each) for q in share(live, each)]
+        steps += [("Rebalance", NAMES[q], each) for q in assigned_queues(live, each)]
     return tuple(each._replace(live=live) for each in _take(state, *steps, skip=("Rebalance",)))
 
 

@@ -8,7 +8,7 @@ from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, share
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,
@@ -84,7 +84,7 @@ class DeliverySession(Stepped[State, Operation]):
     def rebalance(self, member: str) -> None:
         """Look who is there, and take over and give up queues."""
         ids = self.target.members(member)
-        mine = share(ids, member)
+        mine = assigned_queues(ids, member)
         positions = self.positions[member]
         for queue_id in sorted(positions.keys() - mine):
             self._commit(member, queue_id, oneway=False)

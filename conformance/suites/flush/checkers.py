@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.history.lines import Handed
+from mqproof.conformance.history.lines import Delivered
 from mqproof.conformance.history.record import (
     ASYNC_FLUSH,
     NEVER,
@@ -144,7 +144,7 @@ def queue_points_into_log(told: Record) -> Finding:
     """FLUSH-3 QueuePointsIntoLog: what is pulled is a whole record of the topic, queue and offsets asked
     for, with the body that was sent. Records of messages that nobody sent are NoPhantom's business."""
     tally = Tally()
-    for read, message in _handed(told):
+    for read, message in _delivered(told):
         tally.looked += 1
         sent = told.by_id.get(message.id)
         if not message.id:
@@ -188,7 +188,7 @@ def queue_offsets_dense(told: Record) -> Finding:
             text = f"{holder.id} has offset {offset} of {queue} at step {holder.step}"
             tally.found(f"{text}, but at most {count} messages can be in it")
     places: dict[str, tuple[str, int]] = {}
-    for read, message in _handed(told):
+    for read, message in _delivered(told):
         place = read.queue, message.offset
         if message.id and places.setdefault(message.id, place) != place:
             _found(tally, read, message, f"was at offset {places[message.id][1]} before")
@@ -202,7 +202,7 @@ def _given(told: Record) -> Iterator[tuple[tuple[str, int], _Given]]:
         durable = synced and sent.status == SEND_OK
         step = step_at(sent.span.began)
         yield (sent.queue, sent.offset), _Given(sent.span.end, step, sent.message.id, durable)
-    for read, message in _handed(told):
+    for read, message in _delivered(told):
         if message.id and not message.queue:
             yield (read.queue, message.offset), _Given(read.at, _step(read), message.id, synced)
 
@@ -258,7 +258,7 @@ def _in_life(told: Record, life: int, sent: Sent) -> tuple[bool, bool]:
 def _read_in(told: Record) -> dict[tuple[int, str], dict[int, str]]:
     """By life and queue: what was read at each offset."""
     there: dict[tuple[int, str], dict[int, str]] = defaultdict(dict)
-    for read, message in _handed(told):
+    for read, message in _delivered(told):
         there[_life(told, read.at), read.queue][message.offset] = message.id
     return there
 
@@ -274,7 +274,7 @@ def _least_end(told: Record) -> dict[tuple[int, str], int]:
 
 def _altered(told: Record, tally: Tally) -> None:
     known = {sent.message.id: sent for sent in told.stored}
-    for read, message in _handed(told):
+    for read, message in _delivered(told):
         if not told.deaths.between(-1, read.at):
             continue
         sent = known.get(message.id)
@@ -295,7 +295,7 @@ def queue_order(told: Record) -> Finding:
     stays where it was, as long as the flush mode covers it."""
     tally = Tally()
     turn = {sent.message.id: number for number, sent in enumerate(told.stored)}
-    first: dict[str, tuple[Read, Handed]] = {}
+    first: dict[str, tuple[Read, Delivered]] = {}
     for read in told.reads:
         tally.looked += 1
         if not read.messages and read.offset < read.max:
@@ -319,7 +319,7 @@ def queue_order(told: Record) -> Finding:
     return tally.finding("pulls")
 
 
-def _handed(told: Record) -> Iterator[tuple[Read, Handed]]:
+def _delivered(told: Record) -> Iterator[tuple[Read, Delivered]]:
     return ((read, message) for read in told.reads for message in read.messages)
 
 
@@ -327,7 +327,7 @@ def _step(read: Read) -> int:
     return step_at(read.span.began)
 
 
-def _found(tally: Tally, read: Read, message: Handed, reason: str) -> None:
+def _found(tally: Tally, read: Read, message: Delivered, reason: str) -> None:
     text = f"step {_step(read)} pulled {message.id or 'a record'} at offset {message.offset}; it {reason}"
     tally.found(text, msg_id=message.id, queue_offset=message.offset)
 

@@ -8,9 +8,9 @@ from mqproof.conformance.history.lines import (
     NEMESIS,
     BoundsValue,
     CommitValue,
+    Delivered,
     FaultValue,
     Group,
-    Handed,
     Line,
     Message,
     PollValue,
@@ -73,7 +73,7 @@ def _lines(setup: Setup, operation: Operation, index: int, now: int) -> Iterator
         case Pull(_, offset, _, pulled, peek):
             group = EXAMINER if peek else setup.group
             yield lines.Poll(index, now, who, Type.INVOKE, PollValue(group, queue, offset, seek=peek))
-            found = tuple(_handed(message, queue) for message in pulled.messages)
+            found = tuple(_delivered(message, queue) for message in pulled.messages)
             answer_ = PollValue(
                 messages=found, next=pulled.next_offset, min=pulled.min_offset, max=pulled.max_offset
             )
@@ -94,9 +94,9 @@ def _lines(setup: Setup, operation: Operation, index: int, now: int) -> Iterator
             yield lines.Fault(index, now, NEMESIS, Type.INFO, FaultValue("start", "b", failure))
 
 
-def _handed(message: PulledMessage, queue: str) -> Handed:
+def _delivered(message: PulledMessage, queue: str) -> Delivered:
     named = _queue(message.topic, message.queue_id)
-    return Handed(
+    return Delivered(
         message.msg_id,
         message.queue_offset,
         f"{checksum(message.body):08x}",

@@ -3,7 +3,7 @@ brokers that answer it as they are told."""
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 BROKERS: Final = ("a", "b", "c")
 ATTEMPTS_MAX: Final = 3
@@ -55,7 +55,7 @@ class ProducerTarget(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Any]: ...
+    def capabilities(self) -> frozenset[str]: ...
 
     def open(self, setup: Setup) -> None:
         """A new producer, which has not sent yet. Raises TargetError, as all others may."""

@@ -11,7 +11,7 @@ from typing import Final
 from mqproof.conformance.engine.fault_commands import FaultCommands
 from mqproof.conformance.engine.fault_kinds import KINDS
 from mqproof.conformance.engine.run_options import Order, OrderError, Part
-from mqproof.conformance.engine.suite_results import shared
+from mqproof.conformance.engine.suite_results import with_time
 from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.history.judge import results
 from mqproof.conformance.history.lines import Line, encode
@@ -67,7 +67,7 @@ def run(order: Order, progress: Callable[[int, int], None], play: Play) -> Part:
     kinds = (KINDS.get(fault.value.kind) for fault in seen.faults)
     faults = Counter(kind for kind in kinds if kind)
     seconds = time.perf_counter() - began
-    return Part(NAME, shared(found, seconds), looked_at, seconds, faults=faults)
+    return Part(NAME, with_time(found, seconds), looked_at, seconds, faults=faults)
 
 
 def _keep(order: Order, history: bytes) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.mutants import delivery, flush, offsets
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
 EVERY = 20
@@ -54,5 +54,5 @@ def test_it_takes_most_steps_of_the_model() -> None:
 )
 def test_a_defect_of_the_broker_is_seen(name: str, sample: list[Script]) -> None:
     known = {**flush.MUTANTS, **offsets.MUTANTS, **delivery.MUTANTS}
-    with planted(known[name]):
+    with injected(known[name]):
         assert on_ours("Delivery", sample).failures

@@ -5,7 +5,7 @@ import pytest
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.mutants import consumers, delivery, offsets, workload
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
@@ -55,5 +55,5 @@ def test_they_take_most_steps_of_the_model() -> None:
 def test_a_defect_of_the_broker_or_a_consumer_is_seen(name: str, sample: list[Script]) -> None:
     of_suites = (consumers, delivery, offsets, workload)
     known = {name: mutant for each in of_suites for name, mutant in each.MUTANTS.items()}
-    with planted(known[name]):
+    with injected(known[name]):
         assert on_ours("Group", sample).failures

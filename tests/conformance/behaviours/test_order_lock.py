@@ -7,7 +7,7 @@ from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.mutants import ordering
 from mqproof.conformance.mutants.order_lock import MUTANTS
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
@@ -51,5 +51,5 @@ def test_they_take_nearly_every_step_of_the_model(whole: list[Script]) -> None:
 
 @pytest.mark.parametrize("name", [*MUTANTS, *sorted(ordering.MUTANTS.keys() - NOT_OF_ONE_QUEUE)])
 def test_a_defect_of_locks_or_members_is_seen(name: str, sample: list[Script]) -> None:
-    with planted({**ordering.MUTANTS, **MUTANTS}[name]):
+    with injected({**ordering.MUTANTS, **MUTANTS}[name]):
         assert on_ours("OrderLock", sample).failures

@@ -5,7 +5,7 @@ import pytest
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.behaviours.outcomes import behaviours
 from mqproof.conformance.mutants.producers import MUTANTS, STEPPED
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
 
@@ -38,5 +38,5 @@ def test_it_takes_every_step_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", [*MUTANTS, *STEPPED])
 def test_a_defect_of_the_queue_choice_is_seen(name: str, sample: list[Script]) -> None:
-    with planted({**MUTANTS, **STEPPED}[name]):
+    with injected({**MUTANTS, **STEPPED}[name]):
         assert on_ours("QueueChoice", sample).failures

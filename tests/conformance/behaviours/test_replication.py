@@ -5,7 +5,7 @@ import pytest
 from mqproof.conformance.behaviours.corpus import Script
 from mqproof.conformance.crash_images.pair_images import expand
 from mqproof.conformance.crash_images.store_images import Recovered
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.mutants.replication import MUTANTS, STEPPED
 from mqproof.impl.store import recovery
 from tests.conformance.behaviours.sampled import on_ours, scripts
@@ -79,5 +79,5 @@ def test_each_image_of_each_crash_is_recovered() -> None:
     ],
 )
 def test_a_defect_of_replication_is_seen(name: str, sample: list[Script]) -> None:
-    with planted({**MUTANTS, **STEPPED}[name]):
+    with injected({**MUTANTS, **STEPPED}[name]):
         assert on_ours("Replication", sample).failures

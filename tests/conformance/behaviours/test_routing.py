@@ -3,7 +3,7 @@
 import pytest
 
 from mqproof.conformance.behaviours.corpus import Script
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.mutants.routing import MUTANTS
 from mqproof.reference.models import MODELS
 from tests.conformance.behaviours.sampled import on_ours, scripts
@@ -47,5 +47,5 @@ def test_they_take_nearly_every_step_of_the_model() -> None:
     ],
 )
 def test_a_defect_of_the_name_server_is_seen(name: str, sample: list[Script]) -> None:
-    with planted(MUTANTS[name]):
+    with injected(MUTANTS[name]):
         assert on_ours("Routing", sample).failures

@@ -8,9 +8,9 @@ from typer.testing import CliRunner, Result
 
 from mqproof.conformance.bench import history_checks
 from mqproof.conformance.commands.histories import app
-from mqproof.conformance.history.exact_delivery import Perfect, clean
+from mqproof.conformance.history.exact_delivery import ExactDelivery, clean
+from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.lines import decode_lines, encode
-from mqproof.conformance.history.planted import PLANTED
 from mqproof.conformance.history.rules import RULES
 
 
@@ -18,7 +18,7 @@ def mqproof(*arguments: object) -> Result:
     return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
-def written(world: Perfect, file: Path) -> Path:
+def written(world: ExactDelivery, file: Path) -> Path:
     file.write_bytes(b"".join(map(encode, world.lines)))
     return file
 
@@ -40,7 +40,7 @@ def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path)
 
 def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tmp_path: Path) -> None:
     world = clean(1)
-    PLANTED["message-of-nobody"].plant(world)
+    INJECTED["message-of-nobody"].plant(world)
     file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
     result = mqproof("check-history", file, "--json", out, "--report", tmp_path / "h.xml")
     assert result.exit_code == 1
@@ -79,7 +79,7 @@ def test_nothing_seen_is_nothing_held(tmp_path: Path) -> None:
 
 def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: Path) -> None:
     world = clean(2)
-    PLANTED["body-changed"].plant(world)
+    INJECTED["body-changed"].plant(world)
     other, out = written(world, tmp_path / "other.jsonl"), tmp_path / "out.json"
     assert mqproof("check-history", history, other, "--json", out).exit_code == 1
     found = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]

@@ -15,7 +15,7 @@ from mqproof.spec.tlc.trace import Step, Trace
 from mqproof.spec.tlc.values import Function, State
 
 VERDICTS = recorded.load()
-SAFE = [cell for cell, outcome in VERDICTS.items() if outcome is Outcome.SAFE]
+SAFE = [entry for entry, outcome in VERDICTS.items() if outcome is Outcome.SAFE]
 
 NODES = ("master", "slave")
 
@@ -86,35 +86,35 @@ LATE_FLUSH = _trace(
     ],
 )
 def test_a_counterexample_ends_on_brokers_as_in_the_model(setup: Setup, fault: str, trace: Trace) -> None:
-    cell = Cell(setup, (fault,))
-    lived = live_through(cell, VERDICTS[cell], trace, runs=1)
+    entry = Cell(setup, (fault,))
+    lived = live_through(entry, VERDICTS[entry], trace, runs=1)
     assert lived.failure == ""
-    assert lived.worst is VERDICTS[cell]
+    assert lived.worst is VERDICTS[entry]
 
 
 def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
-    cell = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
+    entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
     harmless = _trace(
         *NOBODY_WAITS_UNTIL_OK,
         ("MCProcessCrash", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
         ("Restart", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
     )
-    assert replay(cell, harmless).became is Outcome.SAFE
-    lived = live_through(cell, Outcome.GONE, harmless)
+    assert replay(entry, harmless).became is Outcome.SAFE
+    lived = live_through(entry, Outcome.GONE, harmless)
     assert lived.failure == "the replay ends in safe (m1, whose sender was told SEND_OK), the model's in gone"
     assert differing([lived]) == [lived]
 
 
 def test_a_life_that_ends_worse_than_the_model_is_a_failure() -> None:
-    cell = Cell(Setup("ASYNC_FLUSH", "none", "oneway"), ("machine",))
-    lived = live_through(cell, Outcome.SAFE, None, runs=5)
+    entry = Cell(Setup("ASYNC_FLUSH", "none", "oneway"), ("machine",))
+    lived = live_through(entry, Outcome.SAFE, None, runs=5)
     assert "safe is the model's worst" in lived.failure
 
 
 def test_a_step_that_brokers_do_not_take_is_told() -> None:
-    cell = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
+    entry = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
     with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
-        replay(cell, _trace(*NOBODY_WAITS_UNTIL_OK))  # nobody lets the fsync go
+        replay(entry, _trace(*NOBODY_WAITS_UNTIL_OK))  # nobody lets the fsync go
 
 
 @pytest.mark.parametrize("number", range(0, len(SAFE), 4))
@@ -123,8 +123,8 @@ def test_what_is_safe_in_the_model_is_safe_on_brokers(number: int) -> None:
 
 
 def test_a_life_is_the_same_each_time() -> None:
-    cell = Cell(Setup("SYNC_FLUSH", "SYNC_MASTER", "async"), ("os", "machine"))
-    assert live(cell, 5) == live(cell, 5)
+    entry = Cell(Setup("SYNC_FLUSH", "SYNC_MASTER", "async"), ("os", "machine"))
+    assert live(entry, 5) == live(entry, 5)
 
 
 def test_the_document_has_both_tables_and_they_agree() -> None:
@@ -134,11 +134,11 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
     assert "642 cells" in ours
     assert " 0 cells differ" in ours
     pairs = [
-        cell.strip().split(" : ")
+        entry.strip().split(" : ")
         for line in ours.splitlines()
         if line.startswith("|")
-        for cell in line.split("|")
-        if " : " in cell
+        for entry in line.split("|")
+        if " : " in entry
     ]
     assert len(pairs) == 24 * 6
     assert all(model == broker.partition(",")[0] for model, broker in pairs)
@@ -146,9 +146,9 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
 
 
 def test_cells_are_told_as_json_and_as_tables() -> None:
-    cell = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
-    never = Cell(cell.setup, ("machine", "machine"))
-    matrix = Matrix({cell: Outcome.GONE, never: Outcome.NEVER}, {cell: NOBODY_WAITS}, 1, 1.0)
+    entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
+    never = Cell(entry.setup, ("machine", "machine"))
+    matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: NOBODY_WAITS}, 1, 1.0)
     (lived,) = live_through_all(matrix, {}, runs=1)
     assert list(live_through_all(matrix, {"fault": "disk"})) == []
     (told,) = json.loads(show.as_json([lived]))["cells"]

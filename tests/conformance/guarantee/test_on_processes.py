@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.guarantee import on_processes
-from mqproof.conformance.guarantee.on_processes import cells, live_through
+from mqproof.conformance.guarantee.on_processes import entries, live_through
 from mqproof.conformance.subjects import guarantee_entry_processes
 from mqproof.spec.guarantee import recorded
 from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup
@@ -14,8 +14,8 @@ VERDICTS = recorded.load()
 
 
 def test_a_killed_master_and_its_slave_lose_nothing(tmp_path: Path) -> None:
-    cell = Cell(Setup("ASYNC_FLUSH", "SYNC_MASTER", "async"), ("process",))
-    lived = live_through(cell, VERDICTS[cell], 1, tmp_path / "cell")
+    entry = Cell(Setup("ASYNC_FLUSH", "SYNC_MASTER", "async"), ("process",))
+    lived = live_through(entry, VERDICTS[entry], 1, tmp_path / "cell")
     assert lived.failure == ""
     assert not (tmp_path / "cell").exists()
 
@@ -24,22 +24,22 @@ def test_a_lost_disk_loses_messages_and_where_none_may_be_lost_that_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guarantee_entry_processes, "_LOST_S", 0.0)
-    cell = Cell(Setup("ASYNC_FLUSH", "none", "async"), ("disk",))
-    lived = live_through(cell, Outcome.SAFE, 1, tmp_path / "cell")
-    assert lived.worst is VERDICTS[cell] is Outcome.GONE
+    entry = Cell(Setup("ASYNC_FLUSH", "none", "async"), ("disk",))
+    lived = live_through(entry, Outcome.SAFE, 1, tmp_path / "cell")
+    assert lived.worst is VERDICTS[entry] is Outcome.GONE
     assert lived.failure.startswith("seed 0 ends in gone")
 
 
 def test_every_setup_is_lived_through_with_each_fault_that_processes_have() -> None:
-    chosen = cells(VERDICTS, {})
+    chosen = entries(VERDICTS, {})
     assert len(chosen) == 24 * 4
-    assert {cell.faults for cell in chosen} == {(fault,) for fault in guarantee_entry_processes.FAULTS}
+    assert {entry.faults for entry in chosen} == {(fault,) for fault in guarantee_entry_processes.FAULTS}
     one = {"flush": "SYNC_FLUSH", "replication": "none", "producer": "sync", "fault": "disk"}
-    assert cells(VERDICTS, one) == [Cell(Setup("SYNC_FLUSH", "none", "sync"), ("disk",))]
-    assert cells(VERDICTS, {"fault": "power"}) == []
+    assert entries(VERDICTS, one) == [Cell(Setup("SYNC_FLUSH", "none", "sync"), ("disk",))]
+    assert entries(VERDICTS, {"fault": "power"}) == []
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("cell", on_processes.cells(VERDICTS, {"producer": "sync"}), ids=str)
-def test_no_cell_ends_worse_than_in_the_model(cell: Cell, tmp_path: Path) -> None:
-    assert live_through(cell, VERDICTS[cell], 1, tmp_path / "cell").failure == ""
+@pytest.mark.parametrize("cell", on_processes.entries(VERDICTS, {"producer": "sync"}), ids=str)
+def test_no_cell_ends_worse_than_in_the_model(entry: Cell, tmp_path: Path) -> None:
+    assert live_through(entry, VERDICTS[entry], 1, tmp_path / "cell").failure == ""

@@ -10,9 +10,9 @@ from mqproof.conformance.history import edn, lines
 from mqproof.conformance.history.edn import Keyword
 from mqproof.conformance.history.exact_delivery import clean
 from mqproof.conformance.history.exchange import read_jepsen, read_openchaos, write_elle, write_jepsen
+from mqproof.conformance.history.injected import INJECTED
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import HistoryError, Line
-from mqproof.conformance.history.planted import PLANTED
 from mqproof.conformance.history.record import Outcome, Record, record
 from mqproof.report.model import Verdict
 
@@ -78,8 +78,8 @@ def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) ->
 def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
     world = clean(3)
     assert violated(to_jepsen_and_back(world.lines, tmp_path)) == set()
-    PLANTED[name].plant(world)
-    assert PLANTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
+    INJECTED[name].plant(world)
+    assert INJECTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
 
 
 def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:

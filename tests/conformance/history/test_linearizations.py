@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from mqproof.conformance.history.exact_delivery import clean
+from mqproof.conformance.history.injected import INJECTED
+from mqproof.conformance.history.injected.parts import QUEUE
 from mqproof.conformance.history.linearizations import orders, table, written
 from mqproof.conformance.history.lines import Line
-from mqproof.conformance.history.planted import PLANTED
-from mqproof.conformance.history.planted.parts import QUEUE
 from mqproof.conformance.history.record import record
 
 
@@ -36,7 +36,7 @@ def test_an_order_takes_what_was_polled_in_the_order_of_its_puts(seed: int) -> N
 
 def test_where_there_is_no_order_the_two_that_overtake_each_other_are_told() -> None:
     world = clean(3)
-    PLANTED["overtaken"].plant(world)
+    INJECTED["overtaken"].plant(world)
     found = list(orders(record(world.lines)))
     (none,) = [each for each in found if each.why]
     sends = (sent for sent in record(world.lines).sends if sent.span.process in ("x1", "x2"))

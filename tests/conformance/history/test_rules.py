@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from mqproof.conformance.engine.finding import Finding
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.exact_delivery import LATER, SETUP, Perfect, clean
+from mqproof.conformance.history.exact_delivery import LATER, SETUP, ExactDelivery, clean
+from mqproof.conformance.history.injected import INJECTED, parts, redelivery
+from mqproof.conformance.history.injected.parts import QUEUE, Injected
 from mqproof.conformance.history.judge import judge
 from mqproof.conformance.history.lines import Line, Setup
-from mqproof.conformance.history.planted import PLANTED, parts, redelivery
-from mqproof.conformance.history.planted.parts import QUEUE, Planted
 from mqproof.conformance.history.record import record
 from mqproof.conformance.history.rules import ELSEWHERE, NOT_SEEN, RULES
 from mqproof.report.model import Verdict
@@ -34,7 +34,7 @@ def findings(told: list[Line]) -> dict[str, Finding]:
     return {judged.rule.id: judged.finding for judged in judge(told)}
 
 
-def noticed(world: Perfect) -> set[str]:
+def noticed(world: ExactDelivery) -> set[str]:
     """The rules that are not content. A02 says no more than that it does not know."""
     found = findings(world.lines)
     wrong = {id_ for id_, finding in found.items() if finding.verdict is Verdict.VIOLATED}
@@ -52,7 +52,7 @@ def test_every_row_that_a_client_can_see_has_a_rule_or_a_reason() -> None:
 
 
 def test_every_rule_has_a_planted_anomaly_and_an_invariant_of_the_catalogue() -> None:
-    assert {each.rule for each in PLANTED.values()} == set(BY_ID)
+    assert {each.rule for each in INJECTED.values()} == set(BY_ID)
     assert {rule.invariant for rule in RULES} <= set(catalogue())
 
 
@@ -87,8 +87,8 @@ def test_a_clean_history_breaks_no_rule(seed: int) -> None:
     assert not [i for i, f in found.items() if f.verdict is Verdict.UNKNOWN and next(iter(f.counts.values()))]
 
 
-@pytest.mark.parametrize("each", PLANTED.values(), ids=PLANTED)
-def test_a_planted_anomaly_is_found_and_no_other(each: Planted) -> None:
+@pytest.mark.parametrize("each", INJECTED.values(), ids=INJECTED)
+def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
     world = clean(3)
     assert noticed(world) == set()
     each.plant(world)
@@ -98,8 +98,8 @@ def test_a_planted_anomaly_is_found_and_no_other(each: Planted) -> None:
 
 
 @SLOW
-@given(seed=SEEDS, each=st.sampled_from(sorted(PLANTED.values(), key=lambda p: p.name)))
-def test_so_it_is_in_any_history(seed: int, each: Planted) -> None:
+@given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
+def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
     world = clean(seed)
     each.plant(world)
     found = noticed(world)
@@ -108,8 +108,8 @@ def test_so_it_is_in_any_history(seed: int, each: Planted) -> None:
 
 
 @SLOW
-@given(seed=SEEDS, each=st.sampled_from(sorted(PLANTED.values(), key=lambda p: p.name)))
-def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Planted) -> None:
+@given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
+def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Injected) -> None:
     world = clean(seed, 10)
     each.plant(world)
     del world.lines[random.Random(seed).randrange(1, len(world.lines) - 1)]
@@ -121,32 +121,32 @@ def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: in
 # What has a cause is no anomaly. Each of these is one planted anomaly with what explains it.
 
 
-def setup(world: Perfect, **changes: object) -> None:
+def setup(world: ExactDelivery, **changes: object) -> None:
     world.edit(
         lambda line: replace(line, value=replace(line.value, **changes)) if isinstance(line, Setup) else line
     )
 
 
-def lost_with_the_machine(world: Perfect) -> None:
+def lost_with_the_machine(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
-    PLANTED["message-lost"].plant(world)
+    INJECTED["message-lost"].plant(world)
     world.fault("crash_os")
     world.fault("start")
 
 
-def lost_with_the_master(world: Perfect) -> None:
-    PLANTED["weak-status-lost"].plant(world)
+def lost_with_the_master(world: ExactDelivery) -> None:
+    INJECTED["weak-status-lost"].plant(world)
     world.fault("promote")
 
 
-def cut_off_by_a_power_loss(world: Perfect) -> None:
+def cut_off_by_a_power_loss(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     world.fault("lose_power")
     world.fault("start")
-    PLANTED["queue-cut-off"].plant(world)
+    INJECTED["queue-cut-off"].plant(world)
 
 
-def nobody_waits_for_a_lost_tail(world: Perfect) -> None:
+def nobody_waits_for_a_lost_tail(world: ExactDelivery) -> None:
     """What a power loss took is no reason to call a group late, nor an orderly queue blocked."""
     setup(world, flush_mode="ASYNC_FLUSH")
     for queue in (QUEUE, parts.ORDERED):
@@ -160,7 +160,7 @@ def nobody_waits_for_a_lost_tail(world: Perfect) -> None:
         world.wait(120_000)
 
 
-def freed_and_given_again(world: Perfect) -> None:
+def freed_and_given_again(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     message = parts.send(world)
     world.queue(QUEUE).pop()
@@ -171,11 +171,11 @@ def freed_and_given_again(world: Perfect) -> None:
     assert again.offset == message.offset
 
 
-def given_again_after_a_flush_that_timed_out(world: Perfect) -> None:
+def given_again_after_a_flush_that_timed_out(world: ExactDelivery) -> None:
     parts.read(world, parts.given_again(world))
 
 
-def an_offset_id_of_a_freed_place(world: Perfect) -> None:
+def an_offset_id_of_a_freed_place(world: ExactDelivery) -> None:
     """The record that was there was never synced, and its producer knew."""
     message = world.message()
     at = world.append(QUEUE, message)
@@ -188,7 +188,7 @@ def an_offset_id_of_a_freed_place(world: Perfect) -> None:
     parts.read(world, replace(other, offset_id="freed"), queue=parts.ORDERED)
 
 
-def another_tag_at_a_freed_place(world: Perfect) -> None:
+def another_tag_at_a_freed_place(world: ExactDelivery) -> None:
     """A group that filters is not handed what is there now."""
     freed = world.message()  # of the tag that it wants
     while freed.tag != "A":
@@ -209,7 +209,7 @@ def another_tag_at_a_freed_place(world: Perfect) -> None:
     world.did("x3", lines.PollValue("f", QUEUE, at, seek=True), passed)
 
 
-def batch_sent_twice(world: Perfect) -> None:
+def batch_sent_twice(world: ExactDelivery) -> None:
     batch = world.message(), world.message()
     at = [world.append(QUEUE, message) for message in (*batch, *batch)]
     answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[2], attempts=2)
@@ -217,7 +217,7 @@ def batch_sent_twice(world: Perfect) -> None:
     parts.read(world, *world.queue(QUEUE)[at[0] :])
 
 
-def batch_cut_by_a_crash(world: Perfect) -> None:
+def batch_cut_by_a_crash(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     batch = world.message(), world.message()
     at = [world.append(QUEUE, message) for message in batch]
@@ -230,7 +230,7 @@ def batch_cut_by_a_crash(world: Perfect) -> None:
     parts.read(world, parts.send(world, process="x2"))
 
 
-def sent_twice(world: Perfect) -> None:
+def sent_twice(world: ExactDelivery) -> None:
     message = world.message()
     at = [world.append(QUEUE, message) for _ in range(2)]
     answer = lines.SendValue(status="SEND_OK", queue=QUEUE, offset=at[1], attempts=2)
@@ -239,14 +239,14 @@ def sent_twice(world: Perfect) -> None:
         parts.read(world, world.queue(QUEUE)[offset])
 
 
-def handed_again_after_a_rebalance(world: Perfect) -> None:
+def handed_again_after_a_rebalance(world: ExactDelivery) -> None:
     message = parts.send(world)
     parts.consumed(world, "r", QUEUE, "x3", message)
     world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
     parts.consumed(world, "r", QUEUE, "x5", message)
 
 
-def handed_to_two_owners(world: Perfect) -> None:
+def handed_to_two_owners(world: ExactDelivery) -> None:
     message = parts.send(world)
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("r", name, (QUEUE,)))
@@ -255,7 +255,7 @@ def handed_to_two_owners(world: Perfect) -> None:
     world.did("x3", lines.AssignValue("r", "x3", (), left=True))
 
 
-def kept_by_its_consumer(world: Perfect) -> None:
+def kept_by_its_consumer(world: ExactDelivery) -> None:
     """No broker took it back, so it comes from where it was, as often as that takes."""
     message = parts.send(world)
     redelivery.fail(world, message, 3)
@@ -263,7 +263,7 @@ def kept_by_its_consumer(world: Perfect) -> None:
     parts.consumed(world, "r", "%RETRY%r/b/0", "x3", last)
 
 
-def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
+def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
     """A broker's death made a copy of what was returned; the consumer has both."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
@@ -277,7 +277,7 @@ def kept_by_its_consumer_in_two_copies(world: Perfect) -> None:
         parts.consumed(world, "r", "%RETRY%r/b/0", "x3", replace(copy, times=3))
 
 
-def counted_on_by_a_consumer_that_cannot_give_it_back(world: Perfect) -> None:
+def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> None:
     """Its broker knows of one return, when it takes it back at last."""
     message = parts.send(world)
     world.fault("kill")
@@ -290,7 +290,7 @@ def counted_on_by_a_consumer_that_cannot_give_it_back(world: Perfect) -> None:
     world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
 
 
-def failed_where_the_queue_was_taken_away(world: Perfect) -> None:
+def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
     """Another had consumed it already; what came of it where the queue is no more counts for nothing."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
@@ -306,7 +306,7 @@ def failed_where_the_queue_was_taken_away(world: Perfect) -> None:
     world.did("x4", lines.DrainValue("d", ("%DLQ%r",)))
 
 
-def delayed_while_its_broker_was_away(world: Perfect) -> None:
+def delayed_while_its_broker_was_away(world: ExactDelivery) -> None:
     """A fault puts off what is due."""
     message = redelivery.delayed(world, 10)
     world.fault("isolate")
@@ -315,7 +315,7 @@ def delayed_while_its_broker_was_away(world: Perfect) -> None:
     parts.read(world, message, queue=f"{LATER}/b/0")
 
 
-def delayed_and_lost_with_a_flush_that_timed_out(world: Perfect) -> None:
+def delayed_and_lost_with_a_flush_that_timed_out(world: ExactDelivery) -> None:
     message = world.message(deliver_in_ms=10)
     world.did("x1", lines.SendValue(LATER, (message,)), lines.SendValue(status="FLUSH_DISK_TIMEOUT"))
     world.fault("lose_power")
@@ -324,7 +324,7 @@ def delayed_and_lost_with_a_flush_that_timed_out(world: Perfect) -> None:
     parts.read(world, asked=0, queue=f"{LATER}/b/0")
 
 
-def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
+def delayed_twice_by_a_killed_broker(world: ExactDelivery) -> None:
     message = redelivery.delayed(world, 10)
     queue = f"{LATER}/b/0"
     world.wait(20)
@@ -334,14 +334,14 @@ def delayed_twice_by_a_killed_broker(world: Perfect) -> None:
     parts.read(world, parts.placed(message, len(world.queue(queue))), queue=queue)
 
 
-def polled_again_after_a_seek(world: Perfect) -> None:
+def polled_again_after_a_seek(world: ExactDelivery) -> None:
     first = world.queue(QUEUE)[0]
     parts.read(world, *world.queue(QUEUE)[:3])
     answer = lines.PollValue(messages=(first,), next=1, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", lines.PollValue("group of x3", QUEUE, 0, seek=True), answer)
 
 
-def filtered_by_its_tags(world: Perfect) -> None:
+def filtered_by_its_tags(world: ExactDelivery) -> None:
     stored = world.queue(QUEUE)
     answer = lines.PollValue(
         messages=tuple(m for m in stored if m.tag == "A"), next=len(stored), min=0, max=len(stored)
@@ -349,7 +349,7 @@ def filtered_by_its_tags(world: Perfect) -> None:
     world.did("x3", lines.PollValue("f", QUEUE, 0, seek=True), answer)
 
 
-def committed_by_two_at_a_time(world: Perfect) -> None:
+def committed_by_two_at_a_time(world: ExactDelivery) -> None:
     """The broker may have heard of the lesser one last."""
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("new", name, (QUEUE,)))
@@ -361,13 +361,13 @@ def committed_by_two_at_a_time(world: Perfect) -> None:
     world.did("x3", lines.AssignValue("new", "x3", (), left=True))
 
 
-def committed_less_by_the_next_owner(world: Perfect) -> None:
+def committed_less_by_the_next_owner(world: ExactDelivery) -> None:
     world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
-def committed_less_beside_one_who_gives_the_queue_back(world: Perfect) -> None:
+def committed_less_beside_one_who_gives_the_queue_back(world: ExactDelivery) -> None:
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", ()))
@@ -375,7 +375,7 @@ def committed_less_beside_one_who_gives_the_queue_back(world: Perfect) -> None:
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
-def taken_over(world: Perfect, between: Callable[[], None] = lambda: None, first: int = 3) -> None:
+def taken_over(world: ExactDelivery, between: Callable[[], None] = lambda: None, first: int = 3) -> None:
     """The second member is told 3, something happens, and its listener is called for that offset and on."""
     world.did("x5", lines.QueryValue("new", QUEUE, client="x5"), lines.QueryValue(offset=3))
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
@@ -383,14 +383,14 @@ def taken_over(world: Perfect, between: Callable[[], None] = lambda: None, first
     parts.consumed(world, "new", QUEUE, "x5", *world.queue(QUEUE)[first:])
 
 
-def taken_over_and_begun_lower_after_a_reset(world: Perfect) -> None:
+def taken_over_and_begun_lower_after_a_reset(world: ExactDelivery) -> None:
     def reset() -> None:
         world.did("x4", lines.CommitValue("new", QUEUE, 1, reset=True))
 
     taken_over(world, reset, 1)
 
 
-def taken_over_and_begun_lower_after_a_restart(world: Perfect) -> None:
+def taken_over_and_begun_lower_after_a_restart(world: ExactDelivery) -> None:
     def restart() -> None:
         world.fault("kill")
         world.fault("start")
@@ -398,7 +398,7 @@ def taken_over_and_begun_lower_after_a_restart(world: Perfect) -> None:
     taken_over(world, restart, 1)
 
 
-def read_once_more_behind_what_is_done(world: Perfect) -> None:
+def read_once_more_behind_what_is_done(world: ExactDelivery) -> None:
     """An orderly queue does not stand still where its last call was, but where its furthest was."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     parts.consumed(world, "o", parts.ORDERED, "o0", first, second)
@@ -409,26 +409,26 @@ def read_once_more_behind_what_is_done(world: Perfect) -> None:
     world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=0, max=len(world.queue(QUEUE))))
 
 
-def reset_on_purpose(world: Perfect) -> None:
+def reset_on_purpose(world: ExactDelivery) -> None:
     world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.did("x4", lines.CommitValue("new", QUEUE, 2, reset=True))
     world.did("x3", lines.QueryValue("new", QUEUE), lines.QueryValue(offset=2))
 
 
-def forgotten_by_a_killed_broker(world: Perfect) -> None:
+def forgotten_by_a_killed_broker(world: ExactDelivery) -> None:
     world.did("x3", lines.CommitValue("new", QUEUE, 5))
     world.fault("kill")
     world.fault("start")
     world.did("x3", lines.QueryValue("new", QUEUE), lines.QueryValue(offset=3))
 
 
-def two_owners_for_a_moment(world: Perfect) -> None:
+def two_owners_for_a_moment(world: ExactDelivery) -> None:
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("new", name, (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", (), left=True))
 
 
-def overlapping_after_a_restart(world: Perfect) -> None:
+def overlapping_after_a_restart(world: ExactDelivery) -> None:
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.begin("o0", lines.ConsumeValue("o", parts.ORDERED, "o0", (first,)))
     world.fault("kill")
@@ -437,7 +437,7 @@ def overlapping_after_a_restart(world: Perfect) -> None:
     world.end("o0", lines.ConsumeValue("o", parts.ORDERED))
 
 
-def overlapping_on_a_lock_that_its_broker_forgot(world: Perfect) -> None:
+def overlapping_on_a_lock_that_its_broker_forgot(world: ExactDelivery) -> None:
     """Its holder began before another had it, and goes on with the next message."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.fault("kill")
@@ -448,31 +448,31 @@ def overlapping_on_a_lock_that_its_broker_forgot(world: Perfect) -> None:
     world.end("o0", lines.ConsumeValue("o", parts.ORDERED))
 
 
-def popped_again_when_visible(world: Perfect) -> None:
+def popped_again_when_visible(world: ExactDelivery) -> None:
     answer = lines.PopValue(messages=(world.queue(QUEUE)[-1],))
     for _ in range(2):
         world.did("x3", lines.PopValue("new", QUEUE, invisible_ms=10), answer)
         world.wait(100)
 
 
-def not_visible_yet(world: Perfect) -> None:
+def not_visible_yet(world: ExactDelivery) -> None:
     last = parts.send(world)
     parts.read(world, asked=last.offset, end=last.offset)
     parts.read(world, last, process="x5")
 
 
-def expired_in_front(world: Perfect) -> None:
-    PLANTED["message-lost"].plant(world)
+def expired_in_front(world: ExactDelivery) -> None:
+    INJECTED["message-lost"].plant(world)
     end = len(world.queue(QUEUE))
     world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=end, max=end))
 
 
-def deleted_on_purpose(world: Perfect) -> None:
+def deleted_on_purpose(world: ExactDelivery) -> None:
     world.did("x4", lines.TopicValue("T"))
-    PLANTED["topic-forgotten"].plant(world)
+    INJECTED["topic-forgotten"].plant(world)
 
 
-def unserved_while_down(world: Perfect) -> None:
+def unserved_while_down(world: ExactDelivery) -> None:
     world.wait(10_000)
     world.fault("kill")
     asked = lines.SendValue("T", (world.message(),))
@@ -524,7 +524,7 @@ EXPLAINED = (
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
-def test_what_has_a_cause_is_no_anomaly(explained: Callable[[Perfect], None]) -> None:
+def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], None]) -> None:
     world = clean(5)
     explained(world)
     assert noticed(world) - {"A02"} == set()
@@ -547,7 +547,7 @@ def test_what_has_a_cause_is_no_anomaly(explained: Callable[[Perfect], None]) ->
 def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str) -> None:
     world = clean(2)
     setup(world, **{bound: None})
-    PLANTED[name].plant(world)
+    INJECTED[name].plant(world)
     assert noticed(world) == set()
     assert getattr(SETUP, bound) is not None
     assert findings(world.lines)[rule].verdict is not Verdict.VIOLATED
@@ -577,7 +577,7 @@ def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
 def test_witnesses_are_few_and_all_are_counted() -> None:
     world = clean(1)
     for number in range(40):
-        parts.read(world, lines.Handed(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))
+        parts.read(world, lines.Delivered(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))
     found = findings(world.lines)["A04"]
     assert found.counts["wrong"] == 40
     assert len(found.witnesses) == 16

@@ -13,7 +13,7 @@ from mqproof.conformance.history.record import Outcome, record
 from mqproof.conformance.history.workload import Workload
 from mqproof.conformance.mutants import consumers, workload
 from mqproof.conformance.mutants.flush import MUTANTS
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.registry import mutant_judge
 from mqproof.report.model import Verdict
 
@@ -70,7 +70,7 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
 )
 def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: int) -> None:
     """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
-    with planted({**MUTANTS, **consumers.MUTANTS}[mutant]):
+    with injected({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
         assert any(rule in violated(told) for told in histories)

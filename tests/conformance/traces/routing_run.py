@@ -5,7 +5,7 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from mqproof.conformance.faults.expected_warnings import silenced
+from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -139,6 +139,6 @@ def run(seed: int, steps: int = 16) -> list[Event]:
     """The name servers' events of one life; all follows from the seed."""
     loop = SimulatedLoop()
     site = _Site(loop, seed)
-    with silenced("mqproof.impl"):
+    with expected_warnings("mqproof.impl"):
         run_simulated(_live(site, steps), loop)
     return site.events

@@ -115,10 +115,10 @@ def test_what_is_not_implemented_is_inconclusive_alone(ours: list[Address]) -> N
 def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
     judged = examine(ours, choose(["remoting/cluster-info/1"]), lambda *_: None, PATIENT_S)
     assert [one.verdict for one in judged if isinstance(one, Judged)] == [Verdict.OK]
-    from mqproof.conformance.wire.environment import scene
+    from mqproof.conformance.wire.fixtures import fixtures
     from mqproof.conformance.wire.model import Server
 
-    with scene(ours, PATIENT_S) as made:
+    with fixtures(ours, PATIENT_S) as made:
         broker = made.servers[Server.BROKER]
     both = choose(["remoting/cluster-info/1", "remoting/max-offset/1"])
     alone = examine([broker], both, lambda *_: None, PATIENT_S)

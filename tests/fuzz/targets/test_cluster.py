@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mqproof.conformance.hosts.simulated import MEMBERS
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.fuzz import simulation, targets
 from mqproof.fuzz.cluster.program import HEAD_BYTES, Run, fault, random_program
 from mqproof.fuzz.engine.execution import judge
@@ -163,7 +163,7 @@ def test_old_data_is_deleted_while_messages_come(shape: int) -> None:
 def test_a_finding_of_a_group_shrinks_to_a_group_without_faults() -> None:
     target = targets.load("cluster")
     mutant = simulation.MUTANTS["CommitNotLearned"]
-    with planted(mutant):
+    with injected(mutant):
         found = judge(target, ELECTED_PROGRAM)
         assert found is not None
         assert found.invariant == "LogsConverge"

@@ -6,7 +6,7 @@ from mqproof.impl.dledger.changes import Ballot, Change, Committed, Cut, Lacks, 
 from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.core import Core
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.rpc_bodies import (
     NO_OP,
     NORMAL,
     Entry,

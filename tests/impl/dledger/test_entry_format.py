@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import EntryError
-from mqproof.impl.dledger.messages import NORMAL
+from mqproof.impl.dledger.rpc_bodies import NORMAL
 
 ENTRY = entry_format.make(index=7, term=3, magic=NORMAL, pos=96, body=b"hello")
 DATA = entry_format.encode(ENTRY)

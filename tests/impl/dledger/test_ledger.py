@@ -11,7 +11,7 @@ from mqproof.impl.dledger.changes import Ballot
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import Ledger, LedgerConfig
 from mqproof.impl.dledger.member import Member
-from mqproof.impl.dledger.messages import NO_INDEX, NORMAL, Entry
+from mqproof.impl.dledger.rpc_bodies import NO_INDEX, NORMAL, Entry
 from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk, Step
 from mqproof.impl.store.errors import StoreError

@@ -11,7 +11,7 @@ from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger_log import LedgerLog
 from mqproof.impl.dledger.ledger_store import LedgerStore
-from mqproof.impl.dledger.messages import NO_OP
+from mqproof.impl.dledger.rpc_bodies import NO_OP
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.event_log import EventLog

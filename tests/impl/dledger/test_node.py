@@ -11,7 +11,8 @@ from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.codes import ResponseCode
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.ledger import LedgerConfig
-from mqproof.impl.dledger.messages import (
+from mqproof.impl.dledger.node import Node
+from mqproof.impl.dledger.rpc_bodies import (
     NO_OP,
     AppendRequest,
     AppendResponse,
@@ -23,7 +24,6 @@ from mqproof.impl.dledger.messages import (
     PushRequest,
     TransferRequest,
 )
-from mqproof.impl.dledger.node import Node
 from mqproof.impl.dledger.state import Role
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.message import Message as RocketMessage

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqproof.impl.dledger.messages import NO_TERM
+from mqproof.impl.dledger.rpc_bodies import NO_TERM
 from mqproof.impl.dledger.terms import Terms
 
 

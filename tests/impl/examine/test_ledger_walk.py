@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from mqproof.impl.dledger import entry_format
-from mqproof.impl.dledger.messages import NORMAL
+from mqproof.impl.dledger.rpc_bodies import NORMAL
 from mqproof.impl.examine import tables
 from mqproof.impl.examine.contents import contents
 from mqproof.impl.examine.directory import open_directory

@@ -12,7 +12,7 @@ from mqproof.reference.proofs.logic import Scope
 from mqproof.reference.proofs.mutants import MUTANTS
 from mqproof.reference.proofs.mutants.mutant import Mutant
 from mqproof.reference.proofs.proof import INIT, INVARIANT, Obligation, Outcome, Proof, obligations, prove
-from mqproof.reference.proofs.state_correspondence import TIES, Tie, untied
+from mqproof.reference.proofs.state_correspondence import CORRESPONDENCES, Correspondence, mismatches
 from mqproof.report.model import Verdict
 
 PROOFS = list(selection.PROOFS.values())
@@ -60,27 +60,27 @@ def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
     assert broken == {*proof.safety, *proof.step_safety}
 
 
-@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
-def test_the_proof_says_of_reachable_states_what_the_reference_says(tie: Tie) -> None:
-    assert list(untied(tie, tie.sample(100))) == []
+@pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
+def test_the_proof_says_of_reachable_states_what_the_reference_says(pair: Correspondence) -> None:
+    assert list(mismatches(pair, pair.sample(100))) == []
 
 
 @pytest.mark.deep
 def test_the_proof_of_replication_says_it_of_many_states() -> None:
-    for tie in TIES:
-        if tie.proof.name == "Replication":
-            assert list(untied(tie, tie.sample(2000))) == []
+    for pair in CORRESPONDENCES:
+        if pair.proof.name == "Replication":
+            assert list(mismatches(pair, pair.sample(2000))) == []
 
 
-@pytest.mark.parametrize("tie", TIES, ids=lambda tie: tie.proof.name)
-def test_every_action_is_in_the_proof(tie: Tie) -> None:
-    assert {action.name for action in tie.proof.actions} == set(tie.model.actions)
+@pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
+def test_every_action_is_in_the_proof(pair: Correspondence) -> None:
+    assert {action.name for action in pair.proof.actions} == set(pair.model.actions)
 
 
 def test_a_proof_of_something_else_is_noticed() -> None:
-    tie = TIES[0]
-    lazy = replace(tie, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
-    (first, *_) = untied(lazy, tie.sample(300))
+    pair = CORRESPONDENCES[0]
+    lazy = replace(pair, proof=next(m for m in MUTANTS if m.name == "AckBeforeFlush").broken())
+    (first, *_) = mismatches(lazy, pair.sample(300))
     assert first.what.startswith("AnswerOk: 0 next states are the reference's alone")
 
 
@@ -96,10 +96,10 @@ def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
 
 
 def test_an_invariant_that_is_too_strong_is_noticed() -> None:
-    tie = TIES[0]
+    pair = CORRESPONDENCES[0]
     clauses: dict[str, Any] = {"nothing_is_appended": lambda _scope, s: s.log_length == 0}
-    strong = replace(tie, proof=replace(tie.proof, clauses=clauses))
-    assert any(each.what.endswith("nothing_is_appended") for each in untied(strong, tie.sample(100)))
+    strong = replace(pair, proof=replace(pair.proof, clauses=clauses))
+    assert any(each.what.endswith("nothing_is_appended") for each in mismatches(strong, pair.sample(100)))
 
 
 def _nothing_is_torn(_scope: Scope, s: Any) -> Any:

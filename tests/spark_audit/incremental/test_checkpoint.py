@@ -83,6 +83,7 @@ def audited(
     forget_us: int = FORGET_US,
 ) -> Audit:
     log = frame(spark, rows)
+    scratch.mkdir(exist_ok=True)
     if state is None:
         return audit(log, scratch, pictures=False, checks=checks)
     night = open_run(spark, state, LATE_US, forget_us)

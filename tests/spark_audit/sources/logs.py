@@ -8,7 +8,7 @@ from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.config import GroupConfig
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.dledger.ledger_store import LedgerStore
-from mqproof.impl.dledger.messages import NO_OP, NORMAL
+from mqproof.impl.dledger.rpc_bodies import NO_OP, NORMAL
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.disk import RealDisk
 from mqproof.impl.runtime.network import Address, SimulatedNetwork

@@ -6,7 +6,7 @@ from mqproof.conformance.adapters.brokers.push_members import PushMembers, live
 from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.mutants import consumers, delivery
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.mutants.workload import MUTANTS as OF_CLIENTS
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.steps import Change, Membership
@@ -48,5 +48,5 @@ def test_members_that_leave_die_and_fall_silent_are_among_what_is_explained() ->
     ids=lambda each: each.name if isinstance(each, Mutant) else each,
 )
 def test_a_defect_of_client_or_broker_is_noticed(mutant: Mutant, breaks: str) -> None:
-    with planted(mutant):
+    with injected(mutant):
         assert any(breaks in violated(live(seed)) for seed in SEEDS)

@@ -6,7 +6,7 @@ from mqproof.conformance.engine.finding import SPEC_1
 from mqproof.conformance.engine.run_options import Order
 from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.conformance.engine.targets import UnknownTargetError
-from mqproof.conformance.mutants.replacement import planted
+from mqproof.conformance.mutants.replacement import injected
 from mqproof.conformance.mutants.workload import MUTANTS
 from mqproof.conformance.registry.suite_registry import SUITES
 from mqproof.conformance.suites.consumers import suite
@@ -27,7 +27,7 @@ def test_ours_holds_every_invariant_of_the_group() -> None:
 
 
 def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() -> None:
-    with planted(MUTANTS["everybody-owns-everything"]):
+    with injected(MUTANTS["everybody-owns-everything"]):
         part = RUN(Order("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
     (found,) = part.results
     assert found.verdict is Verdict.VIOLATED

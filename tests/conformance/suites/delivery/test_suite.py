@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
-from mqproof.conformance.suites.delivery.oracle import EXPLANATION, share
+from mqproof.conformance.suites.delivery.oracle import EXPLANATION, assigned_queues
 from mqproof.conformance.suites.delivery.steps import (
     Change,
     Commit,
@@ -43,7 +43,7 @@ def violated(*operations: Operation) -> set[str]:
 
 
 def test_queues_are_shared_out_as_clients_do() -> None:
-    assert [share({"c1", "c2"}, member) for member in ("c1", "c2", "c3")] == [{0, 1}, {2}, set()]
+    assert [assigned_queues({"c1", "c2"}, member) for member in ("c1", "c2", "c3")] == [{0, 1}, {2}, set()]
 
 
 @pytest.mark.parametrize(

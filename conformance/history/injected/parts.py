@@ -6,24 +6,34 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from mqproof.conformance.history import lines
-from mqproof.conformance.history.exact_delivery import ORDERS, TOPIC, Perfect
-from mqproof.conformance.history.lines import ConsumeValue, Handed, Line, Message, PollValue, SendValue, Type
+from mqproof.conformance.history.exact_delivery import ORDERS, TOPIC, ExactDelivery
+from mqproof.conformance.history.lines import (
+    ConsumeValue,
+    Delivered,
+    Line,
+    Message,
+    PollValue,
+    SendValue,
+    Type,
+)
 
 QUEUE: Final = f"{TOPIC}/b/0"
 ORDERED: Final = f"{ORDERS}/b/0"
 OTHER: Final = f"{TOPIC}/b/1"
 
 
-class Planted(NamedTuple):
+class Injected(NamedTuple):
     """`plant` changes a history of `perfect.clean`."""
 
     rule: str
     name: str
-    plant: Callable[[Perfect], None]
+    plant: Callable[[ExactDelivery], None]
     also: frozenset[str] = frozenset()
 
 
-def send(world: Perfect, queue: str = QUEUE, process: str = "x1", key: str = "", **told: str) -> Handed:
+def send(
+    world: ExactDelivery, queue: str = QUEUE, process: str = "x1", key: str = "", **told: str
+) -> Delivered:
     """A message at the queue's end, acknowledged."""
     message = world.message(key=key)
     offset = world.append(queue, message)
@@ -32,20 +42,20 @@ def send(world: Perfect, queue: str = QUEUE, process: str = "x1", key: str = "",
     return world.queue(queue)[offset]
 
 
-def unknown(world: Perfect, topic: str = TOPIC) -> Message:
+def unknown(world: ExactDelivery, topic: str = TOPIC) -> Message:
     """A message that perhaps was sent."""
     message = world.message()
     world.did("x2", SendValue(topic, (message,)), SendValue(), Type.INFO, "timed out")
     return message
 
 
-def placed(message: Message | Handed, offset: int) -> Handed:
-    return Handed(message.id, offset, message.body, message.tag, message.key)
+def placed(message: Message | Delivered, offset: int) -> Delivered:
+    return Delivered(message.id, offset, message.body, message.tag, message.key)
 
 
 def read(
-    world: Perfect, *messages: Handed, queue: str = QUEUE, process: str = "x3", asked: int | None = None,
-    end: int | None = None, node: str = "",
+    world: ExactDelivery, *messages: Delivered, queue: str = QUEUE, process: str = "x3",
+    asked: int | None = None, end: int | None = None, node: str = "",
 ) -> None:  # fmt: skip
     """A group of its own polls these messages."""
     first = messages[0].offset if asked is None else asked
@@ -55,12 +65,12 @@ def read(
     world.did(process, PollValue(f"group of {process}", queue, first), answer)
 
 
-def consumed(world: Perfect, group: str, queue: str, process: str, *messages: Handed) -> None:
+def consumed(world: ExactDelivery, group: str, queue: str, process: str, *messages: Delivered) -> None:
     value = ConsumeValue(group, queue, process, messages)
     world.did(process, value)
 
 
-def without(world: Perfect, id_: str, only: Callable[[Line], bool] = lambda _: True) -> None:
+def without(world: ExactDelivery, id_: str, only: Callable[[Line], bool] = lambda _: True) -> None:
     """Nobody is handed that message, or nobody of those lines."""
 
     def change(line: Line) -> Line:
@@ -74,7 +84,7 @@ def without(world: Perfect, id_: str, only: Callable[[Line], bool] = lambda _: T
     world.edit(change)
 
 
-def answered_with(world: Perfect, offset: int, status: str) -> None:
+def answered_with(world: ExactDelivery, offset: int, status: str) -> None:
     def change(line: Line) -> Line:
         if isinstance(line, lines.Send) and (line.value.queue, line.value.offset) == (QUEUE, offset):
             return replace(line, value=replace(line.value, status=status))
@@ -83,7 +93,7 @@ def answered_with(world: Perfect, offset: int, status: str) -> None:
     world.edit(change)
 
 
-def single(world: Perfect, queue: str = QUEUE) -> Handed:
+def single(world: ExactDelivery, queue: str = QUEUE) -> Delivered:
     """A message in the middle of the queue that was sent alone, and answered."""
     alone = {
         line.value.messages[0].id: line.process
@@ -99,7 +109,7 @@ def single(world: Perfect, queue: str = QUEUE) -> Handed:
     return able[world.chance.randrange(len(able))]
 
 
-def given_again(world: Perfect) -> Handed:
+def given_again(world: ExactDelivery) -> Delivered:
     send(world, status="FLUSH_DISK_TIMEOUT")
     world.queue(QUEUE).pop()
     world.fault("crash_os")

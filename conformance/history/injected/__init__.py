@@ -8,12 +8,12 @@ A module for each family of rules, as in conformance/history/rules; parts.py has
 
 from typing import Final
 
-from mqproof.conformance.history.planted import groups, loss, offsets, order, places, redelivery, service
-from mqproof.conformance.history.planted.parts import Planted
+from mqproof.conformance.history.injected import groups, loss, offsets, order, places, redelivery, service
+from mqproof.conformance.history.injected.parts import Injected
 
 _FAMILIES: Final = (loss, places, order, offsets, groups, redelivery, service)
 
-PLANTED: Final[dict[str, Planted]] = {
-    planted.name: planted for family in _FAMILIES for planted in family.PLANTED
+INJECTED: Final[dict[str, Injected]] = {
+    injected.name: injected for family in _FAMILIES for injected in family.INJECTED
 }
 """By name."""

@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from mqproof.conformance.history.exact_delivery import Perfect
+from mqproof.conformance.history.exact_delivery import ExactDelivery
+from mqproof.conformance.history.injected.parts import QUEUE, Injected, consumed, read
 from mqproof.conformance.history.lines import AssignValue, CommitValue, PollValue, QueryValue
-from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read
 
 
-def _forgets_offset(world: Perfect) -> None:
+def _forgets_offset(world: ExactDelivery) -> None:
     world.did("x3", CommitValue("new", QUEUE, 5))
     world.did("x3", QueryValue("new", QUEUE), QueryValue(offset=3))
 
 
-def _less_than_either(world: Perfect) -> None:
+def _less_than_either(world: ExactDelivery) -> None:
     """Of two commits at a time either may be the last; less than both is neither."""
     for name, offset in (("x3", 5), ("x5", 4)):
         world.begin(name, CommitValue("new", QUEUE, offset))
@@ -21,7 +21,7 @@ def _less_than_either(world: Perfect) -> None:
     world.did("x3", QueryValue("new", QUEUE), QueryValue(offset=3))
 
 
-def _commits_less_without_the_queue(world: Perfect) -> None:
+def _commits_less_without_the_queue(world: ExactDelivery) -> None:
     """A member to whom the queue does not belong any more."""
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
     world.did("x3", AssignValue("new", "x3", ()))
@@ -30,31 +30,31 @@ def _commits_less_without_the_queue(world: Perfect) -> None:
     world.did("x3", CommitValue("new", QUEUE, 3))
 
 
-def _commits_less(world: Perfect) -> None:
+def _commits_less(world: ExactDelivery) -> None:
     world.did("x3", CommitValue("new", QUEUE, 5))
     world.did("x5", CommitValue("new", QUEUE, 3))
 
 
-def _to_minimum(world: Perfect) -> None:
+def _to_minimum(world: ExactDelivery) -> None:
     answer = PollValue(next=0, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", PollValue("new", QUEUE, 5), answer)
 
 
-def _from_beyond_to_minimum(world: Perfect) -> None:
+def _from_beyond_to_minimum(world: ExactDelivery) -> None:
     end = len(world.queue(QUEUE))
     world.did("x3", PollValue("new", QUEUE, end + 5), PollValue(next=0, min=0, max=end))
 
 
-def _commits_nothing(world: Perfect) -> None:
+def _commits_nothing(world: ExactDelivery) -> None:
     world.did("x3", CommitValue("new", QUEUE, -1))
 
 
-def _commits_unread(world: Perfect) -> None:
+def _commits_unread(world: ExactDelivery) -> None:
     read(world, *world.queue(QUEUE)[:3])
     world.did("x3", CommitValue("group of x3", QUEUE, 7))
 
 
-def _takes_over(world: Perfect, told: int, first: int) -> None:
+def _takes_over(world: ExactDelivery, told: int, first: int) -> None:
     """A new group's second member is told one offset, and its listener is handed another."""
     stored = world.queue(QUEUE)
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
@@ -66,23 +66,23 @@ def _takes_over(world: Perfect, told: int, first: int) -> None:
     consumed(world, "new", QUEUE, "x4", *stored[first:])
 
 
-def _begins_too_low(world: Perfect) -> None:
+def _begins_too_low(world: ExactDelivery) -> None:
     _takes_over(world, 3, 2)
 
 
-def _begins_too_high(world: Perfect) -> None:
+def _begins_too_high(world: ExactDelivery) -> None:
     _takes_over(world, 3, 4)
 
 
-PLANTED: Final = (
-    Planted("C06", "offset-forgotten", _forgets_offset),
-    Planted("C06", "less-than-two-commits-at-a-time", _less_than_either),
-    Planted("C06", "older-offset-committed", _commits_less),
-    Planted("C06", "older-offset-committed-without-the-queue", _commits_less_without_the_queue),
-    Planted("C06", "begins-below-what-is-committed", _begins_too_low),
-    Planted("C07", "sent-to-minimum", _to_minimum),
-    Planted("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),
-    Planted("C07", "minus-one-committed", _commits_nothing),
-    Planted("C08", "unread-committed", _commits_unread),
-    Planted("C08", "begins-above-what-is-committed", _begins_too_high),
+INJECTED: Final = (
+    Injected("C06", "offset-forgotten", _forgets_offset),
+    Injected("C06", "less-than-two-commits-at-a-time", _less_than_either),
+    Injected("C06", "older-offset-committed", _commits_less),
+    Injected("C06", "older-offset-committed-without-the-queue", _commits_less_without_the_queue),
+    Injected("C06", "begins-below-what-is-committed", _begins_too_low),
+    Injected("C07", "sent-to-minimum", _to_minimum),
+    Injected("C07", "sent-to-minimum-from-beyond", _from_beyond_to_minimum),
+    Injected("C07", "minus-one-committed", _commits_nothing),
+    Injected("C08", "unread-committed", _commits_unread),
+    Injected("C08", "begins-above-what-is-committed", _begins_too_high),
 )

@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from mqproof.conformance.history.exact_delivery import TOPIC, Perfect
-from mqproof.conformance.history.lines import PollValue, SendValue, Type
-from mqproof.conformance.history.planted.parts import (
+from mqproof.conformance.history.exact_delivery import TOPIC, ExactDelivery
+from mqproof.conformance.history.injected.parts import (
     ORDERED,
     QUEUE,
-    Planted,
+    Injected,
     consumed,
     placed,
     read,
@@ -16,43 +15,44 @@ from mqproof.conformance.history.planted.parts import (
     unknown,
     without,
 )
+from mqproof.conformance.history.lines import PollValue, SendValue, Type
 
 
-def _skips(world: Perfect) -> None:
+def _skips(world: ExactDelivery) -> None:
     """A new group reads three messages, and not the one in the middle."""
     first, _, third = world.queue(QUEUE)[:3]
     read(world, first, third)
 
 
-def _skips_between(world: Perfect) -> None:
+def _skips_between(world: ExactDelivery) -> None:
     first, _, third = world.queue(QUEUE)[:3]
     read(world, first)
     read(world, third)
 
 
-def _goes_back(world: Perfect) -> None:
+def _goes_back(world: ExactDelivery) -> None:
     first, second = world.queue(QUEUE)[:2]
     answer = PollValue(messages=(second, first), next=2, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", PollValue("group of x3", QUEUE, 0), answer)
 
 
-def _again_for_nothing(world: Perfect) -> None:
+def _again_for_nothing(world: ExactDelivery) -> None:
     message = send(world)
     for _ in range(2):
         consumed(world, "r", QUEUE, "x3", message)
 
 
-def _sent_in_reverse(world: Perfect) -> None:
+def _sent_in_reverse(world: ExactDelivery) -> None:
     """The second send of a producer is in front of its first."""
     _reversed(world, "x1", "x1")
 
 
-def _overtaken(world: Perfect) -> None:
+def _overtaken(world: ExactDelivery) -> None:
     """So it is, of two producers."""
     _reversed(world, "x1", "x2")
 
 
-def _reversed(world: Perfect, first: str, second: str) -> None:
+def _reversed(world: ExactDelivery, first: str, second: str) -> None:
     later, sooner = world.message(), world.message()
     at = [world.append(QUEUE, sooner), world.append(QUEUE, later)]
     for process, message, offset in ((first, later, at[1]), (second, sooner, at[0])):
@@ -62,7 +62,7 @@ def _reversed(world: Perfect, first: str, second: str) -> None:
         read(world, world.queue(QUEUE)[offset])
 
 
-def _torn_batch(world: Perfect) -> None:
+def _torn_batch(world: ExactDelivery) -> None:
     batch = world.message(), world.message()
     at = world.append(QUEUE, batch[0])
     world.did("x1", SendValue(TOPIC, batch), SendValue(status="SEND_OK", queue=QUEUE, offset=at))
@@ -70,47 +70,47 @@ def _torn_batch(world: Perfect) -> None:
     read(world, placed(batch[0], at), placed(between, at + 1), placed(batch[1], at + 2))
 
 
-def _torn_unanswered_batch(world: Perfect) -> None:
+def _torn_unanswered_batch(world: ExactDelivery) -> None:
     batch = world.message(), world.message()
     world.did("x2", SendValue(TOPIC, batch), SendValue(), Type.INFO, "timed out")
     end = len(world.queue(QUEUE))
     read(world, placed(batch[0], end), placed(unknown(world), end + 1))
 
 
-def _key_out_of_order(world: Perfect) -> None:
+def _key_out_of_order(world: ExactDelivery) -> None:
     first, second = (send(world, ORDERED, key="kx") for _ in range(2))
     consumed(world, "o", ORDERED, "o1", second)
     consumed(world, "o", ORDERED, "o1", first)
 
 
-def _not_broadcast(world: Perfect) -> None:
+def _not_broadcast(world: ExactDelivery) -> None:
     message = single(world)
     without(world, message.id, lambda line: str(line.process).startswith("b1"))
 
 
-def _wrong_tag(world: Perfect) -> None:
+def _wrong_tag(world: ExactDelivery) -> None:
     other = next(message for message in world.queue(QUEUE) if message.tag == "B")
     answer = PollValue(messages=(other,), next=other.offset + 1, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", PollValue("f", QUEUE, other.offset, seek=True), answer)
 
 
-def _withheld(world: Perfect) -> None:
+def _withheld(world: ExactDelivery) -> None:
     right = next(message for message in world.queue(QUEUE) if message.tag == "A")
     answer = PollValue(next=right.offset + 1, min=0, max=len(world.queue(QUEUE)))
     world.did("x3", PollValue("f", QUEUE, right.offset, seek=True), answer)
 
 
-PLANTED: Final = (
-    Planted("A07", "handed-twice", _again_for_nothing),
-    Planted("A09", "offset-skipped-in-poll", _skips),
-    Planted("A09", "offset-skipped-between-polls", _skips_between),
-    Planted("A10", "poll-goes-back", _goes_back),
-    Planted("A11", "sends-reversed", _sent_in_reverse, frozenset({"L01"})),
-    Planted("A12", "batch-torn", _torn_batch),
-    Planted("A12", "unanswered-batch-torn", _torn_unanswered_batch),
-    Planted("A13", "key-out-of-order", _key_out_of_order),
-    Planted("C14", "wrong-tag", _wrong_tag),
-    Planted("C14", "right-tag-withheld", _withheld),
-    Planted("C15", "broadcast-missed", _not_broadcast),
-    Planted("L01", "overtaken", _overtaken),
+INJECTED: Final = (
+    Injected("A07", "handed-twice", _again_for_nothing),
+    Injected("A09", "offset-skipped-in-poll", _skips),
+    Injected("A09", "offset-skipped-between-polls", _skips_between),
+    Injected("A10", "poll-goes-back", _goes_back),
+    Injected("A11", "sends-reversed", _sent_in_reverse, frozenset({"L01"})),
+    Injected("A12", "batch-torn", _torn_batch),
+    Injected("A12", "unanswered-batch-torn", _torn_unanswered_batch),
+    Injected("A13", "key-out-of-order", _key_out_of_order),
+    Injected("C14", "wrong-tag", _wrong_tag),
+    Injected("C14", "right-tag-withheld", _withheld),
+    Injected("C15", "broadcast-missed", _not_broadcast),
+    Injected("L01", "overtaken", _overtaken),
 )

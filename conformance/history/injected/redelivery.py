@@ -4,27 +4,27 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from mqproof.conformance.history.exact_delivery import DEAD, LATER, Perfect
+from mqproof.conformance.history.exact_delivery import DEAD, LATER, ExactDelivery
+from mqproof.conformance.history.injected.parts import QUEUE, Injected, consumed, read, send
 from mqproof.conformance.history.lines import (
     AckValue,
     ConsumeValue,
+    Delivered,
     DrainValue,
-    Handed,
     PopValue,
     RecallValue,
     SendValue,
     Type,
 )
-from mqproof.conformance.history.planted.parts import QUEUE, Planted, consumed, read, send
 
 
-def _popped_too_soon(world: Perfect) -> None:
+def _popped_too_soon(world: ExactDelivery) -> None:
     message = world.queue(QUEUE)[-1]
     for name in ("x3", "x5"):
         world.did(name, PopValue("new", QUEUE, invisible_ms=1000), PopValue(messages=(message,)))
 
 
-def _popped_after_ack(world: Perfect) -> None:
+def _popped_after_ack(world: ExactDelivery) -> None:
     answer = PopValue(messages=(world.queue(QUEUE)[-1],))
     world.did("x3", PopValue("new", QUEUE, invisible_ms=10), answer)
     world.did("x3", AckValue("new", QUEUE, answer.messages[0].offset))
@@ -32,45 +32,45 @@ def _popped_after_ack(world: Perfect) -> None:
     world.did("x3", PopValue("new", QUEUE, invisible_ms=10), answer)
 
 
-def _never_revived(world: Perfect) -> None:
+def _never_revived(world: ExactDelivery) -> None:
     answer = PopValue(messages=(world.queue(QUEUE)[-1],))
     world.did("x3", PopValue("new", QUEUE, invisible_ms=10), answer)
     world.wait(100_000)
     world.did("x3", PopValue("new", QUEUE, invisible_ms=10), PopValue())
 
 
-def delayed(world: Perfect, milliseconds: int) -> Handed:
+def delayed(world: ExactDelivery, milliseconds: int) -> Delivered:
     message = world.message(deliver_in_ms=milliseconds)
     queue = f"{LATER}/b/0"
     world.did("x1", SendValue(LATER, (message,)), SendValue(status="SEND_OK"))
     return world.queue(queue)[world.append(queue, message)]
 
 
-def _too_early(world: Perfect) -> None:
+def _too_early(world: ExactDelivery) -> None:
     read(world, delayed(world, 10_000), queue=f"{LATER}/b/0")
 
 
-def _too_late(world: Perfect) -> None:
+def _too_late(world: ExactDelivery) -> None:
     message = delayed(world, 10)
     world.wait(100_000)
     read(world, message, queue=f"{LATER}/b/0")
 
 
-def _never_comes(world: Perfect) -> None:
+def _never_comes(world: ExactDelivery) -> None:
     message = world.message(deliver_in_ms=10)
     world.did("x1", SendValue(LATER, (message,)), SendValue(status="SEND_OK"))
     world.wait(100_000)
     read(world, asked=len(world.queue(f"{LATER}/b/0")), queue=f"{LATER}/b/0")
 
 
-def _comes_all_the_same(world: Perfect) -> None:
+def _comes_all_the_same(world: ExactDelivery) -> None:
     message = delayed(world, 10)
     world.did("x1", RecallValue(message.id))
     world.wait(20)
     read(world, message, queue=f"{LATER}/b/0")
 
 
-def fail(world: Perfect, message: Handed, times: int) -> None:
+def fail(world: ExactDelivery, message: Delivered, times: int) -> None:
     """The group r fails so often, each time after its delay."""
     for number in range(times):
         queue = QUEUE if not number else "%RETRY%r/b/0"
@@ -80,25 +80,25 @@ def fail(world: Perfect, message: Handed, times: int) -> None:
         world.wait(50)
 
 
-def bury(world: Perfect, message: Handed) -> None:
+def bury(world: ExactDelivery, message: Delivered) -> None:
     dead = replace(message, offset=len(world.queue(DEAD)), stored=0, offset_id="")
     world.queue(DEAD).append(dead)
     read(world, dead, queue=DEAD)
 
 
-def _dead_too_soon(world: Perfect) -> None:
+def _dead_too_soon(world: ExactDelivery) -> None:
     message = send(world)
     fail(world, message, 1)
     bury(world, message)
 
 
-def _never_dead(world: Perfect) -> None:
+def _never_dead(world: ExactDelivery) -> None:
     message = send(world)
     fail(world, message, 3)
     world.did("x4", DrainValue("d", ("%DLQ%r",)))
 
 
-def _done_and_never_dead(world: Perfect) -> None:
+def _done_and_never_dead(world: ExactDelivery) -> None:
     """It was consumed, comes again after a restart, and fails as often as it may."""
     message = send(world)
     fail(world, message, 2)
@@ -111,43 +111,43 @@ def _done_and_never_dead(world: Perfect) -> None:
     world.did("x4", DrainValue("d", ("%DLQ%r",)))
 
 
-def _too_often(world: Perfect) -> None:
+def _too_often(world: ExactDelivery) -> None:
     fail(world, send(world), 4)
 
 
-def _after_death(world: Perfect) -> None:
+def _after_death(world: ExactDelivery) -> None:
     message = send(world)
     fail(world, message, 3)
     bury(world, message)
     consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=2, offset=20_000))
 
 
-def _return_not_counted(world: Perfect) -> None:
+def _return_not_counted(world: ExactDelivery) -> None:
     message = send(world)
     fail(world, message, 1)
     consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=2, offset=20_000))
 
 
-def _again_too_soon(world: Perfect) -> None:
+def _again_too_soon(world: ExactDelivery) -> None:
     message = send(world)
     value = ConsumeValue("r", QUEUE, "x3", (message,))
     world.did("x3", value, value, Type.FAIL)
     consumed(world, "r", "%RETRY%r/b/0", "x3", replace(message, times=1, offset=20_000))
 
 
-PLANTED: Final = (
-    Planted("C11", "popped-while-invisible", _popped_too_soon),
-    Planted("C11", "popped-after-ack", _popped_after_ack),
-    Planted("C11", "popped-never-revived", _never_revived),
-    Planted("C12", "delayed-too-early", _too_early),
-    Planted("C12", "delayed-too-late", _too_late),
-    Planted("C12", "delayed-never-comes", _never_comes, frozenset({"A02"})),
-    Planted("C12", "recalled-and-delivered", _comes_all_the_same),
-    Planted("C13", "dead-too-soon", _dead_too_soon),
-    Planted("C13", "never-dead", _never_dead),
-    Planted("C13", "done-and-never-dead", _done_and_never_dead),
-    Planted("C13", "returned-too-often", _too_often),
-    Planted("C13", "comes-after-death", _after_death),
-    Planted("C13", "return-not-counted", _return_not_counted),
-    Planted("C13", "returned-too-soon", _again_too_soon),
+INJECTED: Final = (
+    Injected("C11", "popped-while-invisible", _popped_too_soon),
+    Injected("C11", "popped-after-ack", _popped_after_ack),
+    Injected("C11", "popped-never-revived", _never_revived),
+    Injected("C12", "delayed-too-early", _too_early),
+    Injected("C12", "delayed-too-late", _too_late),
+    Injected("C12", "delayed-never-comes", _never_comes, frozenset({"A02"})),
+    Injected("C12", "recalled-and-delivered", _comes_all_the_same),
+    Injected("C13", "dead-too-soon", _dead_too_soon),
+    Injected("C13", "never-dead", _never_dead),
+    Injected("C13", "done-and-never-dead", _done_and_never_dead),
+    Injected("C13", "returned-too-often", _too_often),
+    Injected("C13", "comes-after-death", _after_death),
+    Injected("C13", "return-not-counted", _return_not_counted),
+    Injected("C13", "returned-too-soon", _again_too_soon),
 )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from typer.testing import CliRunner
 
-from mqproof.spark_audit.command.option_groups import with_groups
+from mqproof.report.option_groups import with_groups
 
 
 @dataclass(frozen=True)

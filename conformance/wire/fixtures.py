@@ -33,12 +33,12 @@ _KEEP_S: Final = 20.0
 """Servers close a connection on which nothing moves for 120 s."""
 
 
-class SceneError(Exception):
+class FixturesError(Exception):
     """The servers cannot be prepared. One line for a person."""
 
 
 @dataclass(slots=True)
-class Scene:
+class Fixtures:
     servers: dict[Server, Address]
     """Those that are there to be asked."""
     names: dict[str, str] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class Scene:
         """
         if self._registered is None or time.monotonic() - self._kept_at < _KEEP_S:
             return
-        with suppress(SilentError, ClosedError, MalformedError, UnreachableError, SceneError):
+        with suppress(SilentError, ClosedError, MalformedError, UnreachableError, FixturesError):
             try:
                 self._register()
             except ClosedError:
@@ -129,13 +129,13 @@ class Scene:
 
 
 @contextmanager
-def scene(addresses: list[Address], seconds_max: float) -> Iterator[Scene]:
+def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]:
     """Each address is a name server's or a broker's; it is asked. A broker of the name server's is found.
 
     Raises:
         UnreachableError, SceneError.
     """
-    made = Scene(_servers(addresses, seconds_max))
+    made = Fixtures(_servers(addresses, seconds_max))
     token = secrets.token_hex(4)
     number = int(token[:4], 16)
     made.names.update(
@@ -163,8 +163,8 @@ def scene(addresses: list[Address], seconds_max: float) -> Iterator[Scene]:
         for server, address in made.servers.items():
             try:
                 prepare[server](seconds_max)
-            except (SilentError, ClosedError, MalformedError, SceneError) as error:
-                raise SceneError(f"{server} {address}: {error}") from None
+            except (SilentError, ClosedError, MalformedError, FixturesError) as error:
+                raise FixturesError(f"{server} {address}: {error}") from None
         yield made
     finally:
         made.close()
@@ -184,7 +184,7 @@ def _servers(addresses: list[Address], seconds_max: float) -> dict[Server, Addre
                     if match := re.search(rb'[{,]"?0"?:"([^"]+)"', info.body):
                         found[Server.BROKER] = Address.parse(match[1].decode())
             except (SilentError, ClosedError, MalformedError, ValueError) as error:
-                raise SceneError(f"{address}: {error}") from None
+                raise FixturesError(f"{address}: {error}") from None
     return found
 
 
@@ -192,7 +192,7 @@ def _ask(connection: Connection, request: Request, names: dict[str, str]) -> Fra
     """The answer, a success. Raises SceneError, and as `Connection.answer`."""
     answer = _answer(connection, request, names)
     if answer.code != 0:
-        raise SceneError(f"request {request.code} is answered with code {answer.code}: {answer.remark}")
+        raise FixturesError(f"request {request.code} is answered with code {answer.code}: {answer.remark}")
     return answer
 
 

@@ -2,26 +2,26 @@
 
 from typing import Final
 
-from mqproof.conformance.history.exact_delivery import Perfect
+from mqproof.conformance.history.exact_delivery import ExactDelivery
+from mqproof.conformance.history.injected.parts import ORDERED, OTHER, QUEUE, Injected, consumed, read, send
 from mqproof.conformance.history.lines import AssignValue, BoundsValue, ConsumeValue
-from mqproof.conformance.history.planted.parts import ORDERED, OTHER, QUEUE, Planted, consumed, read, send
 
 
-def _two_owners(world: Perfect) -> None:
+def _two_owners(world: ExactDelivery) -> None:
     for name in ("x3", "x5"):
         world.did(name, AssignValue("new", name, (QUEUE,)))
     world.wait(6000)
     world.did("x3", AssignValue("new", "x3", (), left=True))
 
 
-def _no_owner(world: Perfect) -> None:
+def _no_owner(world: ExactDelivery) -> None:
     world.did("x3", AssignValue("new", "x3", (QUEUE, OTHER)))
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
     world.wait(6000)
     world.did("x5", AssignValue("new", "x5", (OTHER,)))
 
 
-def _overlapping(world: Perfect) -> None:
+def _overlapping(world: ExactDelivery) -> None:
     world.wait(40_000)  # no lock is left that a restart made its broker forget
     first, second = (send(world, ORDERED) for _ in range(2))
     world.begin("o0", ConsumeValue("o", ORDERED, "o0", (first,)))
@@ -29,7 +29,7 @@ def _overlapping(world: Perfect) -> None:
     world.end("o0", ConsumeValue("o", ORDERED))
 
 
-def _two_lanes_after_a_restart(world: Perfect) -> None:
+def _two_lanes_after_a_restart(world: ExactDelivery) -> None:
     """A lock that its broker forgot is no reason for one member to be at work twice."""
     first, second = (send(world, ORDERED) for _ in range(2))
     world.fault("kill")
@@ -39,17 +39,17 @@ def _two_lanes_after_a_restart(world: Perfect) -> None:
     world.end("o0", ConsumeValue("o", ORDERED))
 
 
-def _stands_still(world: Perfect) -> None:
+def _stands_still(world: ExactDelivery) -> None:
     message = send(world, ORDERED)
     read(world, message, queue=ORDERED)
     world.wait(120_000)
     world.did("x4", BoundsValue(ORDERED), BoundsValue(min=0, max=len(world.queue(ORDERED))))
 
 
-PLANTED: Final = (
-    Planted("C09", "two-owners", _two_owners),
-    Planted("C09", "no-owner", _no_owner),
-    Planted("C10.1", "orderly-overlap", _overlapping),
-    Planted("C10.1", "orderly-overlap-of-one-member", _two_lanes_after_a_restart),
-    Planted("C10.2", "orderly-queue-stands-still", _stands_still),
+INJECTED: Final = (
+    Injected("C09", "two-owners", _two_owners),
+    Injected("C09", "no-owner", _no_owner),
+    Injected("C10.1", "orderly-overlap", _overlapping),
+    Injected("C10.1", "orderly-overlap-of-one-member", _two_lanes_after_a_restart),
+    Injected("C10.2", "orderly-queue-stands-still", _stands_still),
 )

@@ -1,0 +1,30 @@
+"""Which topics a group reads, whether it consumes in order, and the names of members of broadcast groups."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from mqproof.spark_audit.evidence.groups import by_member, is_member, orderly_groups
+from mqproof.spark_audit.evidence.options import Options
+from tests.spark_audit.conftest import Story, frame
+
+
+def test_each_member_of_a_broadcast_group_is_a_group_of_its_own(spark: SparkSession) -> None:
+    story = Story().deliver("m_0", 0, "all", "one").deliver("m_0", 0, "all", "two").deliver("m_0", 0, "g")
+    rows = by_member(frame(spark, story.rows), ("all",)).where("kind = 'deliver'")
+    told = rows.select("group", is_member(Options(broadcast=("all",))).alias("is_member")).collect()
+    assert {(row.group, row.is_member) for row in told} == {
+        ("all@one", True), ("all@two", True), ("g", False),
+    }  # fmt: skip
+
+
+def test_without_a_broadcast_group_the_log_stays_as_it_is(spark: SparkSession) -> None:
+    log = frame(spark, Story().deliver("m_0", 0).rows)
+    assert by_member(log, ()) is log
+
+
+def test_a_group_is_orderly_by_its_own_word_or_by_the_users(spark: SparkSession) -> None:
+    story = Story().add("rebalance", "c-0", group="says so", attrs={"orderly": "true"})
+    story.add("rebalance", "c-1", group="says no", attrs={"orderly": "false"})
+    rare = frame(spark, story.rows).where(f.col("kind") == "rebalance")
+    named = orderly_groups(rare, Options(orderly=("user says",))).collect()
+    assert {row.group for row in named} == {"says so", "user says"}
