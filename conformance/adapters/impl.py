@@ -12,6 +12,7 @@ import random
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.client import Client
 from mqproof.conformance.suites.flush.target import Capability, Fault, Pulled, RestartFailedError, Sent, Setup
 from mqproof.impl.broker.broker import Broker
@@ -216,11 +217,7 @@ class ImplTarget:
         self._disk.crash_process()
         self._disk.on_step = _dead
         self._loop.continue_process(NODE)
-        tasks = asyncio.all_tasks(self._loop)
-        for task in tasks:
-            task.cancel()
-        self._loop.run_until_complete(_ended(tasks))
-        self._loop.close()
+        simulated_loops.end(self._loop)
         self._loop, self._disk.on_step = None, None
 
 
@@ -231,10 +228,6 @@ def _image(disk: SimulatedDisk, chance: random.Random) -> Image:
         kept = {file: max(0, size - chance.randint(1, _NEAR_BYTES)) for file, size in most.contents.items()}
         return Image(most.names, kept)
     return disk.draw_image(chance)
-
-
-async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _refuse_sync(step: Step) -> None:

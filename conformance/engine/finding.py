@@ -46,6 +46,28 @@ class Tally:
         return Finding(Verdict.HELD if self.looked else Verdict.UNKNOWN, told)
 
 
+def with_explanation(
+    findings: dict[str, Finding], observations: int, unexplained: Witness | None, *, lost_track: bool
+) -> dict[str, Finding]:
+    """Add SPEC-1 to the findings of a run.
+
+    It is violated when the model does not explain an observation and no named invariant says why, and unknown
+    when nothing was observed or the possible states were too many to follow (`lost_track`).
+    """
+    counts = {"observations": observations}
+    named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
+    if unexplained and not named:
+        return {**findings, SPEC_1: Finding(Verdict.VIOLATED, counts, (unexplained,))}
+    held = observations and not unexplained and not lost_track
+    return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
+
+
+def unexplained_step(step: int, operation: object, allowed: str) -> Witness:
+    """Return the witness that no state of the model explains this step; `allowed` are those before it."""
+    text = f"no state of the model explains step {step} ({operation})"
+    return Witness(text, {"the model allowed before": allowed})
+
+
 def not_judged(counts: dict[str, int] | None = None) -> Finding:
     """The history does not say what is asked of it."""
     return Finding(Verdict.NOT_TESTED, counts or {})

@@ -12,15 +12,15 @@ from typing import Final, Generic, TypeVar
 
 from mqproof.conformance.engine.broker_faults import Befall
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
-from mqproof.conformance.engine.finding import SPEC_1, Finding
-from mqproof.report.model import Verdict, Witness
+from mqproof.conformance.engine.finding import Finding, unexplained_step, with_explanation
+from mqproof.report.model import Witness
 
 StateT = TypeVar("StateT", bound=Hashable)
 OperationT = TypeVar("OperationT")
 
 STATES_MAX: Final = 5_000
 """More possible states than this are not followed."""
-_TOLD_MAX: Final = 3
+_SHOWN_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +85,17 @@ class Stepped(Generic[StateT, OperationT]):
         explanation = self._explanation
         after = frozenset(s for state in self.states for s in explanation.after(state, operation))
         if not after:
-            text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
-            self._unexplained = Witness(text, {"the model allowed before": self._told()})
+            self._unexplained = unexplained_step(len(self._operations) + 1, operation, self._shown())
             return
         self._actions[explanation.action(operation)] += 1
         self.states = after
         self._lost_track = len(after) > STATES_MAX
 
     def findings(self) -> dict[str, Finding]:
-        """Every invariant judged on what was seen so far, by id; SPEC-1 as conformance.session has it."""
+        """Every invariant judged on what was seen so far, by id; with SPEC-1."""
         run = self.run
         findings = {invariant: checker(run) for invariant, checker in self._checkers.items()}
-        named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
-        counts = {"observations": len(run.operations)}
-        if self._unexplained and not named:
-            return {**findings, SPEC_1: Finding(Verdict.VIOLATED, counts, (self._unexplained,))}
-        held = run.operations and not self._unexplained and not self._lost_track
-        return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
+        return with_explanation(findings, len(run.operations), self._unexplained, lost_track=self._lost_track)
 
     def actions(self) -> Counter[str]:
         """How often each action of the model was taken to explain something."""
@@ -119,7 +113,7 @@ class Stepped(Generic[StateT, OperationT]):
         """The run as steps for people, the first of which opens the target."""
         return [self._opened, *map(str, self._operations)]
 
-    def _told(self) -> str:
-        told = [self._explanation.tell(state) for state in sorted(self.states, key=repr)[:_TOLD_MAX]]
-        more = len(self.states) - len(told)
-        return " or ".join(told) + (f" (and {more} more states)" if more else "")
+    def _shown(self) -> str:
+        shown = [self._explanation.tell(state) for state in sorted(self.states, key=repr)[:_SHOWN_MAX]]
+        more = len(self.states) - len(shown)
+        return " or ".join(shown) + (f" (and {more} more states)" if more else "")

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.apache.fault_controls import of_broker
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault
@@ -182,11 +183,7 @@ class SimulatedEnvironment:
             return
         loop, self._loop = self._loop, None
         with self._held:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(_ended(tasks))
-            loop.close()
+            simulated_loops.end(loop)
 
     async def _befall(self, fault: BrokerFault) -> None:
         cluster = self._cluster
@@ -265,10 +262,6 @@ class RunningEnvironment:
         finally:
             self._network.close()
             loop.close()
-
-
-async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class OnEnvironment:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final, TypeVar
 
+from mqproof.conformance.adapters import simulated_loops
 from mqproof.conformance.adapters.producers.cluster import PlayedCluster
 from mqproof.conformance.adapters.python_class import adapter
 from mqproof.conformance.engine.targets import (
@@ -102,11 +103,7 @@ class ImplProducer:
             return
         loop, self._loop = self._loop, None
         with self._held:
-            tasks = asyncio.all_tasks(loop)
-            for task in tasks:
-                task.cancel()
-            loop.run_until_complete(_ended(tasks))
-            loop.close()
+            simulated_loops.end(loop)
 
     async def _open(self, setup: Setup) -> None:
         assert self._loop is not None
@@ -125,10 +122,6 @@ class ImplProducer:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         assert self._loop is not None, "open comes first"
         return self._loop.run_until_complete(work)
-
-
-async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class ReferenceProducer:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.delivery.steps import (
     Change,
@@ -17,7 +18,6 @@ from mqproof.conformance.suites.delivery.steps import (
     Deliver,
     Membership,
     Operation,
-    Query,
     Rebalance,
     Reset,
     Send,

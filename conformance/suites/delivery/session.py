@@ -6,6 +6,7 @@ from typing import Final
 
 from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, State, assigned_queues
@@ -15,7 +16,6 @@ from mqproof.conformance.suites.delivery.steps import (
     Deliver,
     Membership,
     Operation,
-    Query,
     Rebalance,
     Send,
     Settled,

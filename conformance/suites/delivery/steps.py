@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from mqproof.conformance.engine.broker_faults import Befall
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.suites.delivery.target import Message
 
 
@@ -73,15 +74,6 @@ class Commit:
     def __str__(self) -> str:
         unknown = ", not waiting for it" if self.oneway else ""
         return f"{self.member} commits {self.offset} of queue {self.queue_id}{unknown}"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    queue_id: int
-    offset: int | None
-
-    def __str__(self) -> str:
-        return f"committed in queue {self.queue_id}: {'nothing' if self.offset is None else self.offset}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
-from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.finding import Finding, unexplained_step, with_explanation
 from mqproof.conformance.suites.flush.checkers import judge
 from mqproof.conformance.suites.flush.oracle import Oracle, OracleLimitError
 from mqproof.conformance.suites.flush.steps import (
@@ -40,7 +40,7 @@ from mqproof.conformance.suites.flush.target import (
     Target,
 )
 from mqproof.reference import flush
-from mqproof.report.model import Verdict, Witness
+from mqproof.report.model import Witness
 
 _PULLS_MAX: Final = 1000
 _DRAIN_COUNT: Final = 32
@@ -194,16 +194,9 @@ class Session:
 
         SPEC-1 is violated when the model does not explain what was seen and no named invariant says why.
         """
-        findings = judge(self.history)
-        named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
-        steps = len(self._operations)
-        if self.unexplained and not named:
-            spec = Finding(Verdict.VIOLATED, {"observations": steps}, (self.unexplained,))
-        elif self.unexplained or self.lost_track or not steps:
-            spec = Finding(Verdict.UNKNOWN, {"observations": steps})
-        else:
-            spec = Finding(Verdict.HELD, {"observations": steps})
-        return {**findings, SPEC_1: spec}
+        return with_explanation(
+            judge(self.history), len(self._operations), self.unexplained, lost_track=self.lost_track
+        )
 
     # -- inside
 
@@ -234,8 +227,8 @@ class Session:
             self.lost_track = True
             return
         if not explained:
-            text = f"no state of the model explains step {len(self._operations) + 1} ({operation})"
-            self.unexplained = Witness(text, {"the model allowed before": self.oracle.explain(before)})
+            step = len(self._operations) + 1
+            self.unexplained = unexplained_step(step, operation, self.oracle.explain(before))
 
 
 def _fault(operation: Operation) -> FaultKind | None:

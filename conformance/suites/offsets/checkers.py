@@ -10,6 +10,7 @@ from typing import Final
 
 from mqproof.conformance.engine.broker_faults import CRASHES, Befall, BrokerFault
 from mqproof.conformance.engine.finding import Finding, Tally
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
@@ -18,7 +19,6 @@ from mqproof.conformance.suites.offsets.steps import (
     Hold,
     Operation,
     Pull,
-    Query,
     Search,
     Send,
     Write,

@@ -10,6 +10,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, Befall, BrokerFault, found_after
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
@@ -18,7 +19,6 @@ from mqproof.conformance.suites.offsets.steps import (
     Hold,
     Operation,
     Pull,
-    Query,
     Search,
     Send,
     Write,

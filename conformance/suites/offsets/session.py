@@ -5,6 +5,7 @@ from typing import Final
 
 from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.oracle import EXPLANATION, State
@@ -15,7 +16,6 @@ from mqproof.conformance.suites.offsets.steps import (
     Hold,
     Operation,
     Pull,
-    Query,
     Search,
     Send,
     Write,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
 
 
@@ -59,15 +60,6 @@ class Commit:
     def __str__(self) -> str:
         unknown = ", not waiting for it" if self.oneway else ""
         return f"commit {self.offset} of queue {self.queue_id}{unknown}"
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    queue_id: int
-    offset: int | None
-
-    def __str__(self) -> str:
-        return f"committed in queue {self.queue_id}: {'nothing' if self.offset is None else self.offset}"
 
 
 @dataclass(frozen=True, slots=True)

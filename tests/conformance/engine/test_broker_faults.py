@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
 from mqproof.conformance.suites.admin import checkers as admin_checkers
 from mqproof.conformance.suites.admin import oracle as admin_oracle
@@ -49,23 +50,23 @@ ONE_THEN_TWO = (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(0,
     ("operations", "broken"),
     [
         # After a crash an offset may be any since it was written; after a clean exit only the last.
-        ((*ONE_THEN_TWO, KILLED, offsets.Query(0, 1)), set()),
-        ((*ONE_THEN_TWO, KILLED, offsets.Query(0, 0), offsets.Query(0, 1)), {"SPEC-1"}),
-        ((*ONE_THEN_TWO, KILLED, offsets.Query(0, 3)), {"SPEC-1"}),
-        ((*ONE_THEN_TWO, offsets.Write(), KILLED, offsets.Query(0, 1)), {"DELIV-5"}),
-        ((*ONE_THEN_TWO, STOPPED, offsets.Query(0, 1)), {"DELIV-5"}),
-        ((*ONE_THEN_TWO, STOPPED, KILLED, offsets.Query(0, 1)), {"DELIV-5"}),
-        ((*ONE_THEN_TWO, CUT, offsets.Query(0, 1)), {"DELIV-5"}),
+        ((*ONE_THEN_TWO, KILLED, Query(0, 1)), set()),
+        ((*ONE_THEN_TWO, KILLED, Query(0, 0), Query(0, 1)), {"SPEC-1"}),
+        ((*ONE_THEN_TWO, KILLED, Query(0, 3)), {"SPEC-1"}),
+        ((*ONE_THEN_TWO, offsets.Write(), KILLED, Query(0, 1)), {"DELIV-5"}),
+        ((*ONE_THEN_TWO, STOPPED, Query(0, 1)), {"DELIV-5"}),
+        ((*ONE_THEN_TWO, STOPPED, KILLED, Query(0, 1)), {"DELIV-5"}),
+        ((*ONE_THEN_TWO, CUT, Query(0, 1)), {"DELIV-5"}),
         # All queues are written at once.
         (
             (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(1, 4, oneway=False), KILLED,
-             offsets.Query(0, 0), offsets.Query(1, 4)),
+             Query(0, 0), Query(1, 4)),
             {"SPEC-1"},
         ),
         # What was under way is noted in this life or never.
-        ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), FROZEN, offsets.Query(0, 0), offsets.Query(0, 2)),
+        ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), FROZEN, Query(0, 0), Query(0, 2)),
          set()),
-        ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), STOPPED, offsets.Query(0, 0), offsets.Query(0, 2)),
+        ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), STOPPED, Query(0, 0), Query(0, 2)),
          {"SPEC-1"}),
         # No message is lost.
         ((*TWO_SENT, KILLED, offsets.Bounds(0, 0, 1)), {"SPEC-1"}),

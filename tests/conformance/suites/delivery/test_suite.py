@@ -2,6 +2,7 @@
 
 import pytest
 
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.delivery.checkers import CHECKERS
 from mqproof.conformance.suites.delivery.oracle import EXPLANATION, assigned_queues
@@ -11,7 +12,6 @@ from mqproof.conformance.suites.delivery.steps import (
     Deliver,
     Membership,
     Operation,
-    Query,
     Rebalance,
     Send,
     Settled,

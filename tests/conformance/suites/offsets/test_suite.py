@@ -2,6 +2,7 @@
 
 import pytest
 
+from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.offsets.checkers import CHECKERS
 from mqproof.conformance.suites.offsets.oracle import EXPLANATION
@@ -12,7 +13,6 @@ from mqproof.conformance.suites.offsets.steps import (
     Hold,
     Operation,
     Pull,
-    Query,
     Search,
     Send,
 )
