@@ -151,8 +151,10 @@ def _set_style(command: Any) -> None:
         command.help, command.epilog = "\n".join([f"{command.help}\n", *examples]), None
     command.help = laid_out(command.help or "")
     for param in command.params:
-        if param.metavar is None and hasattr(param, "display_type"):
-            param.metavar = _METAVARS.get(param.display_type(ctx=None))
+        if param.metavar is None and param.param_type_name == "option":
+            # Typer 0.29 renamed the method.
+            shown = getattr(param, "display_type", None) or param.make_metavar
+            param.metavar = _METAVARS.get(shown(ctx=None))
 
 
 def laid_out(text: str) -> str:
@@ -164,9 +166,8 @@ def laid_out(text: str) -> str:
 
 
 def _paragraph(text: str) -> str:
-    if text.startswith("\b"):
-        return text
-    if one_line := re.fullmatch(r"(Examples?:)\s(\s*mqproof .*)", text, re.DOTALL):
+    text = text.removeprefix(_UNWRAPPED)
+    if one_line := re.fullmatch(r"(Examples?:) (mqproof .*)", text, re.DOTALL):
         examples = re.split(r";\s+(?=mqproof )", " ".join(one_line[2].split()))
         return "\n  ".join([f"{_UNWRAPPED}{one_line[1]}", *examples])
     return f"{_UNWRAPPED}{text}" if "\n  " in text else text

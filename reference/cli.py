@@ -34,7 +34,7 @@ def _root() -> None:
 @app.command()
 def equiv(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke, mutation or ci: which bounded models.")] = "ci",
     json_file: Annotated[
@@ -73,7 +73,7 @@ def equiv(
 @app.command()
 def explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")
@@ -210,7 +210,9 @@ def _on_level(model: str, name: str) -> "OnLevel":
 
 @app.command()
 def prove(
-    names: Annotated[list[str] | None, typer.Argument(metavar="NAME", help="All when none is named.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
+    ] = None,
     mutants: Annotated[
         bool, typer.Option("--mutants", help="The broken variants instead: each proof must fail.")
     ] = False,

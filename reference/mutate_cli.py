@@ -32,7 +32,7 @@ def _root() -> None:
 @app.command()
 def mutate(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
     ] = None,
     each: Annotated[
         int, typer.Option(min=0, help="Make at most so many of a kind for each operator; 0 is all.")

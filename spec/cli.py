@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mqproof.spec.catalogue import Invariant
     from mqproof.spec.model_file import Models, Question
     from mqproof.spec.models import Answer
+    from mqproof.spec.tlc.toolbox import Toolbox
     from mqproof.spec.tlc.trace import Trace
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -38,7 +39,7 @@ def _root() -> None:
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
     ] = None,
     profile: Annotated[
         str, typer.Option(help="How much is explored: smoke, mutation, ci or deep.")
@@ -66,7 +67,6 @@ def check(
     from mqproof.report import json_file as as_json
     from mqproof.report import terminal
     from mqproof.report.files import expect_writable
-    from mqproof.report.write import write_text
     from mqproof.spec.check_screen import full_table, progress, runs_table, shown_results
     from mqproof.spec.model_file import PROFILES, ModelFileError, load
     from mqproof.spec.models import ask_all
@@ -79,9 +79,7 @@ def check(
     began = time.monotonic()
     try:
         models = load() if models_file is None else load(models_file)
-        questions = _chosen(models, names or [], profile, only)
-        if workers is not None:
-            questions = tuple(replace(question, workers=workers) for question in questions)
+        questions = _with_workers(_chosen(models, names or [], profile, only), workers)
         toolbox = find_toolbox()
         with progress(len(questions)) as follower, terminable():
             answers = ask_all(models, questions, follower, toolbox)
@@ -89,12 +87,7 @@ def check(
         stop(str(error), Exit.USAGE)
     except TlcError as error:
         stop(str(error), error.exit_code)
-    facts = {
-        "profile": "as named" if only else profile,
-        "java": f"{toolbox.java.major} from the {toolbox.java.origin}",
-        "tla2tools": str(toolbox.jar),
-        "seconds": f"{time.monotonic() - began:.1f}",
-    }
+    facts = _facts(toolbox, "as named" if only else profile, time.monotonic() - began)
     results = tuple(result for answer in answers for result in answer.results)
     report = Report("mqproof check", results, facts, (full_table(answers),))
     _print_counterexamples(answers)
@@ -102,11 +95,7 @@ def check(
     terminal.show(screen, rows=properties)
     if draw is not None:
         _draw_first(draw, answers)
-    if json_file is not None:
-        try:
-            write_text(json_file, as_json.render(report))
-        except OSError as error:
-            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
+    _write_json(json_file, as_json.render(report))
     raise typer.Exit(exit_code(report.results))
 
 
@@ -169,7 +158,6 @@ def coverage(
     Examples: mqproof coverage;  mqproof coverage --id FLUSH-1;  mqproof coverage --layer fuzz --open
     """
     from mqproof.report import terminal
-    from mqproof.report.write import write_text
     from mqproof.spec.catalogue import LAYERS, CatalogueError, catalogue
     from mqproof.spec.coverage import LEGEND, as_json, details, matrix, totals
 
@@ -190,11 +178,7 @@ def coverage(
     counts = ", ".join(f"{number} {what}" for what, number in totals(invariants, shown).items())
     lines.append(f"{len(invariants)} invariant{'' if len(invariants) == 1 else 's'}: {counts}")
     terminal.write("\n".join(lines) + "\n")
-    if json_file is not None:
-        try:
-            write_text(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
-        except OSError as error:
-            stop(f"--json {json_file}: {error.strerror}", Exit.USAGE)
+    _write_json(json_file, json.dumps(as_json(invariants, shown), indent=1) + "\n")
 
 
 def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tuple[Invariant, ...]":
@@ -208,6 +192,32 @@ def _matching(invariants: "tuple[Invariant, ...]", globs: Sequence[str]) -> "tup
         if not any(fits(each, glob) for each in invariants):
             stop(f"coverage: --id {glob}: no invariant has such an id or name", Exit.USAGE)
     return tuple(each for each in invariants if not globs or any(fits(each, glob) for glob in globs))
+
+
+def _with_workers(questions: "tuple[Question, ...]", workers: int | None) -> "tuple[Question, ...]":
+    if workers is None:
+        return questions
+    return tuple(replace(question, workers=workers) for question in questions)
+
+
+def _facts(toolbox: "Toolbox", profile: str, seconds: float) -> dict[str, str]:
+    return {
+        "profile": profile,
+        "java": f"{toolbox.java.major} from the {toolbox.java.origin}",
+        "tla2tools": str(toolbox.jar),
+        "seconds": f"{seconds:.1f}",
+    }
+
+
+def _write_json(file: Path | None, text: str) -> None:
+    from mqproof.report.write import write_text
+
+    if file is None:
+        return
+    try:
+        write_text(file, text)
+    except OSError as error:
+        stop(f"--json {file}: {error.strerror}", Exit.USAGE)
 
 
 def _to_simulate(models: "Models", name: str, only: str | None) -> "Question":

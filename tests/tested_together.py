@@ -64,7 +64,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "reference/proofs/mutants": ("tests/reference/proofs/test_proof.py",),
     # Rules, and the injected anomalies that each must find, are tables: one test goes through all rows.
     "conformance/history": ("tests/conformance/history/test_exchange.py",),
-    "conformance/history/planted": ("tests/conformance/history/test_rules.py",),
+    "conformance/history/injected": ("tests/conformance/history/test_rules.py",),
     "conformance/history/rules": ("tests/conformance/history/test_rules.py",),
     "conformance/wire": ("tests/conformance/wire/test_ours.py",),
     "conformance/wire/operations": ("tests/conformance/wire/test_catalogue.py",),

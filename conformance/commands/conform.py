@@ -259,7 +259,7 @@ def trace_check(
     logs: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
+            metavar="FILE...", help="Event logs, NDJSON: brokers, pairs, name servers, DLedger groups."
         ),
     ],
     window: Annotated[

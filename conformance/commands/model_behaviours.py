@@ -67,7 +67,7 @@ class ResultFiles:
 def behaviours(
     replays: Replays,
     files: ResultFiles,
-    models: Annotated[list[str] | None, typer.Argument(metavar="MODEL", help="Default: all.")] = None,
+    models: Annotated[list[str] | None, typer.Argument(metavar="[MODEL]...", help="Default: all.")] = None,
     variant: Annotated[
         str | None,
         typer.Option(

@@ -86,7 +86,7 @@ class Run:
 
 def bench_explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="MODEL", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
     ] = None,
     profile: Annotated[str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")] = "ci",
     workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",

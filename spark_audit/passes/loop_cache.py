@@ -21,6 +21,8 @@ from mqproof.spec.checkout import checkout
 SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
 """What loops have of other files, they have of these."""
 
+_STAMP_DIGITS: Final = 12
+
 
 @cache
 def _digest() -> str:
@@ -32,6 +34,16 @@ class _Stamped:
     def get_source_stamp(self) -> Any:
         own: Any = super().get_source_stamp()  # type: ignore[misc]
         return own, _digest()
+
+    def get_disambiguator(self) -> str:
+        """Part of the name of a cache file: other sources have other files.
+
+        numba unpickles a cache file before it compares stamps, which fails where a class that the loop takes
+        has been renamed since.
+        """
+        place: str = super().get_disambiguator()  # type: ignore[misc]
+        stamp = sha256(repr(self.get_source_stamp()).encode()).hexdigest()
+        return f"{place}-{stamp[:_STAMP_DIGITS]}"
 
 
 class WhereSaid(_Stamped, UserProvidedCacheLocator):

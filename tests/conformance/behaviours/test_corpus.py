@@ -14,7 +14,7 @@ from mqproof.reference.models import MODELS
 def test_what_is_in_the_repository_is_what_the_model_gives(model: str) -> None:
     kept = read_lines(file_of(model))
     for made, line in itertools.zip_longest(lines(model), kept):
-        assert made == line, "mqproof behaviours --write conformance/behaviours/corpus"
+        assert made == line, "mqproof behaviours --out conformance/behaviours/corpus"
 
 
 def test_there_is_a_file_for_each_model() -> None:

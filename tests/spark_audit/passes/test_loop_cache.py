@@ -62,3 +62,24 @@ def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
     assert [hits(), hits()] == [0, 1]
     settings: Any = numba.config
     assert not settings.CACHE_LOCATOR_CLASSES, "loops of others are kept as ever"
+
+
+def test_what_an_earlier_version_kept_is_not_even_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (
+        "from typing import NamedTuple",
+        "from mqproof.spark_audit.passes.loops import compiled",
+        "class Pair(NamedTuple):",
+        "    one: int",
+        "@compiled",
+        "def first(pair): return pair.one",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "kept"))
+    for name in ("Pair", "Twin"):
+        (tmp_path / "pairing.py").write_text("\n".join(lines).replace("Pair", name))
+        sys.modules.pop("pairing", None)
+        importlib.invalidate_caches()
+        pairing = importlib.import_module("pairing")
+        assert pairing.first(getattr(pairing, name)(7)) == 7
