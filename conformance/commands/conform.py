@@ -20,7 +20,7 @@ from mqproof.report.model import Exit, exit_code
 from mqproof.report.option_groups import with_groups
 
 if TYPE_CHECKING:
-    from mqproof.conformance.engine.run_options import Order, Part
+    from mqproof.conformance.engine.run_options import Part, RunOptions
     from mqproof.report.model import Result
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
@@ -66,16 +66,16 @@ def conform(
     for name in suite or ():
         if name not in SUITES:
             stop(f"--suite {name}: expected {', '.join(SUITES)}", Exit.USAGE)
-    order = run_options(selection, rules, templates, strict=strict)
+    options = run_options(selection, rules, templates, strict=strict)
     # The suites run in the order of SUITES, whatever their order on the command line: it is the same run.
-    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(order)]
+    names = [name for name in SUITES if name in (suite or SUITES) and SUITES[name].listed(options)]
     if not names:
-        stop(f"--id {' '.join(order.ids)}: no invariant and no case has such an id", Exit.USAGE)
+        stop(f"--id {' '.join(options.ids)}: no invariant and no case has such an id", Exit.USAGE)
     if dry_run:
-        sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(order))
+        sys.stdout.writelines(f"{line}\n" for name in names for line in SUITES[name].lines(options))
         raise typer.Exit(Exit.HELD)
     named = bool(suite)
-    _finish(_conducted(order, names, named=named), order, files, named=named)
+    _finish(_conducted(options, names, named=named), options, files, named=named)
 
 
 @conform_app.command()
@@ -185,23 +185,23 @@ def check_adapter(
     raise typer.Exit(exit_code(report.results))
 
 
-def _conducted(order: "Order", names: list[str], *, named: bool) -> "list[Part]":
+def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list[Part]":
     """A part for each suite. Ends the command on wrong use, and where no suite has such a target."""
-    from mqproof.conformance.engine.run_options import OrderError
+    from mqproof.conformance.engine.run_options import RunOptionsError
     from mqproof.conformance.engine.targets import MUTANT, UnknownTargetError
     from mqproof.conformance.registry.suite_registry import conduct
 
     parts: list[Part] = []
-    with terminable(), stages(f"conform {order.target}") as told:
+    with terminable(), stages(f"conform {options.target}") as told:
         for name in names:
             try:
-                parts.append(conduct(order, name, _progress(told, name)))
-            except OrderError as error:
+                parts.append(conduct(options, name, _progress(told, name)))
+            except RunOptionsError as error:
                 stop(str(error), Exit.USAGE)
     with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
     if not with_target:
-        stop(f"--target {_no_target(parts, order.target)}", Exit.USAGE)
-    if order.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
+        stop(f"--target {_no_target(parts, options.target)}", Exit.USAGE)
+    if options.target.startswith(MUTANT) and not named:  # of one suite, and nothing to the others
         return with_target
     return parts
 
@@ -219,7 +219,7 @@ def _no_target(parts: "list[Part]", target: str) -> str:
 
 def _finish(
     parts: "list[Part]",
-    order: "Order",
+    options: "RunOptions",
     files: ResultFiles,
     *,
     named: bool,
@@ -231,18 +231,18 @@ def _finish(
     from mqproof.report.files import write_files
 
     refusals = [part.refusal for part in parts if part.refusal]
-    whole = scoreboard.scoreboard(parts, order)
+    whole = scoreboard.scoreboard(parts, options)
     if len(refusals) < len(parts):
-        terminal.show(scoreboard.screen(parts, order))
+        terminal.show(scoreboard.screen(parts, options))
     write_files(whole, json=files.json_file, junit=files.junit_file)
     page = files.report_file
-    write_files(scoreboard.page(parts, order) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
+    write_files(scoreboard.page(parts, options) if page and page.suffix in _FOR_PEOPLE else whole, page=page)
     for refusal in refusals:
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)
     if len(refusals) == len(parts):
         told = next(one for one in refusals if not isinstance(one, UnknownTargetError))
-        stop(f"{order.target}: {told}", Exit.TOOL)
+        stop(f"{options.target}: {told}", Exit.TOOL)
     raise typer.Exit(exit_code(whole.results))
 
 

@@ -11,7 +11,7 @@ from mqproof.conformance.engine.fault_commands import (
     FaultCommandError,
     FaultCommands,
 )
-from mqproof.conformance.engine.run_options import SINCE, Order, since_of
+from mqproof.conformance.engine.run_options import SINCE, RunOptions, since_of
 from mqproof.conformance.engine.targets import REMOTING
 from mqproof.report.console import stop
 from mqproof.report.model import Exit
@@ -105,14 +105,16 @@ class CommandTemplates:
     ] = ""
 
 
-def run_options(selection: Selection, rules: RunRules, templates: CommandTemplates, *, strict: bool) -> Order:
+def run_options(
+    selection: Selection, rules: RunRules, templates: CommandTemplates, *, strict: bool
+) -> RunOptions:
     """Check the options and put them together. Ends the command when one is wrong."""
     target, since = selection.target, rules.since
     if not target:
         stop("conform: --target is missing; see mqproof conform --help", Exit.USAGE)
     if since not in ("", *SINCE):
         stop(f"--since {since}: expected {' or '.join(SINCE)}", Exit.USAGE)
-    return Order(
+    return RunOptions(
         target,
         selection.seed,
         selection.examples,

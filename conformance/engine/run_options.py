@@ -20,12 +20,12 @@ def since_of(target: str) -> str:
     return SINCE[0] if target.startswith(f"{APACHE}4") else SINCE[-1]
 
 
-class OrderError(ValueError):
+class RunOptionsError(ValueError):
     """A wrong use of an option; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class RunOptions:
     """The options of one run, for all of its suites."""
 
     target: str
@@ -53,14 +53,14 @@ class Order:
             each for each in ids if not self.ids or any(fnmatchcase(each, glob) for glob in self.ids)
         )
 
-    def replay(self, suite: str, *options: str) -> str:
+    def replay(self, suite: str, *words: str) -> str:
         """The command that asks one suite for the same once more."""
-        words = ["mqproof", "conform", "--target", self.target, "--suite", suite]
+        command = ["mqproof", "conform", "--target", self.target, "--suite", suite]
         for name, template in self.controls.given():
-            words += [f"--{name}", template]
+            command += [f"--{name}", template]
         if self.since != since_of(self.target):
-            words += ["--since", self.since]
-        return shlex.join([*words, *options])
+            command += ["--since", self.since]
+        return shlex.join([*command, *words])
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.report.model import Report, Result, Table, Verdict
 
@@ -14,27 +14,27 @@ FAULTS: Final = "Faults"
 """The title of the table that says how often each suite met each kind."""
 
 
-def scoreboard(parts: Sequence[Part], order: Order) -> Report:
+def scoreboard(parts: Sequence[Part], options: RunOptions) -> Report:
     """Every result, the minimal script of each violation, and the evidence suite by suite."""
     results = (result for part in parts for result in part.results)
-    return _report(parts, order, results, (*_minimal_scripts(parts), *_tables(parts)))
+    return _report(parts, options, results, (*_minimal_scripts(parts), *_tables(parts)))
 
 
-def page(parts: Sequence[Part], order: Order) -> Report:
+def page(parts: Sequence[Part], options: RunOptions) -> Report:
     """The same for people: with the rows that a part sums up, and a script only at its violation."""
-    return _report(parts, order, _summed(parts), _tables(parts))
+    return _report(parts, options, _summed(parts), _tables(parts))
 
 
-def screen(parts: Sequence[Part], order: Order) -> Report:
+def screen(parts: Sequence[Part], options: RunOptions) -> Report:
     """The same for a terminal: without what is of one suite alone, if there are several."""
     tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts), *_faults(parts))
-    return _report(parts, order, _summed(parts), (*_minimal_scripts(parts), *tables))
+    return _report(parts, options, _summed(parts), (*_minimal_scripts(parts), *tables))
 
 
 def _report(
-    parts: Sequence[Part], order: Order, results: Iterable[Result], tables: Iterable[Table]
+    parts: Sequence[Part], options: RunOptions, results: Iterable[Result], tables: Iterable[Table]
 ) -> Report:
-    return Report(f"Conformance of {order.target}", tuple(results), _facts(parts, order), tuple(tables))
+    return Report(f"Conformance of {options.target}", tuple(results), _facts(parts, options), tuple(tables))
 
 
 def _summed(parts: Sequence[Part]) -> Iterator[Result]:
@@ -42,14 +42,14 @@ def _summed(parts: Sequence[Part]) -> Iterator[Result]:
         yield from part.results if part.summary is None else part.summary
 
 
-def _facts(parts: Sequence[Part], order: Order) -> dict[str, str]:
+def _facts(parts: Sequence[Part], options: RunOptions) -> dict[str, str]:
     return {
-        "target": order.target,
+        "target": options.target,
         "suites": ", ".join(part.suite for part in parts),
-        "seed": str(order.seed),
-        "examples": str(order.examples),
-        "since": order.since,
-        "strict": str(order.strict).lower(),
+        "seed": str(options.seed),
+        "examples": str(options.examples),
+        "since": options.since,
+        "strict": str(options.strict).lower(),
         "seconds": f"{sum(part.seconds for part in parts):.1f}",
     }
 

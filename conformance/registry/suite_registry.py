@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqproof.conformance.engine.examination import Examination
-from mqproof.conformance.engine.run_options import SINCE, Order, OrderError, Part
+from mqproof.conformance.engine.run_options import SINCE, Part, RunOptions, RunOptionsError
 from mqproof.conformance.engine.suite_definition import Session, Suite, TargetFactory, known
 from mqproof.conformance.engine.suite_results import results
 from mqproof.conformance.engine.suite_run import OnExample, examine
@@ -36,11 +36,11 @@ class Registered(Protocol):
         """For people, in a few words."""
         ...
 
-    def listed(self, order: Order) -> tuple[Result, ...]:
+    def listed(self, options: RunOptions) -> tuple[Result, ...]:
         """What of it is asked for, nothing of which is tested yet."""
         ...
 
-    def lines(self, order: Order) -> Iterable[str]:
+    def lines(self, options: RunOptions) -> Iterable[str]:
         """The same for a dry run, with what people want to know of each."""
         ...
 
@@ -48,8 +48,8 @@ class Registered(Protocol):
         """In fewer rows, for people; None: as they are."""
         ...
 
-    def run(self, order: Order, progress: Progress) -> Part:
-        """Raises UnknownTargetError, TargetError, OrderError."""
+    def run(self, options: RunOptions, progress: Progress) -> Part:
+        """Raises UnknownTargetError, TargetError, RunOptionsError."""
         ...
 
 
@@ -61,45 +61,45 @@ class Drawn:
     load: Callable[[], Suite]
     protocol: Callable[[], type[Any]]
     """What a target of it must offer."""
-    targets: Callable[[Order], Targets]
-    """Those of the order's name, for as long as the block lasts. Raises as `run`."""
+    targets: Callable[[RunOptions], Targets]
+    """The targets of the options' name, which run within the block. Raises as `run`."""
 
-    def listed(self, order: Order) -> tuple[Result, ...]:
+    def listed(self, options: RunOptions) -> tuple[Result, ...]:
         suite = self.load()
         return tuple(
             Result(each, catalogue()[each].name, suite.name, Verdict.NOT_TESTED)
-            for each in order.chosen(known(suite))
+            for each in options.chosen(known(suite))
         )
 
-    def lines(self, order: Order) -> Iterator[str]:
-        for each in self.listed(order):
+    def lines(self, options: RunOptions) -> Iterator[str]:
+        for each in self.listed(options):
             yield f"{each.id}  {each.layer}  {catalogue()[each.id].statement}"
 
     def in_short(self, results: tuple[Result, ...]) -> None:  # noqa: ARG002
         return None
 
-    def run(self, order: Order, progress: Progress) -> Part:
+    def run(self, options: RunOptions, progress: Progress) -> Part:
         suite = self.load()
-        chosen = order.chosen(known(suite))
-        wanted = frozenset(chosen) if order.ids else None
+        chosen = options.chosen(known(suite))
+        wanted = frozenset(chosen) if options.ids else None
         with ExitStack() as stack:
-            factory = stack.enter_context(self.targets(order))
+            factory = stack.enter_context(self.targets(options))
             target = factory()
             examination = examine(
-                factory, order.examples, order.seed, progress,
-                suite=suite, wanted=wanted, on_example=_kept(order, suite.name),
+                factory, options.examples, options.seed, progress,
+                suite=suite, wanted=wanted, on_example=_kept(options, suite.name),
             )  # fmt: skip
-        options = ["--seed", str(order.seed), "--examples", str(order.examples)]
-        options += [word for glob in order.ids for word in ("--id", glob)]
+        words = ["--seed", str(options.seed), "--examples", str(options.examples)]
+        words += [word for glob in options.ids for word in ("--id", glob)]
         found = results(
-            examination, target, order.examples, order.seed,
-            ids=chosen, replay=order.replay(suite.name, *options),
+            examination, target, options.examples, options.seed,
+            ids=chosen, replay=options.replay(suite.name, *words),
         )  # fmt: skip
         classed: dict[str, Class] = {}
         if examination.failures:
             from mqproof.conformance.traces.round_trip import classes, with_classes
 
-            classed = classes(examination, order.events)
+            classed = classes(examination, options.events)
             found = with_classes(found, classed)
         looked_at = {
             "examples": examination.examples,
@@ -113,14 +113,14 @@ class Drawn:
         )  # fmt: skip
 
 
-def _kept(order: Order, suite: str) -> OnExample:
+def _kept(options: RunOptions, suite: str) -> OnExample:
     """Writes the event logs of targets that keep one, if that is wanted."""
-    if (folder := order.events) is None:
+    if (folder := options.events) is None:
         return lambda *_: None
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OrderError(f"--events {folder}: {error.strerror}") from None
+        raise RunOptionsError(f"--events {folder}: {error.strerror}") from None
 
     def keep(number: int, session: Session) -> None:
         if events := getattr(session.target, "events", ()):
@@ -137,19 +137,19 @@ def _actions(examination: Examination) -> Iterator[Table]:
         yield Table(title, ("action", "times"), rows)
 
 
-def conduct(order: Order, name: str, progress: Progress) -> Part:
+def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
     """One suite's part of the scoreboard. Where the suite has no such target the part says "not tested", and
     where the target could not be driven "unknown", for as long as nobody has seen more.
 
     Raises:
-        OrderError.
+        RunOptionsError.
     """
     suite = SUITES[name]
     try:
-        return suite.run(order, progress)
+        return suite.run(options, progress)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
-        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(order))
+        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
         return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
 
 
@@ -163,18 +163,18 @@ def _load_flush() -> Suite:
 
 
 @contextmanager
-def _flush_targets(order: Order) -> Iterator[TargetFactory]:
+def _flush_targets(options: RunOptions) -> Iterator[TargetFactory]:
     from mqproof.conformance.adapters.resolution import resolve
 
-    if order.target.startswith(APACHE):
+    if options.target.startswith(APACHE):
         from mqproof.conformance.adapters.apache_target import targets
 
-        with targets(order.target) as factory:
+        with targets(options.target) as factory:
             yield factory
     else:
-        factory = resolve(order.name_server, order.controls)
-        if order.events is not None and not hasattr(factory(), "events"):
-            raise OrderError("--events: only the targets impl and mutant:NAME have a broker's event log")
+        factory = resolve(options.name_server, options.controls)
+        if options.events is not None and not hasattr(factory(), "events"):
+            raise RunOptionsError("--events: only the targets impl and mutant:NAME have a broker's event log")
         yield factory
 
 
@@ -190,10 +190,10 @@ def _load_routing() -> Suite:
     return ROUTING
 
 
-def _routing_targets(order: Order) -> Targets:
+def _routing_targets(options: RunOptions) -> Targets:
     from mqproof.conformance.adapters.routing.name_servers import targets
 
-    return targets(order.name_server, slave_speaks=order.since != SINCE[0], controls=order.controls)
+    return targets(options.name_server, slave_speaks=options.since != SINCE[0], controls=options.controls)
 
 
 def _name_server() -> type[Any]:
@@ -214,7 +214,7 @@ def _of_one_broker(name: str, about: str) -> Drawn:
         about,
         lambda: examinee().suite,
         lambda: examinee().protocol,
-        lambda order: examinee().targets(order.name_server, order.controls),
+        lambda options: examinee().targets(options.name_server, options.controls),
     )
 
 
@@ -224,10 +224,10 @@ def _load_producers() -> Suite:
     return PRODUCERS
 
 
-def _producer_targets(order: Order) -> Targets:
+def _producer_targets(options: RunOptions) -> Targets:
     from mqproof.conformance.adapters.producers.factories import targets
 
-    return targets(order.target)
+    return targets(options.target)
 
 
 def _producer() -> type[Any]:
@@ -236,25 +236,25 @@ def _producer() -> type[Any]:
     return ProducerTarget
 
 
-def _run_consumers(order: Order, progress: Progress) -> Part:
+def _run_consumers(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.brokers.push_members import live
     from mqproof.conformance.suites.consumers.suite import run
 
-    return run(order, progress, live)
+    return run(options, progress, live)
 
 
-def _run_workload(order: Order, progress: Progress) -> Part:
+def _run_workload(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.workload import clusters
     from mqproof.conformance.suites.workload.suite import run
 
-    return run(order, progress, clusters.run)
+    return run(options, progress, clusters.run)
 
 
-def _run_wire(order: Order, progress: Progress) -> Part:
+def _run_wire(options: RunOptions, progress: Progress) -> Part:
     from mqproof.conformance.adapters.wire_servers import servers
     from mqproof.conformance.wire.command import run
 
-    return run(order, progress, servers)
+    return run(options, progress, servers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,16 +263,16 @@ class Undrawn:
 
     about: str
     module: str
-    play: Callable[[Order, Progress], Part]
+    play: Callable[[RunOptions, Progress], Part]
     is_long: bool = False
     """The module has a function `in_short`."""
 
-    def listed(self, order: Order) -> tuple[Result, ...]:
-        found: tuple[Result, ...] = import_module(self.module).listed(order)
+    def listed(self, options: RunOptions) -> tuple[Result, ...]:
+        found: tuple[Result, ...] = import_module(self.module).listed(options)
         return found
 
-    def lines(self, order: Order) -> Iterable[str]:
-        found: Iterable[str] = import_module(self.module).lines(order)
+    def lines(self, options: RunOptions) -> Iterable[str]:
+        found: Iterable[str] = import_module(self.module).lines(options)
         return found
 
     def in_short(self, results: tuple[Result, ...]) -> tuple[Result, ...] | None:
@@ -281,8 +281,8 @@ class Undrawn:
         )
         return rows
 
-    def run(self, order: Order, progress: Progress) -> Part:
-        return self.play(order, progress)
+    def run(self, options: RunOptions, progress: Progress) -> Part:
+        return self.play(options, progress)
 
 
 SUITES: Final[dict[str, Registered]] = {

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 
-from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.wire.catalogue import choose
 from mqproof.conformance.wire.fixtures import FixturesError
@@ -17,9 +17,9 @@ Servers = Callable[[str], AbstractContextManager[list[Address]]]
 """Finds or starts the servers of a target, for the block. Raises UnknownTargetError, TargetError."""
 
 
-def listed(order: Order) -> tuple[Result, ...]:
+def listed(options: RunOptions) -> tuple[Result, ...]:
     """Each case that is asked for."""
-    return tuple(map(untested, _cases(order)))
+    return tuple(map(untested, _cases(options)))
 
 
 def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
@@ -27,26 +27,26 @@ def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
     return tuple(summary(results))
 
 
-def lines(order: Order) -> Iterator[str]:
+def lines(options: RunOptions) -> Iterator[str]:
     """Id, server, since, strength, title and source of each case."""
-    for case in _cases(order):
+    for case in _cases(options):
         yield (
             f"{case.id}  {case.server}  since {case.since}  {case.strength}  {case.title}"
             f"  (docs/protocol.md, {case.source})"
         )
 
 
-def run(order: Order, progress: Progress, servers: Servers) -> Part:
+def run(options: RunOptions, progress: Progress, servers: Servers) -> Part:
     """Send the chosen cases to the servers of the target.
 
     Raises:
-        OrderError, UnknownTargetError, TargetError.
+        RunOptionsError, UnknownTargetError, TargetError.
     """
-    asked = Run(order.target, Since(order.since), order.strict)
-    cases = _cases(order)
+    asked = Run(options.target, Since(options.since), options.strict)
+    cases = _cases(options)
     began = time.perf_counter()
     try:
-        with servers(order.target) as addresses:
+        with servers(options.target) as addresses:
             judged = examine(addresses, cases, progress)
     except (UnreachableError, FixturesError) as error:
         raise TargetError(str(error)) from None
@@ -55,5 +55,5 @@ def run(order: Order, progress: Progress, servers: Servers) -> Part:
     return Part(LAYER, found, looked_at, time.perf_counter() - began, (table(judged),), in_short(found))
 
 
-def _cases(order: Order) -> tuple[Case, ...]:
-    return choose(order.ids, Since(order.since))
+def _cases(options: RunOptions) -> tuple[Case, ...]:
+    return choose(options.ids, Since(options.since))

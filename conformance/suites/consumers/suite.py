@@ -11,7 +11,7 @@ from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import SPEC_1, Finding
-from mqproof.conformance.engine.run_options import Order, Part
+from mqproof.conformance.engine.run_options import Part, RunOptions
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.engine.suite_results import scripted, with_time
 from mqproof.conformance.engine.targets import IMPL, UnknownTargetError
@@ -28,54 +28,58 @@ CHANGES: Final = 8
 """How often members of one group join or leave."""
 
 
-def listed(order: Order) -> tuple[Result, ...]:
+def listed(options: RunOptions) -> tuple[Result, ...]:
     """What of it is asked for."""
     return tuple(
         Result(id_, catalogue()[id_].name, NAME, Verdict.NOT_TESTED)
-        for id_ in order.chosen((*CHECKERS, SPEC_1))
+        for id_ in options.chosen((*CHECKERS, SPEC_1))
     )
 
 
-def lines(order: Order) -> Iterator[str]:
-    for each in listed(order):
+def lines(options: RunOptions) -> Iterator[str]:
+    for each in listed(options):
         yield f"{each.id}  {NAME}  {catalogue()[each.id].statement}"
 
 
 def run(
-    order: Order, progress: Callable[[int, int], None], play: Callable[[int], Stepped[State, Operation]]
+    options: RunOptions,
+    progress: Callable[[int, int], None],
+    play: Callable[[int], Stepped[State, Operation]],
 ) -> Part:
     """Examine groups that `play` makes of a seed. Raises UnknownTargetError: the target is not ours."""
-    if order.target != IMPL:
-        raise UnknownTargetError(f"{order.target!r}: the suite examines our own consumers, on {IMPL}")
+    if options.target != IMPL:
+        raise UnknownTargetError(f"{options.target!r}: the suite examines our own consumers, on {IMPL}")
     began = time.perf_counter()
-    found: dict[str, list[Finding]] = {each.id: [] for each in listed(order)}
+    found: dict[str, list[Finding]] = {each.id: [] for each in listed(options)}
     scripts: dict[str, tuple[int, list[str]]] = {}
     operations, faults = 0, Counter[FaultKind]()
-    groups = -(-order.examples // CHANGES)
+    groups = -(-options.examples // CHANGES)
     for number in range(groups):
-        group = play(order.seed + number)
+        group = play(options.seed + number)
         operations += len(group.run.operations)
         faults.update(group.faults())
         for id_, finding in group.findings().items():
             if id_ in found:
                 found[id_].append(finding)
                 if finding.verdict is Verdict.VIOLATED:
-                    scripts.setdefault(id_, (order.seed + number, group.script()))
-        progress(min((number + 1) * CHANGES, order.examples), order.examples)
+                    scripts.setdefault(id_, (options.seed + number, group.script()))
+        progress(min((number + 1) * CHANGES, options.examples), options.examples)
     seconds = time.perf_counter() - began
-    results = with_time((_result(order, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
-    looked_at = {"examples": order.examples, "operations": operations}
+    results = with_time((_result(options, id_, found[id_], scripts.get(id_)) for id_ in found), seconds)
+    looked_at = {"examples": options.examples, "operations": operations}
     return Part(NAME, results, looked_at, seconds, faults=faults)
 
 
-def _result(order: Order, id_: str, found: Sequence[Finding], failed: tuple[int, list[str]] | None) -> Result:
+def _result(
+    options: RunOptions, id_: str, found: Sequence[Finding], failed: tuple[int, list[str]] | None
+) -> Result:
     counts = Counter({"groups": len(found)})
     for finding in found:
         counts.update(finding.counts)
     if failed is not None:
         seed, script = failed
         first = next(finding for finding in found if finding.verdict is Verdict.VIOLATED)
-        replay = order.replay(NAME, "--seed", str(seed), "--examples", "1")
+        replay = options.replay(NAME, "--seed", str(seed), "--examples", "1")
         witnesses = (*first.witnesses, scripted(script))
         return Result(
             id_, catalogue()[id_].name, NAME, Verdict.VIOLATED, dict(counts), witnesses,

@@ -24,7 +24,7 @@ from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.fault_commands import FaultCommandError, FaultCommands, run
 from mqproof.conformance.engine.fault_kinds import KINDS, FaultKind
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.suite_run import examine
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.controls import by_shell
@@ -289,8 +289,8 @@ def test_commands_are_for_running_clusters_only() -> None:
 
 
 def test_the_replay_command_repeats_the_commands() -> None:
-    order = Order("remoting://h:1", controls=FaultCommands(start="run {broker}", kill="end it"))
-    assert order.replay("flush", "--seed", "3") == (
+    options = RunOptions("remoting://h:1", controls=FaultCommands(start="run {broker}", kill="end it"))
+    assert options.replay("flush", "--seed", "3") == (
         "mqproof conform --target remoting://h:1 --suite flush"
         " --start 'run {broker}' --kill 'end it' --seed 3"
     )

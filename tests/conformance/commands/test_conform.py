@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqproof.conformance.commands.conform import app
-from mqproof.conformance.engine.run_options import SINCE, Order, since_of
+from mqproof.conformance.engine.run_options import SINCE, RunOptions, since_of
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.registry.mutant_judge import HUNTS
 from mqproof.conformance.registry.suite_registry import SUITES, conduct
@@ -86,7 +86,7 @@ def test_a_suite_that_could_not_be_driven_is_unknown_beside_others(monkeypatch: 
 
 
 def test_of_a_target_that_refuses_each_wire_case_has_its_row_and_people_see_one() -> None:
-    part = conduct(Order("remoting://127.0.0.1:1", ids=("remoting/send/*",)), "wire", lambda *_: None)
+    part = conduct(RunOptions("remoting://127.0.0.1:1", ids=("remoting/send/*",)), "wire", lambda *_: None)
     assert len(part.results) > 10
     assert {(one.verdict, "no connection" in one.detail) for one in part.results} == {(Verdict.UNKNOWN, True)}
     assert part.summary is not None
@@ -187,5 +187,5 @@ def test_a_suite_that_has_no_such_target_takes_nothing_from_the_others(target: s
 def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
     asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE}
     assert 0 < asked["4.9"].count("\n") < asked["5"].count("\n")
-    assert "--since" not in Order("apache:4.9", since=since_of("apache:4.9")).replay("routing")
-    assert Order("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")
+    assert "--since" not in RunOptions("apache:4.9", since=since_of("apache:4.9")).replay("routing")
+    assert RunOptions("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")

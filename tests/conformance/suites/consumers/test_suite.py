@@ -3,7 +3,7 @@
 import pytest
 
 from mqproof.conformance.engine.finding import SPEC_1
-from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.replacement import injected
@@ -18,8 +18,8 @@ RUN = SUITES["consumers"].run
 
 def test_ours_holds_every_invariant_of_the_group() -> None:
     seen: list[tuple[int, int]] = []
-    order = Order("impl", seed=3, examples=10)
-    part = RUN(order, lambda done, all_: seen.append((done, all_)))
+    options = RunOptions("impl", seed=3, examples=10)
+    part = RUN(options, lambda done, all_: seen.append((done, all_)))
     held = dict.fromkeys((*CHECKERS, SPEC_1), Verdict.HELD)
     assert {each.id: each.verdict for each in part.results} == held
     assert seen == [(8, 10), (10, 10)]
@@ -28,7 +28,7 @@ def test_ours_holds_every_invariant_of_the_group() -> None:
 
 def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() -> None:
     with injected(MUTANTS["everybody-owns-everything"]):
-        part = RUN(Order("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
+        part = RUN(RunOptions("impl", seed=3, examples=1, ids=("DELIV-6",)), lambda *_: None)
     (found,) = part.results
     assert found.verdict is Verdict.VIOLATED
     assert found.witnesses[-1].text == SCRIPT
@@ -38,9 +38,9 @@ def test_a_defect_comes_with_its_script_and_the_command_that_shows_it_again() ->
 
 def test_consumers_of_others_are_not_examined() -> None:
     with pytest.raises(UnknownTargetError, match="our own consumers"):
-        RUN(Order("apache:5"), lambda *_: None)
-    assert [each.id for each in suite.listed(Order("apache:5", ids=("DELIV-[12]",)))] == [
+        RUN(RunOptions("apache:5"), lambda *_: None)
+    assert [each.id for each in suite.listed(RunOptions("apache:5", ids=("DELIV-[12]",)))] == [
         "DELIV-1",
         "DELIV-2",
     ]
-    assert all("consumers" in line for line in suite.lines(Order("impl")))
+    assert all("consumers" in line for line in suite.lines(RunOptions("impl")))

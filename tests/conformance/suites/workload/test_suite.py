@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mqproof.conformance.engine.run_options import Order
+from mqproof.conformance.engine.run_options import RunOptions
 from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.history.judge import check_files
 from mqproof.conformance.history.rules import RULES
@@ -22,7 +22,7 @@ def silent(_done: int, _all: int) -> None:
 def test_every_rule_has_its_row_and_none_is_broken(tmp_path: Path) -> None:
     seen: list[tuple[int, int]] = []
     part = RUN(
-        Order("impl", seed=4, examples=20, events=tmp_path), lambda done, all_: seen.append((done, all_))
+        RunOptions("impl", seed=4, examples=20, events=tmp_path), lambda done, all_: seen.append((done, all_))
     )
     assert [each.id for each in part.results] == [rule.id for rule in RULES]
     verdicts = {each.verdict for each in part.results}
@@ -37,8 +37,8 @@ def test_every_rule_has_its_row_and_none_is_broken(tmp_path: Path) -> None:
 
 
 def test_a_defect_is_named_with_the_command_that_shows_it_again() -> None:
-    order = Order("mutant:consumed-twice", examples=10, ids=("DELIV-3",))
-    part = RUN(order, silent)
+    options = RunOptions("mutant:consumed-twice", examples=10, ids=("DELIV-3",))
+    part = RUN(options, silent)
     found = {each.id: each for each in part.results}
     assert set(found) == {rule.id for rule in RULES if rule.invariant == "DELIV-3"}
     assert found["A07"].verdict is Verdict.VIOLATED
@@ -49,13 +49,13 @@ def test_a_defect_is_named_with_the_command_that_shows_it_again() -> None:
 @pytest.mark.parametrize("target", ["reference", "mutant:nobody", "remoting://nowhere"])
 def test_a_target_that_it_has_not_is_refused(target: str) -> None:
     with pytest.raises(UnknownTargetError, match=r"nobody|nowhere|expected"):
-        RUN(Order(target), silent)
+        RUN(RunOptions(target), silent)
 
 
 def test_rules_are_chosen_by_their_ids_and_by_those_of_their_invariants() -> None:
-    assert [each.id for each in suite.listed(Order("impl", ids=("C0[67]", "DELIV-11")))] == [
+    assert [each.id for each in suite.listed(RunOptions("impl", ids=("C0[67]", "DELIV-11")))] == [
         "C06",
         "C07",
         "C15",
     ]
-    assert len(list(suite.lines(Order("impl")))) == len(RULES)
+    assert len(list(suite.lines(RunOptions("impl")))) == len(RULES)
