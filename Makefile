@@ -10,14 +10,14 @@ demo: $(STAMP)
 	$(BIN)/mqproof demo
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not deep and not apache"
+	$(BIN)/pytest -n 2 --dist loadfile -m "not deep and not apache"
 
 test-deep: lint
-	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadgroup -m "not apache"
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -n 2 --dist loadfile -m "not apache"
 
 # Needs Maven, a JDK 17 and Maven Central at its first run; without them it says what was not tested.
 test-apache: $(STAMP)
-	$(BIN)/pytest -n 2 --dist loadgroup -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
+	$(BIN)/pytest -n 2 --dist loadfile -m apache tests/interop tests/conformance/adapters/apache tests/conformance/suites/routing \
 	  tests/conformance/wire
 
 lint: $(STAMP)

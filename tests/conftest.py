@@ -5,9 +5,8 @@ from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
-
-SPARK = "spark"
-"""The group of the tests with Spark."""
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 # CI must give the same answer twice.
@@ -18,19 +17,21 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker has the Spark session, and the tests of one file share their fixtures.
+class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """A worker runs all tests of a file, which share their fixtures; one worker runs all tests with Spark."""
 
-    The tests with Spark come first: they are the longest group, and the other worker runs the rest meanwhile.
-    """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(SPARK if _needs_spark(item) else str(item.path)))
-    items.sort(key=lambda item: not _needs_spark(item))
+    __test__ = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return (
+            "spark" if path.startswith("tests/spark_audit/") or path.endswith("/test_on_spark.py") else path
+        )
 
 
-def _needs_spark(item: pytest.Item) -> bool:
-    return "spark_audit" in item.path.parts or item.path.stem == "test_on_spark"
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:
+    """The marks of `--dist loadgroup` have no effect with pytest 9.2 and xdist 3.8."""
+    return TestsByGroup(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
