@@ -24,9 +24,8 @@ class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no t
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return (
-            "spark" if path.startswith("tests/spark_audit/") or path.endswith("/test_on_spark.py") else path
-        )
+        with_spark = path.startswith("tests/spark_audit/") or path.endswith("/test_on_spark.py")
+        return "spark" if with_spark else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:
