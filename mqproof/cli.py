@@ -70,6 +70,7 @@ COMMANDS: Final = {
 """Command name to the module whose typer `app` has it, and its one-line help."""
 
 RENAMED: Final = {
+    "audit": {"--carry": "--state"},
     "consume": {"--max": "--count"},
     "conform": {"--dryrun": "--dry-run"},
     "behaviours": {"--write": "--out"},

@@ -39,7 +39,7 @@ EXAMPLES: Final = examples(
     "run --events build/log --out build/audit",
     "run --store broker-a=/var/rocketmq/store --events build/log",
     "run --events 'logs/*.ndjson' --check DELIV-1 --json result.json",
-    "run --events logs/2026-11-22 --carry state --out reports/2026-11-22",
+    "run --events logs/2026-11-22 --state state --out reports/2026-11-22",
 )
 
 
@@ -63,13 +63,13 @@ class InputOptions:
 
 @dataclass(frozen=True, slots=True)
 class IncrementalOptions:
-    """What is carried from run to run."""
+    """The state that one run leaves for the next."""
 
-    carry: Annotated[
+    state: Annotated[
         Path | None, typer.Option(help="Folder of the state between runs: these events follow earlier ones.")
     ] = None
     late_s: Annotated[
-        int, typer.Option(min=0, help="With --carry: what belongs together is no further apart.")
+        int, typer.Option(min=0, help="With --state: what belongs together is no further apart.")
     ] = 3600
     forget_days: ForgetDays = FORGET_DAYS
 
@@ -95,7 +95,7 @@ def run(
 
     A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
 
-    With --carry each run follows the one before: it reports new violations only, and saves what is open.
+    With --state each run follows the one before: it reports new violations only, and saves what is open.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
@@ -104,7 +104,7 @@ def run(
     inputs = replace(inputs, events=[*(inputs.events or []), *(paths or [])])
     wanted = _wanted(check or [], inputs)
     try_folder("--out", out)
-    try_folder("--carry", incremental.carry)
+    try_folder("--state", incremental.state)
     try_file("--json", json)
     config = cluster.config()
     allowed = cluster.allowed(config)
@@ -157,7 +157,7 @@ class _Request:
     """What the user says of clocks, brokers and groups, for Options."""
     again: str
     """The options that name the input and say what it is, for the command that replays a finding."""
-    carry: Path | None
+    state: Path | None
     late_us: int
     forget_us: int
 
@@ -196,7 +196,7 @@ def _request(
             wanted=wanted,
             allowed=allowed,
             again=shlex.join(again),
-            carry=incremental.carry,
+            state=incremental.state,
             late_us=incremental.late_s * 1_000_000,
             forget_us=incremental.forget_days * DAY_US,
         )
@@ -211,7 +211,7 @@ def _audit(
     from mqproof.spark_audit.incremental.state_folder import next_state, open_run
 
     spans_us = (request.late_us, request.forget_us)
-    continued = open_run(spark, request.carry, *spans_us) if request.carry else None
+    continued = open_run(spark, request.state, *spans_us) if request.state else None
     # The old state stays until everything is written: an interrupted run is repeated.
     with next_state(continued) if continued else nullcontext() as following:
         with stages("audit") as told:
@@ -247,7 +247,7 @@ def _judge(
     stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
-    before = f" --carry {shlex.quote(str(continued.before))}" if continued and continued.before else ""
+    before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
         log.told,
         scratch,

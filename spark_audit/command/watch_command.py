@@ -72,7 +72,7 @@ def watch_logs(
 ) -> None:
     """Judge event logs as they come; print each violation as it becomes certain; end on Ctrl-C or SIGTERM.
 
-    The verdicts are those of `audit run` over the same logs; --state is also what `audit run --carry` reads.
+    The verdicts are those of `audit run` over the same logs; `audit run --state` reads the same folder.
 
     Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, or rows are missing or
     unreadable that may explain all of them, 4 Spark failed.

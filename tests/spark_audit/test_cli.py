@@ -86,7 +86,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["run", "--events", ".", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--json", "/proc/x/r.json"], "--json: /proc/x/r.json cannot be written: "),
         (["run", "--events", ".", "--json", "."], "--json: . is a folder, expected a file"),
-        (["run", "--events", ".", "--carry", "/proc/x"], "--carry: /proc/x cannot be written: "),
+        (["run", "--events", ".", "--state", "/proc/x"], "--state: /proc/x cannot be written: "),
         (["generate", "--events", "9000", "--out", "/proc/x"], "--out: /proc/x cannot be written: "),
         (["run", "--events", ".", "--flush", "maybe"], "--flush: 'maybe', expected SYNC_FLUSH"),
         (["run", "--events", ".", "--delays", "1s 2x"], "--delays: '1s 2x', expected delays such as"),
