@@ -27,7 +27,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """The address written as HOST:PORT.
+        """Parse an address written as HOST:PORT.
 
         Raises:
             ValueError: no colon, an empty host, or a port that is not a number from 0 to 65535.
