@@ -92,8 +92,7 @@ class Rules:
     accounts: Mapping[str, Account]
 
     def check(self, request: Command, ip: str) -> None:
-        """Check whether a request is allowed from this address; raises RefusedError with the reason if
-        not."""
+        """Check whether a request is allowed from this address; raises RefusedError otherwise."""
         if self.is_white(ip):
             return
         key = request.fields.get(ACCESS_KEY)
@@ -166,7 +165,7 @@ def rules(entries: AclEntries) -> Rules:
 def needs(request: Command) -> Iterator[Need]:
     """Yield the permissions that a request needs.
 
-    Requests whose code needs no permission yield none.
+    Requests whose code needs no permission yield none. Raises BodyError for a body that cannot be read.
     """
     work = _NEEDS.get(request.code)
     if work is not None:

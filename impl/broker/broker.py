@@ -61,7 +61,7 @@ _SHORT_HOLD_CHECK_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The broker's state beside the messages, each part in a file of its own."""
+    """The broker's state besides the messages; each table has its own file."""
 
     topics: TopicTable
     groups: SubscriptionGroupTable
@@ -257,8 +257,7 @@ class Broker:
         )
 
     async def _open_second_port(self, bound: Address) -> None:
-        """Listen on the port two below: released slaves request topics there, and everything else at the port
-        itself."""
+        """Listen on the port two below as well, because slaves of released brokers request topics there."""
         server = self._new_server()
         try:
             await server.start(bound.host, bound.port - 2)
@@ -294,8 +293,7 @@ class Broker:
         await self.store.stop()
 
     def kill(self) -> None:
-        """End as a killed process does, in a simulation: everything stops, and nothing is written or
-        answered."""
+        """End as a killed process does, in a simulation: everything stops; nothing is written or answered."""
         for task in self._tasks:
             task.cancel()
         self._holds.close()
@@ -417,8 +415,7 @@ def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
-    """Return the broker's own credentials, which a slave uses for requests to its master; None without an
-    account."""
+    """Return the broker's own credentials, which a slave uses for its requests to the master, or None."""
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None

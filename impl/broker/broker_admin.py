@@ -37,8 +37,7 @@ def get_config(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Change the configuration, either completely or not at all; answer after the properties file is
-    written."""
+    """Change the configuration, all of it or nothing; answer after the properties file is written."""
     async with services.config_file.changing:
         old = services.config
         try:

@@ -16,7 +16,7 @@ BROADCASTING: Final = "BROADCASTING"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One client in one group, as its last heartbeat told."""
+    """One client in one group, as reported in its last heartbeat."""
 
     client_id: str
     language: str | None
@@ -64,8 +64,7 @@ class ClientTable:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Channel, Member]] = {}
         self._memberships: dict[Channel, set[str]] = {}
-        """The groups of each channel: a producer group as `p` and its name, a consumer group as `c` and its
-        name."""
+        """The groups of each channel, with prefix `p` for producer groups and `c` for consumer groups."""
 
     def heartbeat(self, channel: Channel, heartbeat: Heartbeat, member: Member) -> set[str]:
         """Record a heartbeat; return the consumer groups whose members or topics changed."""

@@ -53,8 +53,7 @@ class BrokerConfig:
     topic_queues_max: int = 1024
     """The most queues of a topic created by a client or an administrator."""
     topics_max: int = 50_000
-    """The most topics; it limits the memory that clients can use, and the size of the file written for each
-    new topic."""
+    """The most topics. This limits the memory that clients can occupy, and the size of topics.json."""
     groups_max: int = 50_000
     offset_pairs_max: int = 1_000_000
     """The most pairs of topic and group with offsets."""
@@ -96,8 +95,7 @@ class BrokerConfig:
 
     @property
     def node(self) -> str:
-        """The broker's name in event logs: a master and its slaves have the same broker name, so this adds an
-        id."""
+        """The name in event logs. A master and its slaves share the broker's name, so this adds an id."""
         if self.membership.is_member:
             return f"{self.name}-{self.membership.self_id}"
         return f"{self.name}-{self.broker_id}" if self.broker_id else self.name

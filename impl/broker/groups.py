@@ -118,8 +118,7 @@ def notify(services: Services, groups: Iterable[str]) -> None:
 
 
 def _is_ours(services: Services, queue: MessageQueue) -> bool:
-    """Return whether the queue exists on this broker; this limits the locks of each group to the existing
-    queues."""
+    """Return whether the queue exists on this broker; so a group has no more locks than queues."""
     topic = services.topics.get(queue.topic)
     return (
         queue.broker_name == services.config.name
