@@ -185,7 +185,7 @@ def groups_of_topic(services: Services, request: Command, channel: Channel) -> R
 
 
 def time_spans(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Return when the first, last and last consumed message of each queue of a topic was stored, and the delay."""
+    """Return, for each queue of a topic, the store times of its first, last and last consumed message."""
     header = headers.read(TopicGroupRequest, request.fields)
     require_topic(services, header.topic)
     spans = [
