@@ -64,8 +64,7 @@ class BackgroundTasks:
             await flusher.flush()
 
     async def _timed_flush(self, flusher: LogFlusher) -> None:
-        """Flush periodically when enough bytes are unflushed, and any rest at longer intervals
-        (ASYNC_FLUSH)."""
+        """Flush periodically when enough bytes are unflushed, and the rest less often (ASYNC_FLUSH)."""
         config = self._config
         rounds_to_thorough = max(1, config.flush_log_thorough_interval_ms // config.flush_log_interval_ms)
         rounds = 0

@@ -52,8 +52,7 @@ class Store(ABC):
         self.on_arrival: Arrival | None = None
         """Wakes long polls; called from within `put` or a flush, must not block or raise."""
         self.refusal = ""
-        """Why puts are refused for now, for example in a slave's store, in one line; empty while they are
-        accepted."""
+        """Why puts are refused for now, for example in a slave's store, in one line; empty while accepted."""
         self.failure = ""
         """Why the store became read-only, in one line; empty while there is no failure."""
         self._runtime = runtime
@@ -284,8 +283,7 @@ class Store(ABC):
         return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
-        """Return at most `count` entries of a queue from `offset` on; fewer at the end of one of its
-        segments."""
+        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment."""
         queue = self._queues.find(topic, queue_id)
         return queue.units(offset, count) if queue else []
 
@@ -348,8 +346,7 @@ class Store(ABC):
             await self._queue_flusher.flush()
 
     async def write_checkpoint(self) -> None:
-        """Make the index durable, and write the checkpoint if it has changed; an error makes the store
-        read-only."""
+        """Make the index durable and write a changed checkpoint. An error makes the store read-only."""
         if not self.failure:
             # The index is flushed only here, and rarely: under load nearly all of its pages change all the
             # time.

@@ -78,8 +78,7 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Decode a checkpoint; data that is too short gives an empty one, and recovery then checks
-        everything."""
+        """Decode a checkpoint; data that is too short gives an empty one: recovery checks everything."""
         if len(data) < _TIMES.size:
             return cls()
         log_ms, queues_ms, index_ms = _TIMES.unpack_from(data)

@@ -90,13 +90,11 @@ class ConsumeQueue:
             position, data = position + room, data[room:]
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
-        """Return at most `count` entries from `queue_offset` on; fewer at the end of the queue or of a
-        segment."""
+        """Return at most `count` entries from `queue_offset` on; fewer at the end of a segment."""
         return list(self.scan(queue_offset, count))
 
     def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
-        """Iterate over the same entries as `units`, and decode each only when needed: most readers stop
-        early."""
+        """Iterate over the same entries as `units`, decoding each only when it is needed."""
         size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
         data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
         return map(Unit._make, _UNIT.iter_unpack(data))
@@ -126,8 +124,7 @@ class ConsumeQueue:
         return max(0, self.find(end) - self.find(begin))
 
     def expire(self, log_begin: int) -> Removal:
-        """Set `first` to the first entry whose record is in the log; return the segments before it, for
-        removal."""
+        """Set `first` to the first entry whose record is in the log; return the segments to remove."""
         self.first = self.find(log_begin)
         return self.segments.detach_before(self.first * QUEUE_UNIT_BYTES)
 

@@ -24,7 +24,7 @@ _SEGMENTS_A_ROUND: Final = 10
 def expired_before(
     log: CommitLog, config: StoreConfig, now_ms: int, used_percent: float, *, manually: bool
 ) -> int:
-    """The commit offset before which the log may be deleted; its begin when nothing may."""
+    """Return the commit offset before which the log may be deleted; its begin if nothing may be deleted."""
     forced = config.clean_forcibly and used_percent > config.disk_forcibly_percent
     is_time = local_hour(now_ms) in config.delete_when_hours
     if not (forced or manually or is_time or used_percent > config.disk_used_percent_max):
