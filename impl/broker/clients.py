@@ -1,5 +1,4 @@
-"""The connected producers and consumers by group, as reported in their heartbeats. Pure tables; time is
-passed in.
+"""The connected producers and consumers by group, from their heartbeats. Pure tables; time is passed in.
 
 See docs/protocol.md, "Client registration".
 """

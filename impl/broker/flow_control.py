@@ -19,8 +19,9 @@ TOOK_MS: Final = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000
 
 
 class SendGate:
-    """Admits at most `count_max` sends and `bytes_max` bytes of bodies at once, while none waits longer than
-    `busy_ms`.
+    """Limits the sends in progress to `count_max` sends and `bytes_max` bytes of bodies.
+
+    New sends are refused while the oldest one has waited longer than `busy_ms`.
 
     A send is always admitted when no other one is in progress.
     """

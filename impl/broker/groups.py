@@ -81,8 +81,7 @@ def check_client(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Lock the queues that no other client holds, or renew their locks; return those that the client holds
-    now.
+    """Lock or renew the queues that no other client holds; return those that the client holds now.
 
     A slave does not know the locks at its master, and could lock a queue for a second client. It therefore
     refuses the request.

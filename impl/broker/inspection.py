@@ -1,5 +1,4 @@
-"""Administrators' views of the broker: queue entries, subscriptions, counters, and the progress of all
-groups.
+"""Views for administrators: queue entries, subscriptions, counters, and the progress of all groups.
 
 See docs/protocol.md, "Administration of a broker".
 """

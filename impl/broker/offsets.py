@@ -101,8 +101,7 @@ class OffsetTable:
                 self.commit(destination, topic, queue_id, offset)
 
     def merge(self, table: Mapping[str, Mapping[int, int]]) -> None:
-        """Apply a master's offsets, except where a consumer committed a higher one here that the master
-        lacks.
+        """Apply a master's offsets, except where this broker has a higher one that the master lacks.
 
         Offsets that the master does not have are kept: it may have restarted with an older file.
         """

@@ -197,8 +197,7 @@ def _subscription(services: Services, header: PullRequest, group: SubscriptionGr
 
 
 def _serves_newer(subscription: Subscription, header: PullRequest) -> bool:
-    """Return whether a known subscription can serve a newer one that is not known yet, without losing
-    messages.
+    """Return whether a known subscription can serve a newer, unknown one without losing messages.
 
     This is so if the known one is to all messages and both filter by tags, because the client compares the
     tags itself.

@@ -1,5 +1,4 @@
-"""Retries: messages that were not consumed are stored in the group's retry topic, and finally as dead
-letters.
+"""Retries: messages that were not consumed go to the group's retry topic, and finally to its dead letters.
 
 See docs/protocol.md, "Retries".
 """

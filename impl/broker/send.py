@@ -1,5 +1,4 @@
-"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check the request, store its messages, answer the
-status.
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check, store the messages, answer the status.
 
 See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 """

@@ -33,8 +33,7 @@ class Acks:
         self.highest = rules.acked_position(self.highest, position, end)
 
     def reported_as_shipped(self, slave: Hashable, position: int) -> None:
-        """Record a report as released masters do: any position counts, even one beyond the master's own
-        end."""
+        """Record a report as released masters do: any position counts, even beyond the master's own end."""
         self._positions[slave] = position
         self.highest = max(self.highest, position)
 

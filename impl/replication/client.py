@@ -33,8 +33,7 @@ class SlaveClient:
         self, network: Network, log: SlavesLog, config: ReplicationConfig, record_bytes_max: int
     ) -> None:
         self.master: Address | None = config.ha_master
-        """The address on which the master accepts slaves; None while it is unknown. It may change at any
-        time."""
+        """The address on which the master accepts slaves; None while unknown. It may change at any time."""
         self.refused = ""
         """Why this slave has stopped following its master, in one line; empty while it still follows."""
         self.prepare: Callable[[], Awaitable[None]] = _nothing
@@ -71,8 +70,10 @@ class SlaveClient:
         _log.error("this slave no longer follows its master %s: %s", self.master, self.refused)
 
     async def _follow(self, master: Address) -> bool:
-        """Follow the master on one connection until it ends; return whether the slave received data and the
-        logs agreed."""
+        """Follow the master on one connection until it ends.
+
+        Returns whether the slave received data and the logs agreed.
+        """
         follow = Follow(self._own_log, self._record_bytes_max, self._config.log_check)
         receiver = self._receiver = _Receiver(follow)
         try:
@@ -93,8 +94,7 @@ class SlaveClient:
         return receiver.has_followed
 
     async def _stay(self, receiver: "_Receiver", master: Address) -> None:
-        """Send periodic reports until the connection ends, the master changes, or the master stays silent too
-        long."""
+        """Send periodic reports until the connection ends, the master changes, or the master is silent."""
         config = self._config
         loop = asyncio.get_running_loop()
         while not receiver.ended.is_set() and self.master == master:
@@ -113,8 +113,7 @@ class SlaveClient:
             self._complain(f"the connection to master {master} was lost")
 
     def _complain(self, complaint: str) -> None:
-        """Log a complaint once; log it again only after a different complaint or after successful
-        following."""
+        """Log a complaint, unless it is equal to the last one and nothing went well in between."""
         if complaint != self._complaint:
             self._complaint = complaint
             _log.warning("%s", complaint)

@@ -29,22 +29,21 @@ class ReplicationConfig:
     role: Role | None = None
     """The broker's role; None is a master without replication, which no slave can follow."""
     ha_port: int | None = None
-    """The property haListenPort: the port on which slaves connect; None is the broker's port + 1, 0 is any
-    free port."""
+    """The property haListenPort, on which slaves connect.
+
+    None is the broker's port + 1, 0 is any free port.
+    """
     ha_master: Address | None = None
-    """The property haMasterAddress: the master that a slave follows; None is the master that the name servers
-    report."""
+    """The property haMasterAddress; None follows the master that the name servers report."""
     log_check: LogCheck = LogCheck.COMPARED
     in_sync_replicas: int | None = None
-    """The property inSyncReplicas with its 5.x meaning: how many replicas must have a message, the master
-    included.
+    """The property inSyncReplicas of 5.x: how many replicas, master included, must have a message.
 
     None selects the rule of 4.9: wait for one slave, and answer SLAVE_NOT_AVAILABLE at once if no slave is
     usable.
     """
     fall_behind_bytes_max: int = 256 << 20
-    """The property haSlaveFallbehindMax: by the rule of 4.9, a send waits for no slave that is farther
-    behind."""
+    """The property haSlaveFallbehindMax: by the rule of 4.9, a slave farther behind is not usable."""
     slave_timeout_ms: int = 3000
     """The property slaveTimeout: how long a send waits for slaves."""
     heartbeat_ms: int = 5000
@@ -60,8 +59,7 @@ class ReplicationConfig:
 
     @property
     def told_role(self) -> Role | None:
-        """The role written to the event log: SYNC_MASTER only where SEND_OK means that a slave has the
-        message."""
+        """The role in the event log: SYNC_MASTER only where SEND_OK means that a slave has the message."""
         waits_for_none = self.role is Role.SYNC_MASTER and not self.slaves_waited_for
         return Role.ASYNC_MASTER if waits_for_none else self.role
 

@@ -17,8 +17,10 @@ from mqproof.impl.store.record import RecordError
 
 
 class DivergedError(Exception):
-    """The slave's log differs from its master's. The slave must not follow until an operator decides which
-    log is right."""
+    """The slave's log differs from its master's.
+
+    The slave must not follow until an operator decides which log is right.
+    """
 
 
 class SlavesLog(Protocol):
@@ -35,8 +37,7 @@ class SlavesLog(Protocol):
 
 
 class Follow:
-    """The state of one connection. `verified` is true once the slave's log was found to agree with the
-    master's."""
+    """The state of one connection. `verified`: the slave's log was found to agree with the master's."""
 
     def __init__(self, log: SlavesLog, record_bytes_max: int, check: LogCheck) -> None:
         self._log = log
@@ -52,8 +53,7 @@ class Follow:
         self._filler_left = 0
 
     def report(self) -> bytes:
-        """Return the slave's report of its position, sent first, periodically, and whenever its log has
-        grown."""
+        """Return the slave's position report: sent first, periodically, and whenever its log has grown."""
         return write_position(self._log.log_end if self.verified else self.first_position)
 
     def received(self, data: bytes) -> bytes:
@@ -91,8 +91,7 @@ class Follow:
         self._position = position
 
     def _compare(self, body: bytes) -> bytes:
-        """Compare the first bytes received with the last record of this log; return the bytes after that
-        record."""
+        """Compare the first bytes received with the log's last record; return the bytes after that record."""
         end = self._log.log_end
         if not body:
             raise DivergedError(
@@ -128,8 +127,7 @@ class Follow:
             self._log.append_replicated(records)
 
     def _next(self, at: int) -> int | None:
-        """Return the size of the whole record, or of the part of a filler, at offset `at` of the pending
-        bytes.
+        """Return the size of the whole record, or part of a filler, at offset `at` of the pending bytes.
 
         None means that more bytes are needed.
         """

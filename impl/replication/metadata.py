@@ -88,8 +88,10 @@ class MetadataSync:
             self._complaint = ""
 
     async def correct_deletions(self) -> None:
-        """Fetch the topics that the master deleted. Raises OSError if the master is unknown or does not
-        answer."""
+        """Fetch the topics that the master deleted.
+
+        Raises OSError if the master is unknown or does not answer.
+        """
         if self.master is None:
             raise OSError("what it deleted is not known: no name server tells where it takes requests")
         try:

@@ -93,8 +93,7 @@ class MasterServer:
         self._senders.pop(sender, None)
 
     def told(self, kind: Kind, slave: Address, position: int) -> None:
-        """Log an event for a transfer to or an acknowledgement from a slave; answer the sends that it
-        completes."""
+        """Log a transfer to a slave or its acknowledgement, and answer the sends that this completes."""
         if kind is Kind.HA_ACK:
             self.waits.acked()
         if self._events is not None:

@@ -1,5 +1,4 @@
-"""The byte format of a replication connection: conversion of bytes to values and back (docs/protocol.md,
-"Replication")."""
+"""The byte format of a replication connection (docs/protocol.md, "Replication")."""
 
 import struct
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""An append-only file of whole lines. Each line is written to the operating system before `append`
-returns."""
+"""An append-only file of whole lines. `append` returns after the operating system has the line."""
 
 import os
 from collections.abc import Iterator

@@ -44,8 +44,7 @@ def local_hour(milliseconds: int) -> int:
 
 
 def local_text(milliseconds: int | None) -> str:
-    """Return the time in this machine's time zone, to the millisecond; empty for None, 0 or a negative
-    time."""
+    """Return the local time, to the millisecond; empty for None, 0 or a negative time."""
     if not milliseconds or milliseconds < 0:
         return ""
     seconds, rest = divmod(milliseconds, 1000)

@@ -154,8 +154,7 @@ def parent(path: str) -> str:
 
 
 class RealFile:
-    """A file descriptor, used with pread and pwrite so that several threads can read, write and sync one
-    file."""
+    """A file descriptor, used with pread and pwrite so that threads can share one file."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path

@@ -35,8 +35,7 @@ class EventLog:
 
     @classmethod
     def to_file(cls, path: str, node: str, clock: Clock) -> Self:
-        """Return an event log that appends to an NDJSON file, after the last whole line; an incomplete last
-        line is cut off.
+        """Return an event log that appends to an NDJSON file; an incomplete last line is cut off.
 
         Several nodes of one process may share a file: numbering continues from the node's own last event.
 

@@ -10,8 +10,10 @@ from typing import Any, TypeVar
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used. The message is one line: file, line, key, value found and value
-    expected."""
+    """A configuration that cannot be used.
+
+    The message is one line: file, line, key, value found and value expected.
+    """
 
 
 class ProtectedKeyError(Exception):
@@ -106,8 +108,7 @@ def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> 
 def from_afar(
     properties_text: str, *, protected: frozenset[str], fixed: frozenset[str]
 ) -> Mapping[str, Property]:
-    """Return the properties of a remote request to change a running server: either all can be changed or none
-    is.
+    """Return the properties of a remote change of a running server: all can be applied, or none is.
 
     Raises:
         ProtectedKeyError: a protected key is among them.

@@ -86,8 +86,10 @@ def _raise_files_max() -> int:
 
 
 def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk | None = None) -> Runtime:
-    """Return a runtime in which everything follows from the seed. Pass `disk` to keep its content across
-    simulated crashes."""
+    """Return a runtime in which everything follows from the seed.
+
+    Pass `disk` to keep its content across simulated crashes.
+    """
     chance = random.Random(seed)
     return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))
 

@@ -37,8 +37,10 @@ Link = tuple[str, str]
 
 
 class SimulatedInternet:
-    """All machines and links. `loss` and `delay_s` may be changed at any time; a change affects what is sent
-    afterwards."""
+    """All machines and links.
+
+    `loss` and `delay_s` may be changed at any time; a change affects what is sent afterwards.
+    """
 
     def __init__(self, chance: Random) -> None:
         self.loss = 0.0
@@ -48,8 +50,7 @@ class SimulatedInternet:
         self.sent = 0
         """The number of segments sent so far."""
         self.context = copy_context()
-        """The context of no process: segments in transit are not delayed when the sending process is
-        stopped."""
+        """The context of no process, so that stopping a sender does not delay its segments in transit."""
         self._chance = chance
         self._cut: set[Link] = set()
         self._dark: set[str] = set()

@@ -1,5 +1,4 @@
-"""An event loop whose time jumps to the next timer: the same code runs without waiting, and each run is the
-same.
+"""An event loop whose time jumps to the next timer: code runs without waiting, and each run is the same.
 
 The processes of a simulation share the loop. A callback started in the context of a process (`context_of`)
 belongs to that process, and so does everything that it starts. Such a process can be stopped for a while, as
@@ -21,8 +20,7 @@ EPOCH_US: Final = 1_700_000_000_000_000
 """The wall-clock time at which a simulation begins by default."""
 
 _CANCELLED_MAX: Final = 100
-"""The number of cancelled timers kept in the heap; the limit is the larger of this number and half of the
-heap."""
+"""How many cancelled timers may stay in the heap, unless half of the heap is more."""
 
 _PROCESS: Final[ContextVar[str]] = ContextVar("process", default="")
 """The process that runs now; empty outside all processes."""
@@ -156,8 +154,7 @@ def _process_of(handle: asyncio.Handle) -> str:
 
 
 class SimulatedClock:
-    """The wall clock of one simulated node: the loop's time plus the node's own skew, which may be
-    changed."""
+    """The wall clock of one simulated node: the loop's time plus a skew, which may be changed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start_us: int = EPOCH_US, skew_us: int = 0) -> None:
         self._loop = loop
@@ -182,8 +179,7 @@ class ManualClock:
 
 
 def run_simulated(main: Coroutine[Any, Any, T], loop: SimulatedLoop | None = None) -> T:
-    """Run the coroutine to its end on a new simulated loop, or on the one given; the loop is closed
-    afterwards.
+    """Run the coroutine to its end on the given or a new simulated loop, which is closed afterwards.
 
     Raises:
         StuckError: the coroutine waits for something that cannot happen.

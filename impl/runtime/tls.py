@@ -52,8 +52,10 @@ class TlsNetwork:
         self._tls = tls
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
-        """Listen as Network.listen does. A new connection is reported at once, before its first byte has
-        arrived."""
+        """Listen as Network.listen does.
+
+        A new connection is reported at once, before its first byte has arrived.
+        """
 
         def accepted(inner: Connection) -> _End:
             end = _End(inner)
@@ -64,8 +66,10 @@ class TlsNetwork:
         return await self._inner.listen(host, port, accepted)
 
     async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
-        """Connect as Network.connect does, and return when the handshake is done. Raises OSError also when it
-        fails."""
+        """Connect as Network.connect does, and return when the handshake is done.
+
+        Raises OSError also when the handshake fails.
+        """
         context = self._tls.client
         if context is None:
             return await self._inner.connect(address, on_connection)
@@ -108,8 +112,7 @@ class TlsNetwork:
 
 
 class _Pipe:
-    """One end of a TLS session, as bytes in and bytes out. Every method raises ssl.SSLError when TLS
-    fails."""
+    """One end of a TLS session: bytes in, bytes out. Every method raises ssl.SSLError when TLS fails."""
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()

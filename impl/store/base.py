@@ -355,8 +355,7 @@ class Store(ABC):
             await self._checkpoint_writer.write()
 
     async def clean(self, *, manually: bool = False) -> int:
-        """Delete expired segments, or segments for which the disk lacks room; return the number of log
-        segments deleted.
+        """Delete expired segments, and others if the disk is full; return how many of the log were deleted.
 
         `manually` has the same effect as the hour at which expired segments are deleted. A disk error makes
         the store read-only.

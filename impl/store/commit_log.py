@@ -165,8 +165,9 @@ class CommitLog:
         return end + room
 
     def next_store_timestamp(self, now_ms: int) -> int:
-        """Return the next store timestamp. Timestamps never decrease, because recovery chooses its start by
-        them.
+        """Return the next store timestamp.
+
+        Timestamps never decrease, because recovery chooses its start by them.
 
         While the clock is behind the last record, timestamps continue from that record at the clock's pace,
         so that a delayed message waits for the right time.

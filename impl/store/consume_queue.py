@@ -188,8 +188,7 @@ class ConsumeQueues:
         return any(name == topic for name, _ in self._queues)
 
     def remove(self, topic: str, before: int) -> None:
-        """Remove the topic's queues and their files durably, where all entries point before that commit
-        offset.
+        """Remove durably the topic's queues in which all entries point before that commit offset.
 
         Empty directories stay. Raises OSError.
         """

@@ -1,5 +1,4 @@
-"""Deleted topics: up to which commit offset the log has their records, which recovery must not dispatch
-again.
+"""Deleted topics: the parts of the log whose records recovery must not dispatch again.
 
 A recreated topic begins at offset 0, while the records of the old one stay in the log until they expire. See
 docs/protocol.md, "Deleted topics".

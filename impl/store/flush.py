@@ -1,8 +1,10 @@
 """Flushing the commit log: one fsync for all waiting puts (docs/protocol.md, "Flush").
 
-`LogFlusher.flush` has three steps, so that records appended during the fsync do not count as durable. It
-records the unsynced files and the current end of the log; it syncs the files outside the event loop; then it
-counts the log up to that end as flushed and answers the waiting puts.
+`LogFlusher.flush` has three steps, so that records appended during the fsync do not count as durable:
+
+1. Record the unsynced files and the current end of the log.
+2. Sync the files outside the event loop.
+3. Count the log up to that end as flushed, and answer the waiting puts.
 """
 
 import asyncio

@@ -19,8 +19,7 @@ from mqproof.impl.store.segments import Removal, Unsynced
 _NAME_DIGITS: Final = 17
 _HEAD_CHARACTERS: Final = 28
 _CHAIN_MAX: Final = 100_000
-"""The most entries of one chain that a search visits: a key of millions of messages must not block a
-broker."""
+"""The most entries of a chain that a search visits: a very frequent key must not block a broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +95,7 @@ class Index:
         self.position = end
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Yield the commit offsets of records that may have the key and were stored in that period, newest
-        first.
+        """Yield the commit offsets of records of that period that may have the key, newest first.
 
         Each is yielded once. Another key may have the same hash, and times in the index are less precise by a
         second.

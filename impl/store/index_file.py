@@ -22,8 +22,7 @@ _INT_MAX: Final = (1 << 31) - 1
 _ENTRIES_READ: Final = 50_000
 _UNWRITTEN_BYTES_MAX: Final = 64 * 1024
 _PIECE_SLOTS: Final = 16 * 1024
-"""The number of slots that are written together, because the hashes of keys are spread over the whole
-file."""
+"""How many slots are written together; keys are spread over all slots by their hash."""
 
 HEADER_BYTES: Final = _HEADER.size
 

@@ -1,5 +1,4 @@
-"""Reading: from queue entries or index entries to whole records (docs/protocol.md, "Get statuses" and
-"Index")."""
+"""Reads records by queue entry or index entry (docs/protocol.md, "Get statuses" and "Index")."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final

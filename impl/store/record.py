@@ -137,8 +137,7 @@ def peek(prefix: bytes) -> tuple[int, int]:
 
 
 def decode(data: bytes, position: int | None = None) -> StoredMessage:
-    """Decode exactly one record. `position` is its commit offset, or None if unknown (a record from the
-    network).
+    """Decode exactly one record; `position` is its commit offset, or None for one from the network.
 
     Raises:
         RecordError: not a whole, undamaged record of that position.

@@ -68,8 +68,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
 
 
 def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
-    """Bring queues and index to the end of the recovered log; return how many entries were cut, and how many
-    written.
+    """Bring queues and index to the recovered log; return how many entries were cut and how many written.
 
     By the checkpoint, the queues contain everything before `start`. Raises as `recover`.
     """
@@ -302,8 +301,7 @@ def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[Queu
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
-    """Prepare a queue for its first record to be dispatched, if the queue does not reach to it and nothing is
-    missing.
+    """Prepare a queue for its first record, if its entries do not reach it and none is missing.
 
     The queue then begins with this record. `is_oldest` means that the log no longer has earlier records.
     """

@@ -132,8 +132,9 @@ class SegmentedFile:
         return file.read(offset, size) if file else b""
 
     def cut(self, position: int) -> int:
-        """Remove everything from `position` on; return how many bytes were cut, up to the last one that was
-        not zero.
+        """Remove everything from `position` on; return how many bytes were cut.
+
+        The bytes are counted up to the last one that was not zero.
 
         Later segments are removed. The rest of the segment at `position` is zeroed, so that stale bytes can
         never be read as records.
