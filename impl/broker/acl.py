@@ -281,7 +281,7 @@ def _permissions(listed: list[str] | str) -> dict[str, int]:
 
 
 def _listed(value: Any) -> Any:
-    """Return the list; an empty list in the file is read as an empty text."""
+    """Return the list of the file; an empty value, which is read as an empty text, is an empty list."""
     if isinstance(value, str):
         if value:
             raise ValueError(f"{value!r}, a list expected")

@@ -24,7 +24,7 @@ REFUSAL: Final = "this broker is a slave"
 class Replicas:
     """The parts for replication: `server` on a master, `client` on a slave.
 
-    A master without slaves has neither.
+    Without replication, and in a group, both are None.
     """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, store: Store, events: EventLog | None) -> None:

@@ -12,7 +12,7 @@ _OUTSIDE_BRACES: Final = re.compile(r",(?![^{]*})")
 
 
 def white_list(text: str) -> Match:
-    """Return a match for one or more patterns, such as `192.168.0.*`, `10.0.0.{1,7}`, `10.0.1-3.*` or `::1`.
+    """Return a function that matches addresses against patterns, such as `10.0.1-3.*` or `10.0.0.{1,7}`.
 
     Patterns are separated by commas. `*` matches every address; an empty text matches none.
 

@@ -242,7 +242,7 @@ class _End:
             said = pipe.read(data)
         except ssl.SSLError as error:
             self.on_failed(ConnectionError(f"TLS with {self.remote}: {_reason(error)}"))
-            self._send(pipe)  # the alert tells the peer why
+            self._send(pipe)  # the alert gives the peer the reason
             self._inner.close()
             return
         self._send(pipe)

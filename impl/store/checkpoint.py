@@ -4,7 +4,7 @@ It has three kinds of data (docs/protocol.md, "Checkpoint").
 
 - Store times, where released brokers have them, determine where recovery may begin.
 - A count of queue entries detects lost queue files.
-- A state of the index tells how much of the index is complete.
+- A state of the index shows how much of the index is complete.
 
 The last two are in bytes that released brokers do not use. The file is replaced as a whole, because a partly
 written one could claim more than is true.

@@ -45,7 +45,7 @@ class DeletedTopics:
     def taken_back(self, table: Mapping[str, int], log_end: int) -> dict[str, int]:
         """Return the deletions that the master now has at an earlier commit offset than this store.
 
-        This concerns only offsets beyond this log's end, which are known from the master alone. A crash took
+        This concerns only offsets beyond this log's end, which are known only from the master. A crash took
         the end of the master's log, and the master uses those offsets again.
         """
         return {

@@ -40,7 +40,7 @@ class Appended(msgspec.Struct, frozen=True):
     queued: bool
     """Whether it takes a queue offset and gets an entry; false for prepared and rolled-back transactions."""
     keys: tuple[str, ...]
-    """The keys under which the index has it."""
+    """The keys of the record in the index."""
 
     @property
     def end(self) -> int:

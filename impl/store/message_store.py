@@ -42,7 +42,7 @@ class MessageStore(Store):
     """The store of a broker that writes its own log.
 
     After `start`, background tasks call `append`, `dispatch`, `flush_log`, `flush_queues` and
-    `write_checkpoint`. After `begin` alone, the caller must call them.
+    `write_checkpoint`. After `begin` without `start`, the caller must call them.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class MessageStore(Store):
 
     @property
     def log_last_record(self) -> int | None:
-        """Commit offset of the last record; None of an empty log."""
+        """Commit offset of the last record; None for an empty log."""
         return self._log.last_record
 
     @property
@@ -149,7 +149,7 @@ class MessageStore(Store):
     def _try(
         self, messages: Sequence[Message], append: Callable[[Sequence[Message]], list[Appended]]
     ) -> list[Appended] | PutResult:
-        """Return the appended messages, or the result that tells why they were not appended."""
+        """Return the appended messages, or the result with the reason why they were not appended."""
         if refused := self._refused():
             return refused
         try:
