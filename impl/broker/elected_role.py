@@ -55,8 +55,8 @@ class ElectedRole:
     def _topics_of_log(self) -> list[TopicConfig]:
         """Return the topics, or the read queues of topics, that exist in the log but not in the topic table.
 
-        The topic table is not in the log. The log is the only source here for changes that the last master
-        made shortly before its end.
+        The topic table is not in the log. For changes that the last master made shortly before its
+        end, the log is the only source.
         """
         table, least = self._services.topics, self._services.config.default_topic_queues
         lacking = []

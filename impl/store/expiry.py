@@ -99,8 +99,8 @@ class Cleaner:
     async def _follow(self, log_begin: int) -> None:
         """Delete the queue and index files for records that the log no longer has.
 
-        The checkpoint is written first: it counts entries, and the next recovery must not miss those deleted
-        now.
+        The checkpoint is written first: it counts entries, and the next recovery must not treat the
+        entries deleted now as lost.
         """
         await self._write_checkpoint()
         if not self._may_forget(log_begin):

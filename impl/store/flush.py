@@ -94,7 +94,7 @@ class LogFlusher:
         """Fail a round after its fsync failed.
 
         Nothing counts as flushed, and no later fsync can change that, because the operating system may have
-        dropped the pages. Each waiting put is answered that durability is unknown.
+        dropped the pages. Each waiting put is answered as not durable.
         """
         self._failed = True
         self._on_error(error)

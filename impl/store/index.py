@@ -121,7 +121,7 @@ class Index:
                 file.write_out()
 
     def take_unsynced(self) -> Unsynced:
-        """Return the changes that are not synced yet, headers included, and consider them taken.
+        """Return the unsynced changes, headers included, and stop tracking them.
 
         Later calls return only newer changes.
         """

@@ -209,7 +209,7 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
 
 
 def index_again(parts: Parts, start: int) -> None:
-    """Remove index entries of records that are gone, and index those records before `start` that it lacks.
+    """Remove index entries of records that are gone, and index the missing ones before `start`.
 
     The other records are indexed when they are dispatched again.
     """

@@ -175,7 +175,7 @@ class SegmentedFile:
             begin += size
 
     def take_unsynced(self) -> Unsynced:
-        """Return the changes that are not synced yet, and consider them taken.
+        """Return the unsynced changes, and stop tracking them.
 
         Later calls return only newer changes.
         """
