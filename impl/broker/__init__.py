@@ -1,8 +1,10 @@
 """The broker: request processors over a message store.
 
-Begin with `broker.py`, which puts the parts together, and `processors.py`, the table of what answers which
-request. A processor is a function of (services, request, channel). Those of producers and consumers are in
-`send.py`, `pull.py`, `retries.py`, `queries.py` and `groups.py`, those of administrators in `*_admin.py`.
-What a broker remembers is in tables that know nothing of requests: `topics.py`, `subscription_groups.py`,
-`offsets.py`, `clients.py`, `queue_locks.py`, `holds.py`.
+Begin with `broker.py`, which assembles the parts, and `processors.py`, the table of request codes and their
+processors. A processor is a function of (services, request, channel). The processors for producers and
+consumers are in `send.py`, `pull.py`, `retries.py`, `queries.py` and `groups.py`; those for administrators
+are in `*_admin.py`.
+
+The broker's state is in tables that are independent of requests: `topics.py`, `subscription_groups.py`,
+`offsets.py`, `clients.py`, `queue_locks.py`, `long_polling.py`.
 """

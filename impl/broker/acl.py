@@ -1,4 +1,4 @@
-"""Who may ask what: the accounts of plain_acl.yml and the rules that follow from them. Pure.
+"""Access control: the accounts of plain_acl.yml and the rules that they define. Pure functions.
 
 See docs/protocol.md, "Access control".
 """
@@ -30,13 +30,13 @@ SUB: Final = 8
 _PERMISSIONS: Final = {"DENY": DENY, "ANY": ANY, "PUB": PUB, "SUB": SUB}
 _TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 _V5: Final = 413
-"""Clients of 5.x are told NO_PERMISSION, older ones SYSTEM_ERROR."""
+"""The first client version that receives NO_PERMISSION; older clients receive SYSTEM_ERROR."""
 
 _KEY_CHARACTERS_MIN: Final = 7
 
 
 class AccountEntry(msgspec.Struct, rename="camel", omit_defaults=True):
-    """One of `accounts` in the file."""
+    """One entry of `accounts` in the file."""
 
     access_key: str
     secret_key: str
@@ -49,7 +49,7 @@ class AccountEntry(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class AclEntries(msgspec.Struct, rename="camel"):
-    """The file."""
+    """The content of the file."""
 
     global_white_remote_addresses: list[str] | str = []
     accounts: list[AccountEntry] | str = []
@@ -92,7 +92,7 @@ class Rules:
     accounts: Mapping[str, Account]
 
     def check(self, request: Command, ip: str) -> None:
-        """Raises RefusedError with the reason, for a request that this address may not ask."""
+        """Check whether a request is allowed from this address; raises RefusedError otherwise."""
         if self.is_white(ip):
             return
         key = request.fields.get(ACCESS_KEY)
@@ -115,13 +115,13 @@ class Rules:
 
 
 def parse(text: str, where: str) -> tuple[AclEntries, Rules]:
-    """What a plain_acl.yml says, as it stands there and as rules. `where` names it.
+    """Parse a plain_acl.yml; return its entries and the rules that they define. `where` names the file.
 
     Raises:
-        ConfigError: it is no YAML, or not of that shape; one line.
+        ConfigError: the text is not YAML or has another structure; the message is one line.
     """
     try:
-        # Every scalar as text: a key of digits is not a number.
+        # Read every scalar as text: a key of digits is not a number.
         loaded: Any = yaml.load(text, Loader=yaml.BaseLoader) or {}
         entries = msgspec.convert(loaded, AclEntries, strict=False)
         return entries, rules(entries)
@@ -130,7 +130,11 @@ def parse(text: str, where: str) -> tuple[AclEntries, Rules]:
 
 
 def rules(entries: AclEntries) -> Rules:
-    """Raises ValueError: a permission or an address that is none, or an account given twice."""
+    """Return the rules of the entries.
+
+    Raises:
+        ValueError: a permission or an address is invalid, a key is too short, or an account occurs twice.
+    """
     accounts = {}
     for entry in _listed(entries.accounts):
         if min(len(entry.access_key), len(entry.secret_key)) < _KEY_CHARACTERS_MIN:
@@ -159,17 +163,20 @@ def rules(entries: AclEntries) -> Rules:
 
 
 def needs(request: Command) -> Iterator[Need]:
-    """The permissions that a request needs; of one that cannot be read, none: it will be refused for that."""
+    """Yield the permissions that a request needs.
+
+    Requests whose code needs no permission yield none. Raises BodyError for a body that cannot be read.
+    """
     work = _NEEDS.get(request.code)
     if work is not None:
         yield from work(request)
 
 
-# What is needed, by request code.
+# Needed permissions by request code.
 
 
 def _topic(name: str, permission: int) -> Need:
-    """A retry topic is its group's: who may consume as the group may read and fill it."""
+    """Return the needed permission for a topic; a retry topic needs permission SUB for its group."""
     if name.startswith(RETRY_PREFIX):
         return Need(Kind.GROUP, name.removeprefix(RETRY_PREFIX), SUB)
     return Need(Kind.TOPIC, name, permission)
@@ -238,7 +245,7 @@ _FOR_ADMINISTRATORS: Final = frozenset(
 )
 
 
-# Reading.
+# Helper functions.
 
 
 def _is_signed(request: Command, account: Account) -> bool:
@@ -274,7 +281,7 @@ def _permissions(listed: list[str] | str) -> dict[str, int]:
 
 
 def _listed(value: Any) -> Any:
-    """A list that is empty in the file is an empty text."""
+    """Return the list of the file; an empty value, which is read as an empty text, is an empty list."""
     if isinstance(value, str):
         if value:
             raise ValueError(f"{value!r}, a list expected")

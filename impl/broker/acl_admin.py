@@ -1,4 +1,4 @@
-"""What administrators do with accounts and white lists (docs/protocol.md, "Access control")."""
+"""Administration of accounts and white lists (docs/protocol.md, "Access control")."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -22,7 +22,7 @@ from mqproof.impl.remoting.request_handler import RefusedError
 
 
 async def update_account(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Make an account, or change what the request says of it; answered when it is on disk."""
+    """Create an account, or change the fields given in the request; answer after it is on disk."""
     failed = ResponseCode.UPDATE_ACL_CONFIG_FAILED
     header = headers.read(AccountRequest, request.fields)
     await _change(services, failed, lambda entries: _with_account(entries, header))
@@ -30,7 +30,7 @@ async def update_account(services: Services, request: Command, channel: Channel)
 
 
 async def delete_account(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget an account."""
+    """Delete an account."""
     key = headers.read(DeleteAccountRequest, request.fields).access_key
 
     def without(entries: AclEntries) -> AclEntries:
@@ -44,7 +44,7 @@ async def delete_account(services: Services, request: Command, channel: Channel)
 
 
 async def update_white_addresses(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Replace the addresses that need no account."""
+    """Replace the list of addresses that need no account."""
     header = headers.read(WhiteAddressesRequest, request.fields)
     white = [part.strip() for part in header.global_white_addrs.split(",") if part.strip()]
     failed = ResponseCode.UPDATE_GLOBAL_WHITE_ADDRS_FAILED
@@ -57,7 +57,7 @@ async def update_white_addresses(services: Services, request: Command, channel: 
 
 
 def version(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Which version of the rules counts here."""
+    """Return the version of the access rules in use."""
     text = java_json.write(_file(services, ResponseCode.SYSTEM_ERROR).version).decode()
     config = services.config
     response = AclVersionResponse(text, config.name, str(services.address), config.cluster)

@@ -1,4 +1,4 @@
-"""plain_acl.yml: read again when it changes, written when an administrator changes the rules.
+"""plain_acl.yml: read again when the file changes, written when an administrator changes the rules.
 
 See docs/protocol.md, "Access control".
 """
@@ -24,7 +24,7 @@ POLL_S: Final = 5.0
 
 
 class AclFile:
-    """The file at `path` and what it says. A file that makes no sense changes nothing."""
+    """The file at `path` and its content. An invalid file changes nothing."""
 
     def __init__(self, path: str, runtime: Runtime) -> None:
         self._path = path
@@ -36,11 +36,11 @@ class AclFile:
         self.version = DataVersion(0, now_ms(runtime.clock))
 
     def load(self) -> None:
-        """Read the file. Raises ConfigError, OSError; the rules are as they were then."""
+        """Read the file. Raises ConfigError or OSError; the rules then stay as they are."""
         self._take(read_whole(self._runtime.disk, self._path))
 
     async def poll(self) -> None:
-        """Read the file if it has changed. One that cannot be used is told once, and changes nothing."""
+        """Read the file if it has changed. An unusable file is logged once and changes nothing."""
         async with self._changing:
             try:
                 content = read_whole(self._runtime.disk, self._path)
@@ -53,10 +53,11 @@ class AclFile:
                     _log.error("the access rules stay as they were: %s", error)
 
     async def change(self, change: Callable[[AclEntries], AclEntries]) -> None:
-        """Replace the file, and the rules when it is on disk.
+        """Replace the file, and apply the new rules after the file is on disk.
 
         Raises:
-            ValueError: the change cannot be. OSError: the file cannot be written. All is as it was.
+            ValueError: the change is not possible. OSError: the file cannot be written. Nothing is changed
+                then.
         """
         async with self._changing:
             entries = change(self._entries)

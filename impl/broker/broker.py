@@ -1,4 +1,4 @@
-"""A broker: one store behind the remoting protocol, known to its name servers."""
+"""A broker: one store behind the remoting protocol, registered with its name servers."""
 
 import asyncio
 import logging
@@ -56,12 +56,12 @@ _CLIENT_SCAN_S: Final = 10.0
 _DRAIN_MORE_S: Final = 1.0
 _HOLD_CHECK_S: Final = 5.0
 _SHORT_HOLD_CHECK_S: Final = 1.0
-"""When long polling is off."""
+"""The interval when long polling is off."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tables:
-    """The broker's state beside the messages, each part in a file of its own."""
+    """The broker's state besides the messages; each table has its own file."""
 
     topics: TopicTable
     groups: SubscriptionGroupTable
@@ -70,7 +70,7 @@ class _Tables:
 
 
 class Broker:
-    """Made, started, stopped; in that order and once."""
+    """A broker. It is constructed, started and stopped, in that order and once."""
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
         is_member = config.membership.is_member
@@ -91,27 +91,27 @@ class Broker:
         self._clients = ClientTable()
         self._tasks: set[asyncio.Task[None]] = set()
         self.services: Services | None = None
-        """Of a started broker: what its processors share."""
+        """The objects that the processors share; None until the broker is started."""
         self._server: RemotingServer | None = None
         self._second_server: RemotingServer | None = None
         self._processors: Handler | None = None
         self._registrar: Registrar | None = None
         self.recovery: Recovery | None = None
-        """What the store found when it was loaded."""
+        """The result of the store's recovery at load."""
 
     @property
     def credentials(self) -> Credentials | None:
-        """In whose name it asks others; known once it is started."""
+        """The credentials with which the broker sends its own requests; set by `start`."""
         return self._client.credentials
 
     async def start(self) -> Address:
-        """Recover the store, accept connections, register once; returns where clients reach the broker.
+        """Recover the store, accept connections, register once; return the address that clients use.
 
         A name server that does not answer is no error: the broker tries again every register interval.
 
         Raises:
-            StoreError, OSError: the store cannot be used, or the port is taken. ConfigError: the access rules
-                cannot be read. Nothing is left running.
+            StoreError, OSError: the store cannot be used, or the port is in use.
+            ConfigError: the access rules cannot be read. In both cases, nothing is left running.
         """
         try:
             return await self._start()
@@ -142,7 +142,7 @@ class Broker:
             self._every(POLL_S, self._acl.poll)
 
     def _load_tables(self) -> _Tables:
-        """Read the tables in the folder `config` of the store; one without a file is empty."""
+        """Read the tables in the folder `config` of the store; a table without a file is empty."""
         config, runtime = self._config, self._runtime
         folder = f"{config.store_directory}/config"
         tables = _Tables(
@@ -213,9 +213,9 @@ class Broker:
         )
 
     async def _begin_registration(self, services: Services) -> asyncio.Event:
-        """Register once, and again at intervals and whenever the returned event is set."""
+        """Register once, then periodically and whenever the returned event is set."""
         self._registrar = registrar = Registrar(services, self._client)
-        # In the background: a send that creates its topic does not wait for a silent name server.
+        # In the background, so that a send that creates its topic does not wait for a silent name server.
         topics_changed = asyncio.Event()
         services.topics.on_change = topics_changed.set
         self._in_background(self._whenever(topics_changed, registrar.register))
@@ -227,7 +227,7 @@ class Broker:
         return topics_changed
 
     def _begin_role(self, services: Services, topics_changed: asyncio.Event) -> None:
-        """Begin the work of a member of a group, a slave or a master."""
+        """Start the work of a member of a group, a slave or a master."""
         if (store := self._group_store) is not None:
             services.term = lambda: store.term
             self._in_background(ElectedRole(store, services, topics_changed.set).run())
@@ -257,7 +257,7 @@ class Broker:
         )
 
     async def _open_second_port(self, bound: Address) -> None:
-        """Released slaves request topics at the port two below, and everything else at the port itself."""
+        """Listen on the port two below as well, because slaves of released brokers request topics there."""
         server = self._new_server()
         try:
             await server.start(bound.host, bound.port - 2)
@@ -267,8 +267,10 @@ class Broker:
             self._second_server = server
 
     async def stop(self) -> None:
-        """Leave the name servers, finish what is being worked on, and close the store cleanly. Who leads a
-        group hands over first, so that nobody has to find out that it is gone."""
+        """Unregister from the name servers, complete the pending requests, and close the store cleanly.
+
+        The leader of a group transfers its leadership first, so that the members need not detect its absence.
+        """
         if self._group_store is not None:
             await self._group_store.hand_over()
         tasks = list(self._tasks)
@@ -279,7 +281,7 @@ class Broker:
         if self._registrar is not None:
             await self._registrar.unregister()
         if self._server is not None:
-            # Sends that wait for the disk are answered, however long the disk may take.
+            # Sends that wait for the disk are answered, even when the disk is slow.
             await self._server.stop(self.store.config.sync_flush_timeout_ms / 1000 + _DRAIN_MORE_S)
         if self.services is not None:
             await self._persist_offsets()
@@ -291,7 +293,7 @@ class Broker:
         await self.store.stop()
 
     def kill(self) -> None:
-        """The end of a simulated process: everything stops where it is, nothing is written or answered."""
+        """End as a killed process does, in a simulation: everything stops; nothing is written or answered."""
         for task in self._tasks:
             task.cancel()
         self._holds.close()
@@ -355,7 +357,7 @@ class Broker:
             _log.error("how far delayed messages are delivered is not on disk: %s", error)
 
     def _keep_like_master(self, services: Services) -> None:
-        """A slave's work beside the log: what is not in it."""
+        """Start a slave's work besides the log: keep its tables equal to its master's."""
         metadata = MetadataSync(self._client, SlaveTables(services))
         self.replicas.prepare_with(metadata)
 
@@ -363,7 +365,7 @@ class Broker:
             if not (services.is_slave and self.replicas.has_masters_log):
                 return
             if self._group_store is not None and self._registrar is not None:
-                await self._registrar.register()  # it tells who the master is now
+                await self._registrar.register()  # the response names the current master
             metadata.master = self.replicas.master if self.replicas.master != services.address else None
             await metadata.sync()
 
@@ -383,7 +385,7 @@ class Broker:
         self._in_background(loop())
 
     async def _whenever(self, event: asyncio.Event, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Work whenever it happens; what happens several times meanwhile is worked on once."""
+        """Run the work whenever the event is set; events set during a run cause only one more run."""
         while True:
             await event.wait()
             event.clear()
@@ -398,7 +400,7 @@ class Broker:
 async def _guarded(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     try:
         await work()
-    except Exception:  # what is done again and again must not end with the first surprise
+    except Exception:  # periodic work must continue after an unexpected error
         _log.exception("%s failed", work.__qualname__)
 
 
@@ -407,13 +409,13 @@ def _bound(work: Processor, services: Services) -> Handler:
 
 
 def _group_store(config: BrokerConfig, runtime: Runtime, events: EventLog | None) -> LedgerStore:
-    """The store of a member of a group."""
+    """Return the store of a member of a group."""
     addresses = config.membership.addresses
     return LedgerStore(config.store_directory, config.store, config.group, addresses, runtime, events)
 
 
 def _own_account(config: BrokerConfig, runtime: Runtime) -> Credentials | None:
-    """In whose name the broker asks others, as a slave its master; None where it has no account."""
+    """Return the broker's own credentials, which a slave uses for its requests to the master, or None."""
     path = f"{config.store_directory}/config/tools.yml"
     if not runtime.disk.exists(path):
         return None

@@ -1,4 +1,4 @@
-"""A broker's configuration and state for administrators (docs/protocol.md, "Administration of a broker")."""
+"""Administration of a broker's configuration and state (docs/protocol.md, "Administration of a broker")."""
 
 from dataclasses import replace
 from typing import Final
@@ -24,20 +24,20 @@ _STEPS: Final = (
     *("<=0ms", "0~10ms", "10~50ms", "50~100ms", "100~200ms", "200~500ms", "500ms~1s"),
     *("1~2s", "2~3s", "3~4s", "4~5s", "5~10s", "10s~"),
 )
-"""RocketMQ's names for the steps of `flow_control.TOOK_MS`."""
+"""RocketMQ's names for the intervals of `flow_control.TOOK_MS`."""
 
 
 def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The configuration, as the text of a properties file."""
+    """Return the configuration as the text of a properties file."""
     version = java_json.write(services.config_version).decode()
     host, port = services.address
-    # As it is, where the configuration leaves it open.
+    # Show the actual address where the configuration leaves it open.
     body = config.show(replace(services.config, advertised_host=host, port=port)).encode()
     return request.answer(ResponseCode.SUCCESS, headers.write(BrokerConfigResponse(version)), body)
 
 
 async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Change the configuration, all of what the body says or nothing; it is in the properties file then."""
+    """Change the configuration, all of it or nothing; answer after the properties file is written."""
     async with services.config_file.changing:
         old = services.config
         try:
@@ -47,7 +47,7 @@ async def update_config(services: Services, request: Command, channel: Channel) 
             raise RefusedError(ResponseCode.NO_PERMISSION, str(error)) from None
         except (ConfigError, UnicodeDecodeError, OSError) as error:
             raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-        if new.membership.is_member:  # perhaps it was elected meanwhile
+        if new.membership.is_member:  # its role may have changed during the write
             new = new.with_role(leads=not services.is_slave)
         services.config = new
     services.store.config = new.store
@@ -55,20 +55,20 @@ async def update_config(services: Services, request: Command, channel: Channel) 
     if new.permission != old.permission:
         services.topics.registered_otherwise()
     if new.auto_create_topics:
-        # A broker that started without it lacks the template.
+        # A broker that started without automatic creation has no template topic.
         inherited = PERM_READ_WRITE | PERM_INHERIT
         await services.topics.ensure(DEFAULT_TOPIC, new.default_topic_queues, inherited)
     return request.answer(ResponseCode.SUCCESS)
 
 
 async def clean(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Delete the segments of log, queues and index that are old enough, now and not at the hour for it."""
+    """Delete the expired segments of log, queues and index now, without waiting for the configured hour."""
     await services.store.clean(manually=True)
     return request.answer(ResponseCode.SUCCESS)
 
 
 def runtime_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Names and numbers, RocketMQ's, of what the broker is and does."""
+    """Return RocketMQ's names and values for the identity and the state of the broker."""
     table = {**_identity(services), **_traffic(services), **_waiting(services), **_storage(services)}
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(Table(table), standard=True))
 
@@ -113,7 +113,10 @@ def _traffic(services: Services) -> dict[str, str]:
 
 
 def _waiting(services: Services) -> dict[str, str]:
-    """Released brokers have queues before threads; we have sends that wait for the disk, and no others."""
+    """Return the queue sizes of a released broker's thread pools.
+
+    This broker queues only sends that wait for the disk.
+    """
     waiting_ms = str(services.sends.oldest_ms())
     return {
         "pageCacheLockTimeMills": waiting_ms,
@@ -151,7 +154,7 @@ def _storage(services: Services) -> dict[str, str]:
 
 
 def _delays(services: Services) -> dict[str, str]:
-    """Of each level that ever delivered: the next offset, and its queue's end."""
+    """Return, for each level that has delivered, the next offset and the end of the level's queue."""
     return {
         f"scheduleMessageOffset_{level}": f"{offset},{services.store.max_offset(SCHEDULE_TOPIC, level - 1)}"
         for level, offset in services.delays.offsets().offset_table.items()
@@ -168,7 +171,7 @@ def _size(count: int) -> str:
 
 
 def _rates(*meters: Meter) -> str:
-    """Per second, over 10 s, 1 min and 10 min."""
+    """Return the rates per second over 10 s, 1 min and 10 min."""
     return " ".join(str(sum(rates)) for rates in zip(*(meter.rates() for meter in meters), strict=True))
 
 

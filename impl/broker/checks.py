@@ -1,4 +1,4 @@
-"""Refusals that several requests share."""
+"""Checks that several request processors share; each raises RefusedError."""
 
 from mqproof.impl.broker.services import Services
 from mqproof.impl.broker.topics import name_problem
@@ -10,7 +10,7 @@ from mqproof.impl.store.delay import scheduled
 
 
 def require_group(services: Services, group: str) -> SubscriptionGroup:
-    """The group, made where groups come into being by being named; refuse one that does not exist."""
+    """Return the group; create it if groups are created automatically, otherwise refuse an unknown group."""
     known = services.groups.get(group)
     if known is not None:
         return known
@@ -23,7 +23,7 @@ def require_group(services: Services, group: str) -> SubscriptionGroup:
 
 
 def require_consuming_group(services: Services, group: str) -> SubscriptionGroup:
-    """The group; refuse one that may not consume, too."""
+    """Return the group; refuse as `require_group`, and also a group that may not consume."""
     known = require_group(services, group)
     if not known.consume_enable:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"group {group} may not consume")
@@ -31,7 +31,7 @@ def require_consuming_group(services: Services, group: str) -> SubscriptionGroup
 
 
 def require_topic(services: Services, topic: str) -> TopicConfig:
-    """The topic; refuse one that does not exist."""
+    """Return the topic; refuse one that does not exist."""
     known = services.topics.get(topic)
     if known is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {topic} does not exist")
@@ -61,14 +61,16 @@ def require_writable_broker(services: Services) -> None:
 
 
 def require_master(services: Services) -> None:
-    """Refuse what only a master does."""
+    """Refuse a request that only a master serves."""
     if services.is_slave:
         raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, services.store.refusal)
 
 
 def require_sole_master(services: Services) -> None:
-    """Refuse what nobody may do beside another master: in a group, what a quorum did not say lately that this
-    one leads."""
+    """Refuse a request that must not be served while another master may exist.
+
+    A member of a group refuses it if no quorum has confirmed its leadership recently.
+    """
     require_master(services)
     if not services.store.has_all:
         remark = "no quorum said lately that this broker leads"
@@ -76,8 +78,10 @@ def require_sole_master(services: Services) -> None:
 
 
 def scheduled_or_refused(services: Services, message: Message) -> Message:
-    """The message as it is put, in the queue of its delay level if it has one; refuse a level that is no
-    number."""
+    """Return the message as it is stored: in the queue of its delay level if it has one.
+
+    Refuses a delay level that is not a number.
+    """
     try:
         return scheduled(message, services.config.store.delay_levels_ms)
     except ValueError as error:

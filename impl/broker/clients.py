@@ -1,4 +1,4 @@
-"""Who is connected: producers and consumers by group, as their heartbeats tell. Pure tables, time passed in.
+"""The connected producers and consumers by group, from their heartbeats. Pure tables; time is passed in.
 
 See docs/protocol.md, "Client registration".
 """
@@ -15,7 +15,7 @@ BROADCASTING: Final = "BROADCASTING"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One client in one group, as its last heartbeat told."""
+    """One client in one group, as reported in its last heartbeat."""
 
     client_id: str
     language: str | None
@@ -24,21 +24,21 @@ class Member:
 
 
 class ConsumerGroup:
-    """The members of one group and what they subscribe to; the latest heartbeat speaks for all."""
+    """The members of one group and their subscriptions; the latest heartbeat applies to the whole group."""
 
     def __init__(self) -> None:
         self.members: dict[Channel, Member] = {}
         self.subscriptions: dict[str, Subscription] = {}
-        """By topic."""
+        """The subscriptions by topic."""
         self.data = ConsumerData("")
-        """The latest heartbeat's."""
+        """The data of the latest heartbeat."""
 
     @property
     def is_broadcasting(self) -> bool:
         return self.data.message_model == BROADCASTING
 
     def update(self, data: ConsumerData) -> bool:
-        """Take over the subscriptions; True when the set of topics changed."""
+        """Apply the subscriptions of a heartbeat; return True when the set of topics changed."""
         before = set(self.subscriptions)
         self.data = data
         given = {subscription.topic: subscription for subscription in data.subscription_data_set}
@@ -51,22 +51,22 @@ class ConsumerGroup:
         return set(self.subscriptions) != before
 
     def channel_of(self, client_id: str) -> Channel | None:
-        """Where the client is connected; of several connections, the one that was heard of last."""
+        """Return the client's channel; if it has several, the one with the latest heartbeat."""
         found = [channel for channel, one in self.members.items() if one.client_id == client_id]
         return max(found, key=lambda channel: self.members[channel].last_update_ms, default=None)
 
 
 class ClientTable:
-    """Groups whose last member leaves are forgotten."""
+    """The producer and consumer groups. A group is removed when its last member leaves."""
 
     def __init__(self) -> None:
         self._consumers: dict[str, ConsumerGroup] = {}
         self._producers: dict[str, dict[Channel, Member]] = {}
         self._memberships: dict[Channel, set[str]] = {}
-        """Producer groups as `p` and the name, consumer groups as `c` and the name."""
+        """The groups of each channel, with prefix `p` for producer groups and `c` for consumer groups."""
 
     def heartbeat(self, channel: Channel, heartbeat: Heartbeat, member: Member) -> set[str]:
-        """Note a heartbeat. Returns the consumer groups whose members or topics changed."""
+        """Record a heartbeat; return the consumer groups whose members or topics changed."""
         memberships = self._memberships.setdefault(channel, set())
         for producer in heartbeat.producer_data_set:
             self._producers.setdefault(producer.group_name, {})[channel] = member
@@ -82,22 +82,22 @@ class ClientTable:
         return changed
 
     def membership_count(self, channel: Channel) -> int:
-        """In how many groups the client is."""
+        """Return the number of groups that the client is in."""
         return len(self._memberships.get(channel, ()))
 
     def unregister(
         self, channel: Channel, producer_group: str | None, consumer_group: str | None
     ) -> set[str]:
-        """Note that a client leaves its groups. Returns the consumer groups that changed."""
+        """Remove a client from its groups; return the consumer groups that changed."""
         leaving = {"p" + (producer_group or ""), "c" + (consumer_group or "")}
         return self._leave(channel, leaving & self._memberships.get(channel, set()))
 
     def channel_closed(self, channel: Channel) -> set[str]:
-        """Drop the channel from every group. Returns the consumer groups that changed."""
+        """Remove the channel from every group; return the consumer groups that changed."""
         return self._leave(channel, set(self._memberships.get(channel, ())))
 
     def silent_since(self, before_ms: int) -> list[Channel]:
-        """Channels with a group membership that was not confirmed since then."""
+        """Return the channels with a group membership last confirmed before `before_ms`."""
         tables: list[dict[Channel, Member]] = list(self._producers.values())
         tables += [group.members for group in self._consumers.values()]
         silent = (
@@ -112,16 +112,19 @@ class ClientTable:
         return self._consumers.get(group)
 
     def groups_of_topic(self, topic: str) -> list[str]:
-        """The groups with members that subscribe to the topic."""
+        """Return the groups with members that subscribe to the topic."""
         return [name for name, group in self._consumers.items() if topic in group.subscriptions]
 
     def producers(self) -> dict[str, dict[Channel, Member]]:
-        """The members of the producer groups, by group."""
+        """Return the members of the producer groups, by group."""
         return self._producers
 
     def consumer_ids(self, group: str) -> list[str]:
-        """The client ids in the group, each once: a client that came back before its lost connection was
-        missed is one member, and a share for a second one would be read by nobody."""
+        """Return the client ids in the group, each once.
+
+        A client that reconnects before the loss of its old connection is detected has two channels but is one
+        member. If it counted twice, no client would read the queues allocated to the second member.
+        """
         known = self._consumers.get(group)
         return list(dict.fromkeys(member.client_id for member in known.members.values())) if known else []
 

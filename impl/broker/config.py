@@ -1,4 +1,4 @@
-"""What can be set on a broker, and RocketMQ's own names for it in a properties file."""
+"""The configuration of a broker, and the keys of RocketMQ's properties file for it."""
 
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import ip_address
@@ -34,41 +34,41 @@ class BrokerConfig:
     broker_id: int = 0
     """0 is a master."""
     host: str = "127.0.0.1"
-    """Where to listen."""
+    """The address to listen on."""
     port: int = 10911
     """0 is any free port."""
     advertised_host: str = ""
-    """The numeric address under which clients reach the broker; empty is `host`."""
+    """The numeric address that clients use for the broker; empty means `host`."""
     name_servers: NameServers = ()
     store_directory: str = "store"
     acl_enabled: bool = False
     """Whether requests need an account of `acl_path`."""
     acl_path: str = ""
-    """Empty is config/plain_acl.yml in the store directory."""
+    """Empty means config/plain_acl.yml in the store directory."""
     config_path: str = ""
-    """The properties file that keeps what is changed from afar, if there is one."""
+    """The properties file that stores remotely made changes; empty if there is none."""
     auto_create_topics: bool = True
     default_topic_queues: int = 8
-    """Queues of the template topic; an auto-created topic has at most that many."""
+    """Queues of the template topic; an automatically created topic has at most that many."""
     topic_queues_max: int = 1024
-    """Queues of a topic that a peer makes."""
+    """The most queues of a topic created by a client or an administrator."""
     topics_max: int = 50_000
-    """What peers can make us keep, and write down whenever one is added."""
+    """The most topics. This limits the memory that clients can occupy, and the size of topics.json."""
     groups_max: int = 50_000
     offset_pairs_max: int = 1_000_000
-    """Pairs of topic and group with offsets."""
+    """The most pairs of topic and group with offsets."""
     permission: int = PERM_READ_WRITE
-    """What the broker as a whole allows."""
+    """The permissions of the broker as a whole."""
     region: str = "DefaultRegion"
     trace_on: bool = True
-    """Whether clients may trace what they send here."""
+    """Whether clients may trace the messages that they send to this broker."""
     sends_max: int = 10_000
-    """Sends that wait at once; more are refused."""
+    """The most sends that may wait at once; more are refused."""
     sends_bytes_max: int = 256 << 20
     busy_ms: int = 1000
     """Sends are refused while one has waited for longer."""
     queue_lock_ms: int = 60_000
-    """How long a client holds a queue without renewing its lock."""
+    """How long a client holds the lock of a queue without renewing it."""
     auto_create_groups: bool = True
     offsets_flush_interval_ms: int = 5000
     delay_offsets_flush_interval_ms: int = 10_000
@@ -77,17 +77,17 @@ class BrokerConfig:
     short_polling_ms: int = 1000
     """How long a pull is held when long polling is off."""
     pull_count_max: int = 32
-    """Messages in one answer, whatever the client asks for."""
+    """The most messages in one answer, whatever the client requests."""
     pull_bytes_max: int = 256 << 10
     far_pull_count_max: int = 8
-    """The same for messages that are not in memory any more."""
+    """The most messages in one answer when they are no longer in memory."""
     far_pull_bytes_max: int = 64 << 10
     memory_percent: int = 40
-    """How much of the machine's memory is taken to hold the end of the log."""
+    """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
-    """Whether consumers are told to read old messages from a slave."""
+    """Whether consumers are directed to a slave for old messages."""
     client_expiry_ms: int = 120_000
-    """A client silent for longer is forgotten."""
+    """A client that stays silent for longer is removed."""
     store: StoreConfig = field(default_factory=StoreConfig)
     replication: ReplicationConfig = field(default_factory=ReplicationConfig)
     """In a group, `role` and `broker_id` change with its leader."""
@@ -95,20 +95,20 @@ class BrokerConfig:
 
     @property
     def node(self) -> str:
-        """Its name in event logs: a master and its slaves share the broker's name."""
+        """The name in event logs. A master and its slaves share the broker's name, so this adds an id."""
         if self.membership.is_member:
             return f"{self.name}-{self.membership.self_id}"
         return f"{self.name}-{self.broker_id}" if self.broker_id else self.name
 
     @property
     def group(self) -> GroupConfig:
-        """Of a member."""
+        """The group configuration of a member."""
         member = self.membership
         ids = tuple(peer.id for peer in member.peers)
         return GroupConfig(member.group or self.name, member.self_id, ids, member.preferred_leaders)
 
     def with_role(self, *, leads: bool) -> "BrokerConfig":
-        """A member's, as its group elected."""
+        """Return the configuration of a member as leader or follower of its group."""
         role, broker_id = (Role.SYNC_MASTER, 0) if leads else (Role.SLAVE, self.membership.slave_id)
         return replace(self, broker_id=broker_id, replication=replace(self.replication, role=role))
 
@@ -166,7 +166,7 @@ def _ms_as_hours(milliseconds: int) -> str:
 
 
 def _percent(value: str) -> int:
-    """A ratio like 0.85 as 4.9 has it, or a percentage like 85 as 5.x has it."""
+    """Convert a ratio such as 0.85 (4.9) or a percentage such as 85 (5.x)."""
     if value.startswith("0."):
         return number(1, 99)(value[2:4].ljust(2, "0"))
     return number(1, 100)(value)
@@ -188,7 +188,7 @@ OPTIONS: Final = {
     "defaultTopicQueueNums": Option("default_topic_queues", number(1, 1024)),
     "flushConsumerOffsetInterval": Option("offsets_flush_interval_ms", _MS),
     "flushDelayOffsetInterval": Option("delay_offsets_flush_interval_ms", _MS),
-    # RocketMQ itself keeps the period within 10 to 60 seconds.
+    # RocketMQ limits the period to 10 to 60 seconds.
     "registerNameServerPeriod": Option("register_interval_ms", number(10_000, 60_000)),
     "maxTransferCountOnMessageInMemory": Option("pull_count_max", number(1, 32_768)),
     "maxTransferBytesOnMessageInMemory": Option("pull_bytes_max", number(1, 8 << 20)),
@@ -206,7 +206,7 @@ OPTIONS: Final = {
     "longPollingEnable": Option("long_polling", boolean),
     "shortPollingTimeMills": Option("short_polling_ms", _MS),
 }
-"""Key in the file to the field of BrokerConfig."""
+"""Maps a key in the file to the field of BrokerConfig."""
 
 RUNNING_KEYS: Final = frozenset(
     {
@@ -233,10 +233,10 @@ RUNNING_KEYS: Final = frozenset(
         "cleanFileForciblyEnable",
     }
 )
-"""What can change while the broker runs."""
+"""The keys that can be changed while the broker runs."""
 
 PROTECTED: Final = frozenset({"brokerConfigPath", "configBlackList", "rocketmqHome"})
-"""Keys that nobody may change from afar."""
+"""The keys that cannot be changed remotely."""
 
 STORE_OPTIONS: Final = {
     "flushDiskType": Option("flush_mode", _FLUSH_MODE),
@@ -260,7 +260,7 @@ STORE_OPTIONS: Final = {
     "cleanResourceInterval": Option("clean_interval_ms", _MS),
     "messageDelayLevel": Option("delay_levels_ms", parse_levels, show_levels),
 }
-"""Key in the file to the field of StoreConfig."""
+"""Maps a key in the file to the field of StoreConfig."""
 
 
 REPLICATION_OPTIONS: Final = {
@@ -274,7 +274,7 @@ REPLICATION_OPTIONS: Final = {
     "haSendHeartbeatInterval": Option("heartbeat_ms", _MS),
     "haHousekeepingInterval": Option("housekeeping_ms", _MS),
 }
-"""Key in the file to the field of ReplicationConfig."""
+"""Maps a key in the file to the field of ReplicationConfig."""
 
 MEMBERSHIP_OPTIONS: Final = {
     "enableDLegerCommitLog": Option("is_member", boolean),
@@ -283,13 +283,13 @@ MEMBERSHIP_OPTIONS: Final = {
     "dLegerSelfId": Option("self_id", text),
     "preferredLeaderIds": Option("preferred_leaders", _ids),
 }
-"""Key in the file to the field of Membership."""
+"""Maps a key in the file to the field of Membership."""
 
 _ALL_OPTIONS: Final = {**OPTIONS, **STORE_OPTIONS, **REPLICATION_OPTIONS, **MEMBERSHIP_OPTIONS}
 
 
 def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
-    """The configuration in a properties file, and the keys in it that we do not know.
+    """Return the configuration in a properties file, and the unknown keys in it.
 
     Raises:
         ConfigError: a line without '=', or a value that its key cannot have.
@@ -305,7 +305,7 @@ def read(file_text: str, where: str) -> tuple[BrokerConfig, tuple[str, ...]]:
 
 
 def show(config: BrokerConfig) -> str:
-    """The configuration as the text of a properties file."""
+    """Return the configuration as the text of a properties file."""
     values = {key: option.show(getattr(config, option.field)) for key, option in OPTIONS.items()}
     values |= {key: option.show(getattr(config.store, option.field)) for key, option in STORE_OPTIONS.items()}
     replication = config.replication
@@ -319,7 +319,7 @@ def show(config: BrokerConfig) -> str:
 
 
 def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
-    """The configuration after a change from afar; keys that we do not know change nothing.
+    """Return the configuration after a remote change; unknown keys change nothing.
 
     Raises:
         ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value that its key cannot have.
@@ -330,10 +330,10 @@ def updated(config: BrokerConfig, properties_text: str) -> BrokerConfig:
 
 
 def with_changes(config: BrokerConfig, changes: dict[str, Any]) -> BrokerConfig:
-    """The configuration with fields of it or of one of its parts changed; a value None changes nothing.
+    """Return the configuration with fields of it or of its parts changed; a value None changes nothing.
 
     Raises:
-        ConfigError: the store cannot work with these values together.
+        ConfigError: the parts cannot work with this combination of values.
     """
     given = {name: value for name, value in changes.items() if value is not None}
 

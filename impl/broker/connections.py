@@ -1,4 +1,4 @@
-"""Who is connected, for administrators (docs/protocol.md, "Client registration")."""
+"""Lists of the connected clients for administrators (docs/protocol.md, "Client registration")."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ from mqproof.impl.runtime.clock import now_ms as wall_ms
 
 
 def consumer_connections(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """The members of a consumer group and what they subscribe to."""
+    """Return the members of a consumer group and their subscriptions."""
     header = headers.read(ConsumerGroupRequest, request.fields)
     group = services.clients.consumer_group(header.consumer_group)
     if group is None:
@@ -38,7 +38,7 @@ def consumer_connections(services: Services, request: Command, channel: Channel)
 
 
 def producer_connections(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """The members of a producer group."""
+    """Return the members of a producer group."""
     header = headers.read(ProducerGroupRequest, request.fields)
     members = services.clients.producers().get(header.producer_group)
     if not members:
@@ -49,8 +49,8 @@ def producer_connections(services: Services, request: Command, channel: Channel)
 
 
 def all_producers(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """All producers, by group."""
-    # Members remember the event loop's time; administrators want the wall clock's.
+    """Return all producers, by group."""
+    # Members have the event loop's time; administrators need wall-clock time.
     loop_to_wall_ms = wall_ms(services.runtime.clock) - loop_ms()
     data = {
         name: [_info(channel, member, loop_to_wall_ms) for channel, member in members.items()]

@@ -1,4 +1,4 @@
-"""What an administrator asks of a consumer goes through the broker, which knows its connection.
+"""Administrators' requests to a consumer, forwarded by the broker over the consumer's connection.
 
 See docs/protocol.md, "Administration of a broker".
 """
@@ -21,13 +21,13 @@ from mqproof.impl.remoting.request_handler import RefusedError
 _CALL_TIMEOUT_S: Final = 10.0
 _STATUS_TIMEOUT_S: Final = 5.0
 CALLABLE_VERSION: Final = 62
-"""Older consumers do not answer GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY."""
+"""The first version that answers GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY."""
 TELLABLE_VERSION: Final = 28
-"""Older consumers do not know RESET_CONSUMER_CLIENT_OFFSET and GET_CONSUMER_STATUS_FROM_CLIENT."""
+"""The first version that knows RESET_CONSUMER_CLIENT_OFFSET and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
 
 async def running_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """What a consumer is doing, in its own words."""
+    """Return a consumer's report of its current state."""
     header = headers.read(ConsumerRequest, request.fields)
     return await _forward(services, request, header, request.fields)
 
@@ -40,8 +40,10 @@ async def consume_directly(services: Services, request: Command, channel: Channe
 
 
 async def consumer_status(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far the members of a group are in a topic's queues, by their own accounts; those that do not answer
-    are left out."""
+    """Return the offsets in a topic's queues that the members of a group report.
+
+    Members that do not answer are left out.
+    """
     header = headers.read(ConsumerStatusRequest, request.fields)
     group = services.clients.consumer_group(header.group)
     members = {
@@ -90,7 +92,7 @@ async def _status(consumer: Channel, header: ConsumerStatusRequest) -> dict[Obje
 
 
 def _message(services: Services, message_id: str) -> bytes:
-    """The record of an offset message id. Raises RefusedError."""
+    """Return the record with this offset message id. Raises RefusedError."""
     try:
         _, commit_offset = parse_offset_message_id(message_id)
     except ValueError as error:

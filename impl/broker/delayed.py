@@ -1,9 +1,9 @@
-"""Delivery of delayed messages: each is put where it belongs when its time has come.
+"""Delivery of delayed messages: each is stored in its own topic and queue when it is due.
 
-A level's messages wait in one queue, in the order in which they are due, so each level has one reader that
-sleeps until the first is due, or until one arrives. How far each is stands in delayOffset.json. The file is
-written after the log was flushed: what it says is delivered no crash can take back. See docs/protocol.md,
-"Delayed messages".
+The messages of a level wait in one queue, ordered by due time. Each level therefore has one reader, which
+sleeps until the first message is due or until one arrives. The progress of each level is in delayOffset.json.
+The file is written only after the log was flushed, so that no crash can undo a delivery that the file
+records. See docs/protocol.md, "Delayed messages".
 """
 
 import asyncio
@@ -33,26 +33,26 @@ from mqproof.spec.events import Kind
 _log = logging.getLogger(__name__)
 
 LEVELS_MAX: Final = 18
-"""Queues that the schedule topic has, whatever levels are configured."""
+"""The number of queues of the schedule topic, whatever levels are configured."""
 
 _BATCH: Final = 32
-"""Messages put before others have their turn."""
+"""The most messages stored in one step, before other coroutines run."""
 _LOOK_AGAIN_MS: Final = 1000
-"""While a message waits: the clock may have been set."""
+"""The longest sleep while a message waits, because the clock may have been set."""
 _IDLE_S: Final = 60.0
-"""An arrival ends it; this is for the arrival that nobody told of."""
+"""The longest wait for an arrival; it limits the delay if an arrival is not notified."""
 _RETRY_S: Final = 1.0
 
 
 class DelayOffsets(msgspec.Struct, rename="camel"):
-    """delayOffset.json, and the body of GET_ALL_DELAY_OFFSET."""
+    """The content of delayOffset.json, and the body of GET_ALL_DELAY_OFFSET."""
 
     offset_table: dict[int, int] = {}
-    """Level to the offset of the next message to deliver."""
+    """Maps each level to the offset of the next message to deliver."""
 
 
 class DelayedDelivery:
-    """`run` delivers until it is cancelled; `persist` notes how far it is."""
+    """The delivery of all levels. `run` delivers until it is cancelled; `persist` writes the progress."""
 
     def __init__(
         self, path: str, store: Store, holds: PullHolds, runtime: Runtime, events: EventLog | None = None
@@ -66,30 +66,30 @@ class DelayedDelivery:
         self._is_dirty = False
 
     def load(self) -> None:
-        """Read delayOffset.json, if there is one.
+        """Read delayOffset.json, if it exists.
 
         Raises:
-            StoreError: the file is no table of offsets. OSError: it cannot be read.
+            StoreError: the file is not a table of offsets. OSError: it cannot be read.
         """
         stored = read_config(self._runtime.disk, self._path, DelayOffsets)
         self._next = dict(stored.offset_table) if stored else {}
 
     def offsets(self) -> DelayOffsets:
-        """Of each level that ever delivered."""
+        """Return the next offset of each level that has delivered."""
         return DelayOffsets(dict(self._next))
 
     def adopt(self, offsets: Mapping[int, int]) -> None:
-        """Take over a master's: a slave delivers nothing itself."""
+        """Replace the offsets by a master's; a slave does not deliver messages itself."""
         if offsets and dict(offsets) != self._next:
             self._next = dict(offsets)
             self._is_dirty = True
 
     async def run(self, address: Address) -> None:
-        """Deliver all levels; `address` is where what is put now will be found."""
+        """Deliver the messages of all levels; `address` becomes their store host."""
         await asyncio.gather(*(self._deliver(level, address) for level in range(1, LEVELS_MAX + 1)))
 
     async def persist(self) -> None:
-        """Write the file if anything was delivered since the last time. OSError when that fails."""
+        """Write the file if anything was delivered since the last write. Raises OSError when that fails."""
         if not self._is_dirty:
             return
         data = write(self.offsets())
@@ -104,7 +104,7 @@ class DelayedDelivery:
             raise
 
     async def _deliver(self, level: int, address: Address) -> None:
-        if level in self._next:  # a crash may have taken the end of its queue
+        if level in self._next:  # a crash may have lost the end of the level's queue
             self._next[level] = min(self._next[level], self._store.max_offset(SCHEDULE_TOPIC, level - 1))
         while True:
             try:
@@ -135,7 +135,7 @@ class DelayedDelivery:
         await asyncio.sleep(0)
 
     async def _put(self, unit: Unit, address: Address) -> bool:
-        """Put the message where it belongs; False when it should be tried again."""
+        """Store the message in its own topic and queue; return False when it should be tried again."""
         message = self._message(unit)
         if message is None:
             return True
@@ -148,7 +148,7 @@ class DelayedDelivery:
         return result.status is PutStatus.PUT_OK
 
     def _tell(self, message: Message, status: PutStatus) -> None:
-        """That the message is put once more: it may be there twice."""
+        """Emit an event: the message will be stored once more, so it may exist twice."""
         if self._events is not None:
             self._events.emit(
                 Kind.RETRY,
@@ -159,7 +159,7 @@ class DelayedDelivery:
             )
 
     def _message(self, unit: Unit) -> Message | None:
-        """The message as it is to be put; None where there is nothing to put."""
+        """Return the message to store; None where there is nothing to store."""
         data = self._store.record_at(unit.commit_offset)
         if data is None:
             _log.error("the delayed message at %d is gone", unit.commit_offset)
@@ -173,5 +173,5 @@ class DelayedDelivery:
 
 
 def is_due(unit: Unit, now_ms: int) -> bool:
-    """Never early: the time in the entry has come."""
+    """Return whether the time in the entry has come; a message is never delivered early."""
     return unit.tags_code <= now_ms

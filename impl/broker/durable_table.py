@@ -1,7 +1,7 @@
 """A table of named settings with a data version, in memory and in one JSON file of RocketMQ's.
 
-What `change` does is on disk before it counts; what `add_now` does counts at once and is on disk after the
-next `persist` or `change`. See docs/protocol.md, "Configuration files".
+A change by `change` takes effect after it is on disk. A change by `add_now` takes effect at once, and is on
+disk after the next `persist` or `change`. See docs/protocol.md, "Configuration files".
 """
 
 import asyncio
@@ -20,11 +20,12 @@ File = TypeVar("File")
 
 
 def read_config(disk: Disk, path: str, kind: type[File]) -> File | None:
-    """The content of a configuration file; of its `.bak` where it is missing, empty or broken; None when
-    there is neither.
+    """Return the content of a configuration file; None when neither it nor its `.bak` exists.
+
+    The `.bak` is used when the file is missing, empty or damaged.
 
     Raises:
-        StoreError: there is a file, and none of the two can be used. OSError: they cannot be read.
+        StoreError: a file exists, but neither of the two can be used. OSError: they cannot be read.
     """
     problem = ""
     for candidate in (path, f"{path}.bak"):
@@ -48,7 +49,7 @@ class _Batch(Generic[Value]):
 
 
 class DurableTable(Generic[Value]):
-    """`to_file` makes the file's content of a version and values."""
+    """A table and its file. `to_file` makes the file's content from a version and values."""
 
     def __init__(
         self, path: str, runtime: Runtime, to_file: Callable[[DataVersion, dict[str, Value]], object]
@@ -63,11 +64,11 @@ class DurableTable(Generic[Value]):
         self._is_dirty = False
 
     def __len__(self) -> int:
-        """What is there and what is about to be."""
+        """Return the number of values, plus the number of changes that are not written yet."""
         return len(self._values) + len(self._next.values)
 
     def load(self, version: DataVersion, values: Mapping[str, Value]) -> None:
-        """Take over what was in the file."""
+        """Set the version and values read from the file."""
         self.version = version
         self._values = dict(values)
 
@@ -75,30 +76,35 @@ class DurableTable(Generic[Value]):
         return self._values.get(name)
 
     def values(self) -> dict[str, Value]:
-        """A copy."""
+        """Return a copy of all values."""
         return dict(self._values)
 
     def add_now(self, values: Mapping[str, Value]) -> None:
-        """Add or replace in memory."""
+        """Add or replace values in memory."""
         if values:
             self._values.update(values)
             self.renew_version()
 
     async def replace(self, version: DataVersion, values: Mapping[str, Value]) -> None:
-        """Take over another broker's table, version and all. OSError when the file cannot be written; then
-        nothing has changed."""
+        """Replace the table by another broker's, including its version.
+
+        Raises OSError when the file cannot be written; nothing has changed then.
+        """
         async with self._changing:
             await self._write(version, dict(values))
             self.load(version, values)
 
     def renew_version(self) -> None:
-        """Whoever knows the version so far takes the values for changed."""
+        """Increase the version, so that readers with the earlier version consider the values changed."""
         self.version = self._next_version()
         self._is_dirty = True
 
     async def change(self, values: Mapping[str, Value | None]) -> None:
-        """Add, replace, and remove those whose value is None. Changes that come while the file is written are
-        written together. OSError when the file cannot be written; then nothing has changed."""
+        """Add and replace values, and remove those whose value is None.
+
+        Changes that are requested while the file is being written are written together. Raises OSError when
+        the file cannot be written; nothing has changed then.
+        """
         batch = self._next
         batch.values.update(values)
         async with self._changing:
@@ -115,18 +121,18 @@ class DurableTable(Generic[Value]):
             batch.error = error
         else:
             batch.error = None
-            # Whatever `add_now` added meanwhile stays.
+            # Keep the values that `add_now` added meanwhile.
             self._values = _changed(self._values, batch.values)
             self.version = self._next_version()
 
     async def persist(self) -> None:
-        """Write the file if memory has more than it. OSError when that fails."""
+        """Write the file if memory has changes that it lacks. Raises OSError when that fails."""
         if self._is_dirty:
             async with self._changing:
                 await self._write(self.version, self._values)
 
     def persist_now(self) -> None:
-        """The same, in the caller's thread."""
+        """Write the file like `persist`, in the caller's thread."""
         if self._is_dirty:
             self._is_dirty = False
             write_durably(self._runtime.disk, self._path, self._content(self.version, self._values))

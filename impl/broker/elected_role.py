@@ -15,19 +15,19 @@ _log = logging.getLogger(__name__)
 
 
 class ElectedRole:
-    """Begins and ends the work of a master, as the elections decide. `run` it until the broker stops."""
+    """Starts and ends the work of a master according to the elections. `run` it until the broker stops."""
 
     def __init__(self, store: LedgerStore, services: Services, register: Callable[[], None]) -> None:
         self._store = store
         self._services = services
         self._register = register
-        """Tells the name servers, soon."""
+        """Schedules a registration with the name servers."""
         self._turned = asyncio.Event()
         self._delivery: asyncio.Task[None] | None = None
         store.on_role = self._role_changed
 
     async def run(self) -> None:
-        """Follow the elections."""
+        """Follow the elections until cancelled."""
         try:
             while True:
                 if self._store.leads:
@@ -53,14 +53,18 @@ class ElectedRole:
         _log.info("%s leads its group in term %d", services.config.node, self._store.term)
 
     def _topics_of_log(self) -> list[TopicConfig]:
-        """What the topic table lacks that the log has. The table is not in the log: of what the last master
-        changed in its last seconds nothing else is known here."""
+        """Return the topics, or the read queues of topics, that exist in the log but not in the topic table.
+
+        The topic table is not in the log. For changes that the last master made shortly before its
+        end, the log is the only source.
+        """
         table, least = self._services.topics, self._services.config.default_topic_queues
         lacking = []
         for name, count in self._store.topics().items():
             known = table.get(name)
             if known is None:
-                # A delayed message may still go to any queue of its topic; a group's own topics have one.
+                # A delayed message may still go to any queue of its topic; the retry and dead-letter topics
+                # have one.
                 queues = count if name.startswith("%") else max(count, least)
                 lacking.append(TopicConfig(topic_name=name, read_queue_nums=queues, write_queue_nums=queues))
             elif known.read_queue_nums < count:
@@ -68,7 +72,7 @@ class ElectedRole:
         return lacking
 
     def _role_changed(self) -> None:
-        """Stop being a master at once; becoming one is left to `run`."""
+        """Stop being a master at once; `run` does the work of becoming one."""
         if not self._store.leads:
             self._services.config = self._services.config.with_role(leads=False)
             self._services.offsets.follow()

@@ -1,7 +1,7 @@
-"""Sends that are being worked on: how many there are, how large they are, and since when the oldest waits.
+"""Flow control for sends: how many are in progress, how large they are, and how long the oldest has waited.
 
-A send waits for the disk (SYNC_FLUSH) or for its topic to be made. When too much waits, or for too long, new
-sends are refused before anything is stored. See docs/protocol.md, "Flow control".
+A send waits for the disk (SYNC_FLUSH) or for the creation of its topic. When too many sends wait, or one
+waits for too long, new sends are refused before anything is stored. See docs/protocol.md, "Flow control".
 """
 
 import asyncio
@@ -15,11 +15,16 @@ from mqproof.impl.remoting.codes import ResponseCode
 from mqproof.impl.remoting.request_handler import RefusedError
 
 TOOK_MS: Final = (0, 10, 50, 100, 200, 500, 1000, 2000, 3000, 4000, 5000, 10_000)
-"""The steps in which RocketMQ shows how long storing takes."""
+"""The upper bounds of the intervals in which RocketMQ reports the time that storing takes."""
 
 
 class SendGate:
-    """At most `count_max` sends and `bytes_max` bytes of bodies at once, none waiting for over `busy_ms`."""
+    """Limits the sends in progress to `count_max` sends and `bytes_max` bytes of bodies.
+
+    New sends are refused while the oldest one has waited longer than `busy_ms`.
+
+    A send is always admitted when no other one is in progress.
+    """
 
     def __init__(self, count_max: int, bytes_max: int, busy_ms: int) -> None:
         self._count_max = count_max
@@ -27,16 +32,16 @@ class SendGate:
         self._busy_s = busy_ms / 1000
         self._bytes = 0
         self._tickets = itertools.count()
-        self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: since when, and size; the oldest first
+        self._waiting: dict[int, tuple[float, int]] = {}  # by ticket: start time and size; oldest first
         self.took = [0] * (len(TOOK_MS) + 1)
-        """How many sends took up to so many milliseconds, by place in TOOK_MS; the last took longer."""
+        """The number of sends in each interval of TOOK_MS; the last entry counts those that took longer."""
         self.took_ms_max = 0
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def oldest_ms(self) -> int:
-        """For how long the oldest send has waited; 0 when there is none."""
+        """Return how long the oldest send has waited; 0 when there is none."""
         if not self._waiting:
             return 0
         since_s, _ = next(iter(self._waiting.values()))
@@ -44,7 +49,10 @@ class SendGate:
 
     @contextmanager
     def admitted(self, size: int) -> Iterator[None]:
-        """While a send of that many bytes is being worked on. Raises RefusedError as `enter`."""
+        """Return a context in which a send of that many bytes is in progress.
+
+        Raises RefusedError as `enter`.
+        """
         ticket = self.enter(size)
         try:
             yield
@@ -52,7 +60,7 @@ class SendGate:
             self.leave(ticket)
 
     def enter(self, size: int) -> int:
-        """Begin to work on a send of that many bytes; returns the ticket to `leave` with.
+        """Start a send of that many bytes; return the ticket for `leave`.
 
         Raises:
             RefusedError: SYSTEM_BUSY; nothing was done.
@@ -65,7 +73,7 @@ class SendGate:
         return ticket
 
     def leave(self, ticket: int) -> None:
-        """The send was answered."""
+        """End a send after it was answered."""
         since_s, size = self._waiting.pop(ticket)
         self._bytes -= size
         took_ms = int((asyncio.get_running_loop().time() - since_s) * 1000)

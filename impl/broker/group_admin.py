@@ -1,4 +1,4 @@
-"""What administrators do with consumer groups (docs/protocol.md, "Administration of a broker")."""
+"""Administration of consumer groups (docs/protocol.md, "Administration of a broker")."""
 
 from typing import Final
 
@@ -18,19 +18,19 @@ from mqproof.impl.remoting.request_handler import RefusedError
 
 
 async def update_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Make a group, or change it; answered when it is on disk."""
+    """Create or change a group; answer after it is on disk."""
     await _put_all(services, [java_json.read(SubscriptionGroup, request.body)])
     return request.answer(ResponseCode.SUCCESS)
 
 
 async def update_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The same for several, all of them or none."""
+    """Create or change several groups, either all or none."""
     await _put_all(services, java_json.read(SubscriptionGroupList, request.body).group_config_list)
     return request.answer(ResponseCode.SUCCESS)
 
 
 async def delete_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget a group, and on demand how far it consumed."""
+    """Delete a group and, if requested, its consumer offsets."""
     header = headers.read(DeleteGroupRequest, request.fields)
     await services.groups.delete(header.group_name)
     if header.remove_offset or header.clean_offset:
@@ -39,13 +39,13 @@ async def delete_group(services: Services, request: Command, channel: Channel) -
 
 
 def all_groups(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every group with its settings."""
+    """Return every group with its settings."""
     body = java_json.write(services.groups.snapshot(), standard=True)
     return request.answer(ResponseCode.SUCCESS, body=body)
 
 
 def one_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """A group's settings."""
+    """Return the settings of a group."""
     header = headers.read(GroupRequest, request.fields)
     group = services.groups.get(header.group)
     if group is None:
@@ -62,7 +62,10 @@ async def _put_all(services: Services, groups: list[SubscriptionGroup]) -> None:
 
 
 def _with_its_attributes(services: Services, group: SubscriptionGroup) -> SubscriptionGroup:
-    """They are kept, and not changed: a request has changes of them, by rules of 5.x."""
+    """Return the group with the attributes that it has now.
+
+    Attributes are kept but not changed: in a request they describe changes, by rules of 5.x.
+    """
     known = services.groups.get(group.group_name)
     return replace(group, attributes=UNSET if known is None else known.attributes)
 

@@ -1,4 +1,4 @@
-"""What clients tell of themselves: heartbeats, good-byes, who is there, which queues they consume in order.
+"""Requests of clients about themselves: heartbeats, unregistration, group members and queue locks.
 
 See docs/protocol.md, "Client registration" and "Queue locks".
 """
@@ -27,11 +27,11 @@ from mqproof.impl.remoting.request_handler import RefusedError
 
 _HEARTBEAT_BYTES_MAX: Final = 1 << 20
 _GROUPS_OF_CLIENT_MAX: Final = 1000
-"""With the bound before: what a connection can have us remember of its client."""
+"""The limit on groups; with the limit on heartbeat size, it bounds the memory that one connection can use."""
 
 
 async def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:
-    """Note the client's groups and subscriptions; each consumer group gets its retry topic."""
+    """Record the client's groups and subscriptions; create the retry topic of each consumer group."""
     if len(request.body) > _HEARTBEAT_BYTES_MAX:
         remark = f"heartbeat of {len(request.body)} bytes, at most {_HEARTBEAT_BYTES_MAX} expected"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
@@ -56,14 +56,14 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:
-    """The client leaves its groups."""
+    """Remove the client from its groups."""
     header = headers.read(UnregisterClientRequest, request.fields)
     notify(services, services.clients.unregister(channel, header.producer_group, header.consumer_group))
     return request.answer(ResponseCode.SUCCESS)
 
 
 def consumer_ids(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """The client ids of a group."""
+    """Return the client ids of a group."""
     header = headers.read(ConsumerGroupRequest, request.fields)
     ids = services.clients.consumer_ids(header.consumer_group)
     if not ids:
@@ -72,7 +72,7 @@ def consumer_ids(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def check_client(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Whether the broker can filter as the client's subscription asks."""
+    """Check whether the broker supports the filter of the client's subscription."""
     check = java_json.read(ClientCheck, request.body)
     kind = check.subscription_data.expression_type if check.subscription_data else None
     if (kind or "TAG") != "TAG":
@@ -81,8 +81,11 @@ def check_client(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def lock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Give the client the queues that nobody else holds, or renew them; answers with those it holds now. A
-    slave does not know who holds what at its master, and would give a queue to a second one."""
+    """Lock or renew the queues that no other client holds; return those that the client holds now.
+
+    A slave does not know the locks at its master, and could lock a queue for a second client. It therefore
+    refuses the request.
+    """
     require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
     require_group(services, asked.consumer_group)
@@ -92,7 +95,7 @@ def lock_queues(services: Services, request: Command, channel: Channel) -> Reply
 
 
 def unlock_queues(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Take back queues that the client holds."""
+    """Unlock queues that the client holds."""
     require_sole_master(services)
     asked = java_json.read(QueueLocks, request.body)
     services.locks.unlock(asked.consumer_group, asked.client_id, asked.mq_set)
@@ -100,21 +103,21 @@ def unlock_queues(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def notify(services: Services, groups: Iterable[str]) -> None:
-    """Tell the members of changed groups to look again who is there."""
+    """Notify the members of changed groups, so that they fetch the member list again."""
     for name in sorted(groups):
         group = services.groups.get(name)
         if group is not None and not group.notify_consumer_ids_changed_enable:
             continue
         fields = headers.write(ConsumerGroupRequest(name))
         for channel in services.clients.consumer_channels(name):
-            # Whoever does not take it looks by itself after a while.
+            # A client that does not read its connection fetches the list by itself after a while.
             if channel.takes:
                 note = new_request(RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, fields, oneway=True)
                 channel.send_oneway(note)
 
 
 def _is_ours(services: Services, queue: MessageQueue) -> bool:
-    """Nobody holds what does not exist; so there are no more locks than queues, for each group."""
+    """Return whether the queue exists on this broker; so a group has no more locks than queues."""
     topic = services.topics.get(queue.topic)
     return (
         queue.broker_name == services.config.name

@@ -1,4 +1,4 @@
-"""What administrators look into: entries of queues, subscriptions, counters, how far all groups are.
+"""Views for administrators: queue entries, subscriptions, counters, and the progress of all groups.
 
 See docs/protocol.md, "Administration of a broker".
 """
@@ -38,7 +38,7 @@ _ENTRIES_MAX: Final = 1024
 
 
 def queue_entries(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The units of a consume queue from an offset on, and what a group wants of the topic."""
+    """Return the units of a consume queue from an offset on, and a group's subscription to the topic."""
     header = headers.read(QueueEntriesRequest, request.fields)
     store, topic, queue_id = services.store, header.topic, header.queue_id
     begin, end = store.min_offset(topic, queue_id), store.max_offset(topic, queue_id)
@@ -64,14 +64,14 @@ def queue_entries(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def topics_of_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The topics in which a group has offsets."""
+    """Return the topics in which a group has offsets."""
     header = headers.read(GroupRequest, request.fields)
     topics = TopicList(str(services.address), sorted(services.offsets.topics_of(header.group)))
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(topics))
 
 
 def subscription(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """What a connected group wants of a topic."""
+    """Return the subscription of a connected group to a topic."""
     header = headers.read(GroupTopicRequest, request.fields)
     group = services.clients.consumer_group(header.group)
     found = group.subscriptions.get(header.topic or "") if group else None
@@ -80,7 +80,7 @@ def subscription(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def correction_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Of each queue of a topic the least offset that a group has, leaving groups out."""
+    """Return, for each queue of a topic, the lowest offset of all groups not excluded by the request."""
     header = headers.read(CorrectionRequest, request.fields)
     left_out = {name.strip() for name in (header.filter_groups or "").split(",")}
     least: dict[int, int] = {}
@@ -93,7 +93,7 @@ def correction_offsets(services: Services, request: Command, channel: Channel) -
 
 
 async def all_consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far every group is in each topic where it has offsets."""
+    """Return the progress of every group in each topic where it has offsets."""
     header = headers.read(AllConsumeStatsRequest, request.fields)
     listed = []
     behind = 0
@@ -103,7 +103,7 @@ async def all_consume_stats(services: Services, request: Command, channel: Chann
             config = services.topics.get(topic)
             if config is None or config.order != header.is_order:
                 continue
-            await asyncio.sleep(0)  # there may be ten thousands of them
+            await asyncio.sleep(0)  # there may be tens of thousands of groups and topics
             found = group_progress(services, group, topic)
             if found.offset_table:
                 stats.append(found)
@@ -117,7 +117,7 @@ async def all_consume_stats(services: Services, request: Command, channel: Chann
 
 
 def statistics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """What was counted under a name in the last minute, hour and day."""
+    """Return the counts under a name in the last minute, hour and day."""
     header = headers.read(StatsRequest, request.fields)
     counts = services.statistics.counts
     windows = counts.windows(header.stats_name, header.stats_key, loop_ms() / 1000)

@@ -1,8 +1,8 @@
-"""Long polling: pulls that found no message wait for one, or until their time is over.
+"""Long polling: a pull that found no message waits for one, or until its time is over.
 
-A pull is held in the same turn of the event loop in which it found nothing, so no message can come unseen
-between the two. `check` looks again from time to time: a message that was missed for an unforeseen reason is
-found then, and a pull with a filter moves on over messages that it does not want.
+A pull is held in the same turn of the event loop in which it found nothing, so that no message can arrive
+between the two. `check` is called periodically. It finds a message whose arrival was not notified for an
+unforeseen reason. It also lets a pull with a filter move on over messages that the filter excludes.
 """
 
 import asyncio
@@ -17,18 +17,18 @@ class _Hold:
     queue: QueueKey
     offset: int
     tag_codes: Collection[int]
-    """Empty is every message."""
+    """The wanted tag codes; empty means every message."""
     owner: object
     woken: asyncio.Future[None]
     timer: asyncio.TimerHandle = field(init=False)
 
 
-# Dicts for their order: a set of objects would wake them in another order in each run.
+# Dicts because they keep their order: a set of objects would wake the pulls in a different order in each run.
 _Holds = dict[_Hold, None]
 
 
 class PullHolds:
-    """Held pulls by topic and queue, at most `holds_max` in all."""
+    """Held pulls by topic and queue, at most `holds_max` in total."""
 
     def __init__(self, holds_max: int = 100_000) -> None:
         self.holds_max = holds_max
@@ -53,8 +53,11 @@ class PullHolds:
         timeout_s: float,
         owner: object = None,
     ) -> asyncio.Future[None]:
-        """Hold from now on. The future is done when a message that matches is at `offset` or behind it, when
-        the owner is gone, at the latest after timeout_s."""
+        """Hold a pull from now on; return a future that is done when the hold ends.
+
+        A hold ends when a matching message arrives at `offset` or later, when the owner is dropped, or after
+        timeout_s.
+        """
         loop = asyncio.get_running_loop()
         hold = _Hold((topic, queue_id), offset, tag_codes, owner, loop.create_future())
         if self._is_closed:
@@ -67,7 +70,7 @@ class PullHolds:
         return hold.woken
 
     def arrived(self, topic: str, queue_id: int, offset_next: int, tags_code: int) -> None:
-        """A message became readable just before offset_next: wake the pulls that want it."""
+        """Wake the matching pulls, after a message became readable just before `offset_next`."""
         holds = self._by_queue.get((topic, queue_id))
         if holds is None:
             return
@@ -76,19 +79,19 @@ class PullHolds:
                 self._release(hold)
 
     def check(self, offset_next: Callable[[str, int], int]) -> None:
-        """Wake the pulls in whose queue there is a message, wanted or not, at their offset."""
+        """Wake the pulls whose queue has a message at their offset, whether it matches or not."""
         for (topic, queue_id), holds in list(self._by_queue.items()):
             end = offset_next(topic, queue_id)
             for hold in [hold for hold in holds if hold.offset < end]:
                 self._release(hold)
 
     def drop(self, owner: object) -> None:
-        """Forget the holds of an owner that is gone."""
+        """Release the holds of an owner whose connection has ended."""
         for hold in list(self._by_owner.get(owner, ())):
             self._release(hold)
 
     def close(self) -> None:
-        """Wake all; no pull is held after this."""
+        """Wake all held pulls; no pull is held after this."""
         self._is_closed = True
         for holds in list(self._by_queue.values()):
             for hold in list(holds):
@@ -99,12 +102,12 @@ class PullHolds:
         self._count -= 1
         _take_out(self._by_queue, hold.queue, hold)
         _take_out(self._by_owner, hold.owner, hold)
-        if not hold.woken.done():  # cancelled, when whoever waited was
+        if not hold.woken.done():  # cancelled when the waiting coroutine was
             hold.woken.set_result(None)
 
 
 def _take_out(table: dict[QueueKey, _Holds] | dict[object, _Holds], key: object, hold: _Hold) -> None:
-    holds = table[key]  # type: ignore[index]  # the key is of the table
+    holds = table[key]  # type: ignore[index]  # the key belongs to this table
     del holds[hold]
     if not holds:
         del table[key]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID, GET_ALL_DELAY_OFFSET: messages by key and by id, and what waits.
+"""QUERY_MESSAGE, VIEW_MESSAGE_BY_ID and GET_ALL_DELAY_OFFSET: messages by key and by id, and delay offsets.
 
 See docs/protocol.md, "Looking messages up".
 """
@@ -21,11 +21,11 @@ from mqproof.impl.remoting.request_handler import RefusedError
 _COUNT_MAX: Final = 64
 _UNIQUE_KEY_COUNT: Final = 32
 _BYTES_MAX: Final = 8 << 20
-"""Of one answer; one message is given whatever its size."""
+"""The most bytes in one answer; a single message is returned whatever its size."""
 
 
 def query_message(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The newest messages with a key, in the order in which they were stored."""
+    """Return the newest messages with a key, in the order in which they were stored."""
     header = headers.read(QueryMessageRequest, request.fields)
     by_unique_key = request.fields.get(UNIQUE_KEY_QUERY) == "true"
     count = _UNIQUE_KEY_COUNT if by_unique_key else min(header.max_num, _COUNT_MAX)
@@ -39,7 +39,7 @@ def query_message(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def view_message(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The one message that begins at a place in the commit log."""
+    """Return the message that begins at an offset of the commit log."""
     header = headers.read(ViewMessageRequest, request.fields)
     found = services.store.record_at(header.offset)
     if found is None:
@@ -48,5 +48,5 @@ def view_message(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def delay_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far the delivery of each delay level is."""
+    """Return how far each delay level is delivered."""
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(services.delays.offsets()))

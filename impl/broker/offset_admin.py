@@ -1,4 +1,4 @@
-"""What administrators do with offsets, and see of them (docs/protocol.md, "Administration of a broker")."""
+"""Administration and display of consumer offsets (docs/protocol.md, "Administration of a broker")."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -38,18 +38,19 @@ from mqproof.impl.remoting.request_handler import RefusedError
 _TO_THE_END: Final = -1
 _ALL_QUEUES: Final = -1
 _NEVER: Final = -1
-"""As the time when something was stored."""
+"""The store time of a message that does not exist."""
 _LISTS_ONLY: Final = "CPP"
-"""Clients of this language get tables as lists: they cannot read objects as keys."""
+"""Clients in this language receive tables as lists, because they cannot read objects as keys."""
 
 
-# Changing.
+# Changes.
 
 
 def reset_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Tell a group's members to go on from where a topic was at a time. They commit it themselves.
+    """Notify a group's members to continue from a topic's offsets at a time. The members commit them.
 
-    One queue alone, to a time or an offset, is set here too."""
+    If the request names a single queue, with a time or an offset, the broker commits the offset too.
+    """
     header = headers.read(ResetOffsetRequest, request.fields)
     topic = services.topics.get(header.topic)
     if topic is None:
@@ -69,7 +70,7 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
         QueueOffsets({_key(services, header.topic, queue.queue_id): queue.offset for queue in queues})
     )
     told = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
-    if is_of_one:  # tools that name a queue count on the broker, with or without members
+    if is_of_one:  # tools that name a queue expect the broker to commit, whether or not members are connected
         services.offsets.commit(header.group, header.topic, queues[0].queue_id, queues[0].offset)
     if not is_of_one or services.clients.consumer_group(header.group) is not None:
         _tell_members(services, header, told)
@@ -77,7 +78,7 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def clone_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Have a group continue where another one is, in one topic or all."""
+    """Set a group's offsets to those of another group, in one topic or in all."""
     header = headers.read(CloneOffsetRequest, request.fields)
     require_group(services, header.dest_group)
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.src_group)
@@ -123,16 +124,16 @@ def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -
         channel.send_oneway(new_request(RequestCode.RESET_CONSUMER_CLIENT_OFFSET, fields, body, oneway=True))
 
 
-# Seeing.
+# Views.
 
 
 def all_offsets(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every committed offset."""
+    """Return every committed offset."""
     return request.answer(ResponseCode.SUCCESS, body=services.offsets.answer())
 
 
 async def consume_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far a group is in one topic or in all where it has offsets, and how far the topic goes."""
+    """Return a group's offsets and the ends of the queues, in one topic or in all where it has offsets."""
     header = headers.read(ConsumeStatsRequest, request.fields)
     topics = [header.topic] if header.topic else services.offsets.topics_of(header.consumer_group)
     table: dict[ObjectKey, QueueProgress] = {}
@@ -141,13 +142,13 @@ async def consume_stats(services: Services, request: Command, channel: Channel) 
         stats = group_progress(services, header.consumer_group, topic)
         table.update(stats.offset_table)
         rate += stats.consume_tps
-        await asyncio.sleep(0)  # there may be ten thousands of them
+        await asyncio.sleep(0)  # there may be tens of thousands of topics
     written = await services.runtime.offload(lambda: java_json.write(ConsumeStats(rate, table)))
     return request.answer(ResponseCode.SUCCESS, body=written)
 
 
 def group_progress(services: Services, group_name: str, topic: str) -> ConsumeStats:
-    """How far a group is in one topic; without queues where it is connected and does not subscribe."""
+    """Return a group's progress in one topic; without queues if it is connected and does not subscribe."""
     rate = services.pull_progress.rate(topic, group_name, loop_ms() / 1000)
     group = services.clients.consumer_group(group_name)
     if group is not None and topic not in group.subscriptions:
@@ -162,7 +163,7 @@ def group_progress(services: Services, group_name: str, topic: str) -> ConsumeSt
 
 
 def topic_stats(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """From where to where each queue of a topic goes."""
+    """Return the first and last offset of each queue of a topic."""
     header = headers.read(TopicRequest, request.fields)
     topic = require_topic(services, header.topic)
     table = {}
@@ -177,14 +178,14 @@ def topic_stats(services: Services, request: Command, channel: Channel) -> Reply
 
 
 def groups_of_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Who consumes a topic: groups with offsets in it, and those whose members subscribe to it."""
+    """Return the groups with offsets in a topic, and those whose members subscribe to it."""
     header = headers.read(TopicRequest, request.fields)
     groups = {*services.offsets.groups_of(header.topic), *services.clients.groups_of_topic(header.topic)}
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(GroupList(sorted(groups))))
 
 
 def time_spans(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """When the messages of each queue of a topic were stored, and those that a group has consumed."""
+    """Return, for each queue of a topic, the store times of its first, last and last consumed message."""
     header = headers.read(TopicGroupRequest, request.fields)
     require_topic(services, header.topic)
     spans = [

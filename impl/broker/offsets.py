@@ -1,7 +1,7 @@
-"""How far each group has consumed each queue: a table in memory, and consumerOffset.json.
+"""The consumer offsets: a table in memory, and consumerOffset.json.
 
-The file has RocketMQ's shape and is replaced atomically; a crash loses the commits since it was last written,
-which means redelivery, never loss. See docs/protocol.md, "Consumer offsets".
+The file has RocketMQ's format and is replaced atomically. A crash loses the commits since the last write,
+which causes redelivery but never loss. See docs/protocol.md, "Consumer offsets".
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from mqproof.impl.runtime.disk import write_durably
 from mqproof.impl.runtime.runtime import Runtime
 
 _SEPARATOR: Final = "@"
-"""Between topic and group; no topic's name may have it."""
+"""Separates topic and group; a topic's name cannot contain it."""
 
 
 class _File(msgspec.Struct, rename="camel"):
@@ -29,17 +29,17 @@ class _File(msgspec.Struct, rename="camel"):
 
 class _SlavesFile(_File):
     untold: dict[str, list[int]] = {}
-    """A field of ours, where there is any: the queues by topic and group."""
+    """A field that only mqproof writes, and only if it is not empty: queues by `TOPIC@GROUP`."""
 
 
 class _Answer(_File):
-    """What a slave is told: one of 5.x takes no table without a version."""
+    """The answer to a slave; a slave of 5.x rejects a table without a version."""
 
     data_version: DataVersion = DataVersion()
 
 
 class OffsetTable:
-    """Committed offsets by topic, group and queue. The last commit counts, greater or smaller."""
+    """Committed offsets by topic, group and queue. The last commit wins, whether greater or smaller."""
 
     def __init__(self, path: str, runtime: Runtime, pairs_max: int = 1_000_000) -> None:
         self._path = path
@@ -48,12 +48,12 @@ class OffsetTable:
         self._table: dict[str, dict[int, int]] = {}
         self._is_dirty = False
         self._version = DataVersion(0, now_ms(runtime.clock))
-        """Another one each time the file is written."""
+        """Changes each time the file is written."""
         self.untold: set[tuple[str, int]] | None = None
-        """On a slave: what consumers committed here and the master was not told. None on a master."""
+        """On a slave, the offsets committed here that the master has not received. None on a master."""
 
     def load(self) -> None:
-        """Read consumerOffset.json, if there is one.
+        """Read consumerOffset.json, if it exists.
 
         Raises:
             StoreError: the file is not an offset table. OSError: it cannot be read.
@@ -64,15 +64,19 @@ class OffsetTable:
             self.untold = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
 
     def follow(self) -> None:
-        """As a slave: what consumers commit here counts more than what the master says, until it was told."""
+        """Become a slave: offsets committed here override the master's until the master has received them."""
         self.untold = self.untold or set()
 
     def lead(self) -> None:
-        """As a master."""
+        """Become a master."""
         self.untold = None
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
-        """Raises RefusedError when too many groups have offsets in too many topics already."""
+        """Set a group's offset in a queue.
+
+        Raises:
+            RefusedError: the table has the most pairs of topic and group already.
+        """
         key = topic + _SEPARATOR + group
         offsets = self._table.get(key)
         if offsets is None:
@@ -86,16 +90,21 @@ class OffsetTable:
             self.untold.add((key, queue_id))
 
     def clone(self, source: str, destination: str, topic: str) -> None:
-        """Have a group stand in the topic where another one does, if that one stands anywhere there: where it
-        has no offset the group has none either, as after a released broker's clone. Raises as `commit`."""
+        """Copy one group's offsets in a topic to another group, if the first group has any there.
+
+        Where the source has no offset, the destination has none afterwards, as in released brokers. Raises as
+        `commit`.
+        """
         if offsets := self.of_group(source, topic):
             self._table.get(topic + _SEPARATOR + destination, {}).clear()
             for queue_id, offset in offsets.items():
                 self.commit(destination, topic, queue_id, offset)
 
     def merge(self, table: Mapping[str, Mapping[int, int]]) -> None:
-        """Take a master's offsets, but where a consumer committed more here and the master was not told. Of
-        what the master has not it says nothing: it may have come back with an older file."""
+        """Apply a master's offsets, except where this broker has a higher one that the master lacks.
+
+        Offsets that the master does not have are kept: it may have restarted with an older file.
+        """
         assert self.untold is not None, "a master follows nobody"
         for key, masters in table.items():
             if key not in self._table and len(self._table) >= self._pairs_max:
@@ -113,7 +122,7 @@ class OffsetTable:
                 self._is_dirty = True
 
     def newer_than(self, table: Mapping[str, Mapping[int, int]]) -> list[tuple[str, str, int, int]]:
-        """What was committed here and is ahead of a master's offsets: topic, group, queue, offset."""
+        """Return the commits made here that are ahead of a master's offsets: topic, group, queue, offset."""
         newer = []
         for key, queue_id in sorted(self.untold or ()):
             offset = self._table[key].get(queue_id, -1)
@@ -123,37 +132,37 @@ class OffsetTable:
         return newer
 
     def told(self, topic: str, group: str, queue_id: int, offset: int) -> None:
-        """The master knows the offset, if it is still that one."""
+        """Record that the master has received the offset, if it is still the current one."""
         if self.untold is not None and self.query(group, topic, queue_id) == offset:
             self.untold.discard((topic + _SEPARATOR + group, queue_id))
             self._is_dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The committed offset, or None when the group never committed one for that queue."""
+        """Return the committed offset, or None when the group never committed one for that queue."""
         return self._table.get(topic + _SEPARATOR + group, {}).get(queue_id)
 
     def of_group(self, group: str, topic: str) -> dict[int, int]:
-        """The offsets that the group committed in the topic, by queue: a copy."""
+        """Return a copy of the offsets that the group committed in the topic, by queue."""
         return dict(self._table.get(topic + _SEPARATOR + group, {}))
 
     def topics_of(self, group: str) -> list[str]:
-        """The topics in which the group committed offsets."""
+        """Return the topics in which the group committed offsets."""
         return [topic for topic, _, of in map(_split, self._table) if of == group]
 
     def groups_of(self, topic: str) -> list[str]:
-        """The groups that committed offsets in the topic."""
+        """Return the groups that committed offsets in the topic."""
         return [group for of, _, group in map(_split, self._table) if of == topic]
 
     def remove_topic(self, topic: str) -> None:
-        """Forget all offsets in a topic."""
+        """Remove all offsets in a topic."""
         self._remove([topic + _SEPARATOR + group for group in self.groups_of(topic)])
 
     def remove_group(self, group: str) -> None:
-        """Forget all offsets of a group."""
+        """Remove all offsets of a group."""
         self._remove([topic + _SEPARATOR + group for topic in self.topics_of(group)])
 
     def answer(self) -> bytes:
-        """The whole table, for a slave."""
+        """Return the whole table as a response body for a slave."""
         return write(_Answer(self._table, self._version), standard=True)
 
     def _remove(self, keys: list[str]) -> None:
@@ -164,7 +173,7 @@ class OffsetTable:
             self.untold = {pair for pair in self.untold if pair[0] in self._table}
 
     async def persist(self) -> None:
-        """Write the file if anything changed since the last time. OSError when that fails."""
+        """Write the file if anything changed since the last write. Raises OSError when that fails."""
         if not self._is_dirty:
             return
         data = write(self._content(), standard=True)

@@ -1,4 +1,4 @@
-"""Which request is answered by what."""
+"""The table of request codes and their processors."""
 
 from typing import Final
 
@@ -54,4 +54,4 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **acl_admin.PROCESSORS,
     **broker_admin.PROCESSORS,
 }
-"""Request code to what answers it."""
+"""Maps a request code to its processor."""

@@ -1,4 +1,4 @@
-"""PULL_MESSAGE: messages from an offset on, or a wait for the next one.
+"""PULL_MESSAGE: returns messages from an offset on, or waits for the next one.
 
 See docs/protocol.md, "Pulling" and "Get statuses".
 """
@@ -34,13 +34,13 @@ from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _HOLD_MS_MAX: Final = 60_000
-"""No pull is held for longer, whatever the client asks for."""
+"""The longest time that a pull is held, whatever the client requests."""
 
 _EXPRESSION_CHARACTERS_MAX: Final = 4096
 
 _EVERYTHING: Final[frozenset[int]] = frozenset()
 _NOTHING: Final = frozenset({1 << 32})
-"""No tag has this code: codes have 32 bits."""
+"""A code that no tag has, because codes have 32 bits."""
 
 _CODES: Final = {
     GetStatus.FOUND: ResponseCode.SUCCESS,
@@ -52,7 +52,7 @@ _CODES: Final = {
     GetStatus.OFFSET_OVERFLOW_BADLY: ResponseCode.PULL_OFFSET_MOVED,
     GetStatus.OFFSET_TOO_SMALL: ResponseCode.PULL_OFFSET_MOVED,
 }
-"""Every get status has its response code; a status without one fails the test that says so."""
+"""Maps every get status to its response code; a test fails if a status is missing."""
 _CORRECTED: Final = frozenset(
     status for status, code in _CODES.items() if code is ResponseCode.PULL_OFFSET_MOVED
 )
@@ -60,7 +60,7 @@ _EMPTY_QUEUE: Final = frozenset({GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_
 
 
 def pull_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
-    """Answer with what is there; hold the request where it may be held and nothing is."""
+    """Answer with the available messages; if there are none, hold the request where that is allowed."""
     header = headers.read(PullRequest, request.fields)
     require_readable_broker(services)
     group = require_consuming_group(services, header.consumer_group)
@@ -93,11 +93,12 @@ async def _after(
 ) -> Reply:
     await woken
     if not channel.takes:
-        # One message may wake thousands of a peer's pulls: what it does not read is not worth our memory.
+        # One message may wake thousands of a peer's pulls: messages that it does not read would only occupy
+        # memory.
         return _answer(
             services, request, header, _nothing(services, header), ResponseCode.PULL_NOT_FOUND, group
         )
-    # Held once only: whatever is there now is the answer.
+    # A pull is held only once: the answer is whatever is available now.
     result, code = _get(services, header, tags)
     return _answer(services, request, header, result, code, group)
 
@@ -117,11 +118,11 @@ def _get(services: Services, header: PullRequest, tags: Collection[int]) -> tupl
         max_bytes=bytes_max,
         tag_codes=tags,
     )
-    # A consumer that begins at 0 of a queue without messages is where it should be.
+    # A consumer that begins at offset 0 of a queue without messages is at the right offset.
     if result.status in _EMPTY_QUEUE and header.queue_offset == 0:
         return result, ResponseCode.PULL_NOT_FOUND
     if not services.store.has_all and result.status in _CORRECTED:
-        # What this broker does not have its master may: a copy corrects nobody's offset.
+        # The master may have messages that this broker lacks, so a copy must not correct a consumer's offset.
         return replace(result, next_offset=header.queue_offset), ResponseCode.PULL_RETRY_IMMEDIATELY
     return result, _CODES[result.status]
 
@@ -163,11 +164,11 @@ def _answer(
     return request.answer(code, headers.write(response), body, remark=result.status.value)
 
 
-# Which messages are wanted.
+# Message filters.
 
 
 def _wanted_tags(services: Services, header: PullRequest, group: SubscriptionGroup) -> Collection[int]:
-    """The tag codes that are wanted, none meaning all."""
+    """Return the wanted tag codes; empty means all messages."""
     if header.sys_flag & PULL_HAS_SUBSCRIPTION:
         return _tags(header.expression_type, header.subscription, bool(header.sys_flag & PULL_CLASS_FILTER))
     subscription = _subscription(services, header, group)
@@ -175,7 +176,7 @@ def _wanted_tags(services: Services, header: PullRequest, group: SubscriptionGro
 
 
 def _subscription(services: Services, header: PullRequest, group: SubscriptionGroup) -> Subscription:
-    """What the group's heartbeats said of the topic."""
+    """Return the group's subscription to the topic, from its heartbeats."""
     connected = services.clients.consumer_group(header.consumer_group)
     if connected is not None and connected.is_broadcasting and not group.consume_broadcast_enable:
         raise RefusedError(
@@ -196,14 +197,17 @@ def _subscription(services: Services, header: PullRequest, group: SubscriptionGr
 
 
 def _serves_newer(subscription: Subscription, header: PullRequest) -> bool:
-    """Whether nothing is lost if a newer subscription, not known yet, is served by this one: it is to
-    everything, and tags are what the client sorts out itself."""
+    """Return whether a known subscription can serve a newer, unknown one without losing messages.
+
+    This is so if the known one is to all messages and both filter by tags, because the client compares the
+    tags itself.
+    """
     types = {subscription.expression_type or "TAG", header.expression_type or "TAG"}
     return types == {"TAG"} and subscription.sub_string in (None, "", "*")
 
 
 def _tags(expression_type: str | None, expression: str | None, is_class_filter: bool) -> Collection[int]:
-    if is_class_filter:  # the client's own code decides
+    if is_class_filter:  # the client's own code filters
         return _EVERYTHING
     if (expression_type or "TAG") != "TAG":
         raise RefusedError(
@@ -223,6 +227,6 @@ def _tags(expression_type: str | None, expression: str | None, is_class_filter: 
 
 @lru_cache(maxsize=4096)
 def _tag_codes(expression: str) -> frozenset[int]:
-    """`TagA || TagB` as hash codes. The client compares the tags themselves again."""
+    """Return the hash codes of `TagA || TagB`. The client compares the tags themselves again."""
     tags = (tag.strip() for tag in expression.split("||"))
     return frozenset(tags_code(tag) for tag in tags if tag)

@@ -1,4 +1,4 @@
-"""How far and how fast each group pulls each queue. In memory only; time is an argument."""
+"""The pull offset and pull rate of each group in each queue. In memory only; time is passed in."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from mqproof.impl.runtime.rate import Pace
 class _Progress:
     pace: Pace
     offsets: dict[int, int] = field(default_factory=dict)
-    """By queue."""
+    """The end offset by queue."""
 
 
 class PullProgress:
@@ -30,11 +30,11 @@ class PullProgress:
         progress.offsets[queue_id] = end
 
     def end(self, topic: str, group: str, queue_id: int) -> int:
-        """Return the offset behind the last message that the group received; 0 without one."""
+        """Return the offset after the last message that the group received; 0 if it received none."""
         progress = self._pairs.get((topic, group))
         return progress.offsets.get(queue_id, 0) if progress else 0
 
     def rate(self, topic: str, group: str, now_s: float) -> float:
-        """Return the messages a second."""
+        """Return the messages per second."""
         progress = self._pairs.get((topic, group))
         return progress.pace.rate(now_s) if progress else 0.0

@@ -1,4 +1,4 @@
-"""Offsets of queues and of consumer groups: what is there, and how far somebody is.
+"""Requests for the offsets of queues and of consumer groups.
 
 See docs/protocol.md, "Offset requests".
 """
@@ -23,7 +23,7 @@ from mqproof.spec.events import Kind
 
 
 def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest) -> None:
-    """Store an offset that came by itself or with a pull."""
+    """Commit an offset from its own request or from a pull."""
     services.offsets.commit(header.consumer_group, header.topic, header.queue_id, header.commit_offset)
     if services.events is not None:
         services.events.emit(
@@ -36,7 +36,7 @@ def commit_offset(services: Services, header: UpdateOffsetRequest | PullRequest)
 
 
 def query_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """How far a group is; 0 where it never committed and the queue's first message is there and in memory."""
+    """Return a group's offset; 0 if it never committed one and the queue's first message is in memory."""
     header = headers.read(QueryOffsetRequest, request.fields)
     topic, queue_id = header.topic, header.queue_id
     offset = services.offsets.query(header.consumer_group, topic, queue_id)
@@ -51,7 +51,7 @@ def query_offset(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def update_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Note how far a group is; the last word counts, greater or smaller, unless it is to go forward only."""
+    """Commit a group's offset, greater or smaller, unless the request allows it only to increase."""
     header = headers.read(UpdateOffsetRequest, request.fields)
     require_group(services, header.consumer_group)
     require_readable_queue(services, header.topic, header.queue_id)
@@ -64,19 +64,19 @@ def update_offset(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def max_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """One more than the queue's last offset."""
+    """Return one more than the queue's last offset."""
     header = headers.read(QueueRequest, request.fields)
     return _offset(request, services.store.max_offset(header.topic, header.queue_id))
 
 
 def min_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The queue's first offset that can still be read."""
+    """Return the queue's first offset that can still be read."""
     header = headers.read(QueueRequest, request.fields)
     return _offset(request, services.store.min_offset(header.topic, header.queue_id))
 
 
 def earliest_store_time(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """When the queue's first message was stored, in milliseconds; -1 for an empty queue."""
+    """Return when the queue's first message was stored, in milliseconds; -1 for an empty queue."""
     header = headers.read(QueueRequest, request.fields)
     first = services.store.min_offset(header.topic, header.queue_id)
     stored_ms = services.store.store_time_ms(header.topic, header.queue_id, first)
@@ -85,7 +85,11 @@ def earliest_store_time(services: Services, request: Command, channel: Channel) 
 
 
 def search_offset(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The message stored nearest to a time or, for a client of 5.x, the one on the side that it asks for."""
+    """Return the offset of the message stored nearest to a time.
+
+    A client of 5.x may instead request the first message at or after the time, or the last one at or before
+    it.
+    """
     header = headers.read(SearchOffsetRequest, request.fields)
     where = (services, header.topic, header.queue_id, header.timestamp)
     if header.boundary_type is None:
@@ -96,8 +100,10 @@ def search_offset(services: Services, request: Command, channel: Channel) -> Rep
 
 
 def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """The offset of the message stored nearest to a time, the earlier one if two are as near; the queue's end
-    when there is none."""
+    """Return the offset of the message stored nearest to a time; of two equally near, the earlier one.
+
+    For an empty queue this is the queue's end.
+    """
     first, end = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
     after = _first_since(services, topic, queue_id, timestamp_ms)
     if first < after < end:
@@ -109,9 +115,9 @@ def offset_at_time(services: Services, topic: str, queue_id: int, timestamp_ms: 
 
 
 def _first_since(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """The first message stored at that time or later; the queue's end when there is none."""
+    """Return the offset of the first message stored at or after that time, else the queue's end."""
     low, high = services.store.min_offset(topic, queue_id), services.store.max_offset(topic, queue_id)
-    # Store times do not fall within a queue.
+    # Store times never decrease within a queue.
     while low < high:
         middle = (low + high) // 2
         stored_ms = services.store.store_time_ms(topic, queue_id, middle)
@@ -123,13 +129,13 @@ def _first_since(services: Services, topic: str, queue_id: int, timestamp_ms: in
 
 
 def _last_until(services: Services, topic: str, queue_id: int, timestamp_ms: int) -> int:
-    """The last message stored at that time or before; 0 when there is none."""
+    """Return the offset of the last message stored at that time or before; 0 if there is none."""
     behind = _first_since(services, topic, queue_id, timestamp_ms + 1)
     return behind - 1 if behind > services.store.min_offset(topic, queue_id) else 0
 
 
 def is_far_behind(services: Services, topic: str, queue_id: int, offset: int) -> bool:
-    """Whether a message lies so far behind the end of the log that memory no longer has it."""
+    """Return whether a message is too far from the end of the log to be in memory."""
     store = services.store
     near = services.runtime.memory_bytes * services.config.memory_percent // 100
     if store.log_end - store.log_begin <= near:

@@ -1,4 +1,4 @@
-"""Which client may consume which queue in order. A pure table, time passed in, kept in memory only.
+"""The locks of queues that are consumed in order. A pure table in memory; time is passed in.
 
 See docs/protocol.md, "Queue locks".
 """
@@ -16,7 +16,7 @@ class _Lease:
 
 
 class QueueLockTable:
-    """Leases by group and queue. A lease that has run out is anybody's."""
+    """Leases by group and queue. Any client may take a queue whose lease has expired."""
 
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms
@@ -25,7 +25,7 @@ class QueueLockTable:
     def lock(
         self, group: str, client_id: str, queues: Iterable[MessageQueue], now_ms: int
     ) -> list[MessageQueue]:
-        """Take or renew the queues that nobody else holds; returns those that the client holds now."""
+        """Take or renew the queues that no other client holds; return those that the client holds now."""
         leases = self._leases.setdefault(group, {})
         held = []
         for queue in queues:
@@ -38,7 +38,7 @@ class QueueLockTable:
         return held
 
     def unlock(self, group: str, client_id: str, queues: Iterable[MessageQueue]) -> None:
-        """Give back queues; those of other clients stay theirs."""
+        """Release the client's leases of these queues; those of other clients stay."""
         leases = self._leases.get(group, {})
         for queue in queues:
             lease = leases.get(queue)
@@ -48,7 +48,7 @@ class QueueLockTable:
             self._leases.pop(group, None)
 
     def drop_expired(self, now_ms: int) -> None:
-        """Forget leases that have run out: nobody has to give a queue back."""
+        """Remove expired leases, because clients need not unlock their queues."""
         for group, leases in list(self._leases.items()):
             for queue in [queue for queue, lease in leases.items() if lease.ends_ms < now_ms]:
                 del leases[queue]

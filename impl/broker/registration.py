@@ -1,4 +1,4 @@
-"""Tells every name server that this broker lives and which topics it has."""
+"""Registers this broker and its topics with every name server."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ _UNREGISTER_TIMEOUT_S: Final = 3.0
 
 
 class Registrar:
-    """Registers with all name servers at once; none waits for another, and none has to answer."""
+    """Registers with all name servers at once; none waits for another, and none needs to answer."""
 
     def __init__(self, services: Services, client: RemotingClient) -> None:
         self._services = services
@@ -42,11 +42,11 @@ class Registrar:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether an address server tells the name servers, and is to be asked again from time to time."""
+        """Whether an address server provides the name servers; `fetch` must then be called periodically."""
         return self._source is not None
 
     async def fetch(self) -> None:
-        """Ask the address server who they are; while it does not answer, they stay who they were."""
+        """Fetch the list of name servers from the address server; if that fails, keep the current list."""
         assert self._source is not None
         try:
             self._name_servers = await self._source.fetch(self._services.runtime.network)
@@ -54,7 +54,7 @@ class Registrar:
             _log.warning("the name servers stay what they are: %s", error)
 
     async def register(self) -> None:
-        """One registration at every name server; failures are logged once until it answers again."""
+        """Register once at every name server; log a failure once until the next success."""
         config, address = self._services.config, self._services.address
         header = RegisterBrokerRequest(
             broker_name=config.name,
@@ -62,7 +62,7 @@ class Registrar:
             cluster_name=config.cluster,
             ha_server_addr=str(self._services.ha_address or Address(address.host, address.port + 1)),
             broker_id=config.broker_id,
-            # Being there, it lets a slave tell of the queues while its name has no master.
+            # The presence of this field lets a slave register its queues while its name has no master.
             enable_acting_master=False,
         )
         topics = self._services.topics.registered(config.permission)
@@ -76,7 +76,7 @@ class Registrar:
         )
 
     async def unregister(self) -> None:
-        """Say good-bye to every name server."""
+        """Unregister from every name server."""
         config = self._services.config
         header = UnregisterBrokerRequest(
             config.name, str(self._services.address), config.cluster, config.broker_id

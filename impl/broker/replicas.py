@@ -1,4 +1,4 @@
-"""The part that this broker plays in replication: a master with its slaves, or a slave with its master."""
+"""This broker's role in replication: a master with its slaves, or a slave of its master."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,20 +22,23 @@ REFUSAL: Final = "this broker is a slave"
 
 
 class Replicas:
-    """`server` is a master's, `client` a slave's; a master alone has neither."""
+    """The parts for replication: `server` on a master, `client` on a slave.
+
+    Without replication, and in a group, both are None.
+    """
 
     def __init__(self, config: BrokerConfig, runtime: Runtime, store: Store, events: EventLog | None) -> None:
         self.server: MasterServer | None = None
         self.client: SlaveClient | None = None
         self.ha_address: Address | None = None
-        """Where slaves connect, as it is told to the name servers."""
+        """The address on which slaves connect, as registered with the name servers."""
         self.master: Address | None = None
-        """Where a slave's master takes requests, as the name servers tell it."""
+        """The address on which a slave's master takes requests, as reported by the name servers."""
         self._config = config
         self._store = store
         replication = config.replication
         if config.membership.is_member:
-            return  # its group has a log in common
+            return  # the members of a group share one log
         assert isinstance(store, MessageStore), "the store of a broker with a log of its own"
         if replication.is_slave:
             store.refusal = REFUSAL
@@ -48,8 +51,11 @@ class Replicas:
                 store.replicate = self.server.waits.wait
 
     def prepare_with(self, metadata: MetadataSync) -> None:
-        """A slave that awaits records of topics that were deleted asks where its master has that, each time
-        before it follows: a master that lost the end of its log has it earlier."""
+        """Let a slave correct its deletions from its master's, each time before it follows the master.
+
+        This applies to a slave that waits for records of deleted topics. A master that lost the end of its
+        log has these deletions at an earlier position.
+        """
         client, store = self.client, self._store
         if client is None:
             return
@@ -64,12 +70,14 @@ class Replicas:
 
     @property
     def has_masters_log(self) -> bool:
-        """This slave's log was found to be its master's, so that the master's tables are of it, too. Members
-        of a group have one log."""
+        """Whether this slave's log agrees with its master's, so that the master's tables fit it.
+
+        Members of a group share one log, so this is true for them.
+        """
         return self.client is None or self.client.is_following
 
     async def start(self) -> None:
-        """Let slaves connect. Raises OSError: the port is taken."""
+        """Listen for slaves. Raises OSError when the port is in use."""
         if self.server is None:
             return
         config = self._config
@@ -84,12 +92,12 @@ class Replicas:
             await self.server.stop()
 
     def kill(self) -> None:
-        """The end of a simulated process."""
+        """End as a killed process does, in a simulation."""
         if self.server is not None:
             self.server.kill()
 
     def learned(self, response: RegisterBrokerResponse) -> None:
-        """A name server told a slave of its master; while it knows none, the last one counts."""
+        """Record the master reported by a name server; if it reports none, keep the last one."""
         with suppress(ValueError):
             if response.master_addr:
                 self.master = Address.parse(response.master_addr)
@@ -98,7 +106,7 @@ class Replicas:
 
 
 class SlaveTables:
-    """A slave's tables, as `MetadataSync` keeps them like its master's."""
+    """A slave's tables, which `MetadataSync` keeps equal to its master's."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -109,7 +117,7 @@ class SlaveTables:
         store.correct_deletions(topics.deleted_topics)
 
     async def adopt_topics(self, topics: AllTopics) -> None:
-        # Deletions first: of a topic made anew nobody may read what the old one had.
+        # Deletions first: readers of a recreated topic must not see the old topic's messages.
         for topic in self._services.store.adopt_deletions(topics.deleted_topics):
             self._services.offsets.remove_topic(topic)
         await self._services.topics.adopt(topics)
@@ -124,7 +132,7 @@ class SlaveTables:
         self._services.offsets.merge(table)
 
     def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
-        # A consumer, or another slave, may have told the master more since it gave that table away.
+        # A consumer or another slave may have committed more to the master since it sent that table.
         return [
             UpdateOffsetRequest(group, topic, queue_id, offset, only_forward=True)
             for topic, group, queue_id, offset in self._services.offsets.newer_than(table)

@@ -1,4 +1,4 @@
-"""Messages that were not consumed: they come again from the group's retry topic, and end as dead letters.
+"""Retries: messages that were not consumed go to the group's retry topic, and finally to its dead letters.
 
 See docs/protocol.md, "Retries".
 """
@@ -38,13 +38,16 @@ _STORED_WELL: Final = STORED - {PutStatus.FLUSH_DISK_TIMEOUT}
 
 
 async def send_back(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a processor's signature
-    """Store the message again: for later, or as a dead letter. A success only when it is safe here."""
+    """Store the message again, for a later retry or as a dead letter.
+
+    Answer success only when it is safely stored.
+    """
     header = headers.read(SendBackRequest, request.fields)
     group = require_group(services, header.group)
     require_writable_broker(services)
     require_master(services)
     if group.retry_queue_nums <= 0:
-        return request.answer(ResponseCode.SUCCESS)  # the group wants no retries: the message is let go
+        return request.answer(ResponseCode.SUCCESS)  # the group allows no retries: the message is dropped
     retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
     if not retry_topic.perm & PERM_WRITE or not retry_topic.write_queue_nums:
         raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} may not be written")
@@ -58,8 +61,8 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         level = header.delay_level or _FIRST_RETRY_LEVEL + original.message.reconsume_times
         topic = retry_topic
     message = scheduled_or_refused(services, _again(services, original, topic, level))
-    # The consumer commits the original on our word: the copy is as durable as any other message by then. That
-    # slaves are late is no reason to refuse: it would send the copy again and again.
+    # The consumer commits the original after a success, so the copy must be as durable as any other message
+    # by then. A late slave is no reason to refuse: the consumer would send the message back again and again.
     result = await services.store.put(message)
     if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
@@ -68,12 +71,15 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
 
 
 def is_given_up(reconsume_times: int, asked_max: int | None, group: SubscriptionGroup) -> bool:
-    """Whether a message came often enough; the maximum that a request names counts before the group's."""
+    """Return whether a message was retried often enough; the request's maximum overrides the group's."""
     return reconsume_times >= (group.retry_max_times if asked_max is None else asked_max)
 
 
 async def dead_letter_topic(services: Services, group: str) -> TopicConfig:
-    """The group's topic for messages that nobody could consume. Raises RefusedError, OSError as `ensure`."""
+    """Return the group's topic for messages that it could not consume.
+
+    Raises RefusedError, OSError as `ensure`.
+    """
     return await services.topics.ensure(DEAD_LETTER_PREFIX + group, 1)
 
 
@@ -85,7 +91,7 @@ def _find(services: Services, commit_offset: int) -> StoredMessage:
 
 
 def _again(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
-    """The message as it is stored once more; level 0 is without delay."""
+    """Return the message to store again; level 0 means no delay."""
     old = original.message
     properties = {RETRY_TOPIC: old.topic, ORIGIN_MESSAGE_ID: original.offset_message_id, **old.properties}
     properties.pop(DELAY, None)

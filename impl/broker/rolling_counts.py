@@ -1,7 +1,7 @@
-"""Counts of the last minute, hour and day, by name and key. Pure; time is an argument.
+"""Counts of the last minute, hour and day, by name and key. Pure; time is passed in.
 
-Counting costs one look-up; every ten seconds the counts are added to the windows. See
-docs/protocol.md, "Administration of a broker".
+Counting costs one look-up; every ten seconds the counts are added to the windows. See docs/protocol.md,
+"Administration of a broker".
 """
 
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from typing import Final
 ROLL_S: Final = 10.0
 
 _KEYS_MAX: Final = 200_000
-"""Of more keys nothing is counted: peers choose them."""
+"""The most keys that are counted, because clients choose the keys. Further keys are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The sum of one window, of which `elapsed_s` have passed since its first count."""
+    """The sum of one window. `elapsed_s` is the time since its first count, at most the window's length."""
 
     sum: int = 0
     times: int = 0
@@ -36,7 +36,7 @@ _WINDOWS: Final = (_Window(10.0, 6), _Window(600.0, 6), _Window(3600.0, 24))
 class _History:
     since_s: float
     buckets: tuple[dict[int, list[int]], ...] = field(default_factory=lambda: tuple({} for _ in _WINDOWS))
-    """For each window: sum and times, by number of the bucket."""
+    """For each window, the sum and the number of counts by bucket number."""
 
     def add(self, total: int, times: int, now_s: float) -> None:
         for window, buckets in zip(_WINDOWS, self.buckets, strict=True):
@@ -91,8 +91,10 @@ class RollingCounts:
             }
 
     def windows(self, name: str, key: str, now_s: float) -> tuple[Counted, Counted, Counted] | None:
-        """Of the last minute, hour and day, without what came since the last roll; None for what was not
-        counted in a day."""
+        """Return the counts of the last minute, hour and day, without those since the last `roll`.
+
+        Returns None for a name and key without counts in the last day.
+        """
         history = self._history.get((name, key))
         if history is None:
             # Released brokers know an item from its first count on.

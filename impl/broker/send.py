@@ -1,4 +1,4 @@
-"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: from a request to stored messages to a status.
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check, store the messages, answer the status.
 
 See docs/protocol.md, "Sending", "Batches" and "Put statuses".
 """
@@ -45,16 +45,19 @@ _CODES: Final = {
     PutStatus.OS_PAGECACHE_BUSY: ResponseCode.SYSTEM_ERROR,
     PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH: ResponseCode.SYSTEM_ERROR,
 }
-"""Every put status has its response code; a status without one fails the test that says so."""
+"""Maps every put status to its response code; a test fails if a status is missing."""
 
 _BATCH_MESSAGES_MAX: Final = 16_384
-"""Messages in one batch: nobody else is served while they are stored."""
+"""The most messages in one batch: no other client is served while they are stored."""
 
 _MULTI_TAG: Final = "MULTI_TAG"
 
 
 class _Target(NamedTuple):
-    """Where a send goes, which for a retry of a message that came too often is not where it was sent."""
+    """The topic and queue in which a send is stored.
+
+    For a retry beyond the limit this is the dead-letter topic, not the topic of the request.
+    """
 
     topic: TopicConfig
     queue_id: int
@@ -79,7 +82,7 @@ def send_message(services: Services, request: Command, channel: Channel) -> Repl
 async def _send_when_made(
     services: Services, request: Command, header: SendRequest, channel: Channel
 ) -> Reply:
-    """The same, where a topic may have to be made first."""
+    """Send like `send_message`, after creating the topic if necessary."""
     try:
         with services.sends.admitted(len(request.body)):
             target = await _target(services, header)
@@ -91,17 +94,19 @@ async def _send_when_made(
 def _store(
     services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
 ) -> asyncio.Future[Reply]:
-    """Put the messages with all others of this turn of the event loop; the answer comes when their status is
-    known."""
+    """Store the messages together with all others of this turn of the event loop.
+
+    The answer is sent when their status is known.
+    """
     messages, wait = _messages(services, request, header, target, channel)
-    # What waits for nothing but the end of this turn is no sign that the disk is slow.
+    # A send that only waits for the end of this turn does not indicate that the disk is slow.
     ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
     reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
 
     def done(results: list[PutResult]) -> None:
         if ticket is not None:
             services.sends.leave(ticket)
-        if not reply.done():  # cancelled, when nobody waits for it any more
+        if not reply.done():  # cancelled when the answer is no longer awaited
             reply.set_result(_answer(services, request, target, messages, wait, results))
 
     services.store.put_soon(messages, done, wait=wait)
@@ -143,13 +148,13 @@ def _refused(services: Services, request: Command, error: RefusedError | HeaderE
 
 
 def read_header(request: Command) -> SendRequest:
-    """The header under its long or its one-letter names. Raises HeaderError."""
+    """Return the header, with its long or one-letter field names. Raises HeaderError."""
     if request.code == RequestCode.SEND_MESSAGE:
         return headers.read(SendRequest, request.fields)
     return headers.read_send_v2(request.fields)
 
 
-# Where to.
+# Topic and queue.
 
 
 async def _target(services: Services, header: SendRequest) -> _Target:
@@ -191,17 +196,18 @@ def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
         raise RefusedError(
             ResponseCode.SYSTEM_ERROR, f"queue {asked} of topic {topic.topic_name}, which has {queues} queues"
         )
-    # A topic without write queues still has readable ones, and a send that leaves the choice to us finds one.
+    # A topic without write queues still has read queues; a send that leaves the choice to the broker gets one
+    # of them.
     return asked if asked >= 0 else services.runtime.random.randrange(topic.write_queue_nums or queues)
 
 
-# What.
+# Messages.
 
 
 def _messages(
     services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
 ) -> tuple[list[Message], bool]:
-    """The messages to be stored, one unless it is a batch, and whether the producer waits for the flush."""
+    """Return the messages to store, one unless it is a batch, and whether the producer waits."""
     properties = decode_properties(header.properties or "")
     if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
         raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
@@ -227,7 +233,7 @@ def _messages(
 
 
 def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
-    """The messages of a batch; what a message says itself counts before what the batch says."""
+    """Return the messages of a batch; a property of a message overrides that of the batch."""
     if header.topic.startswith(RETRY_PREFIX):
         raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be sent to a retry topic")
     bytes_max = services.config.store.message_bytes_max

@@ -1,4 +1,4 @@
-"""What the request processors of one broker share."""
+"""The objects that the request processors of one broker share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,13 +29,16 @@ from mqproof.impl.store.base import Store
 
 @dataclass(slots=True)
 class Services:
-    """Only `config` and its version are ever replaced, as a whole: by UPDATE_BROKER_CONFIG, and when a group
-    elects."""
+    """The shared objects.
+
+    Only `config` and its version are ever replaced, as a whole: by UPDATE_BROKER_CONFIG, and by an election
+    in a group.
+    """
 
     config: BrokerConfig
     runtime: Runtime
     address: Address
-    """Where clients reach this broker; it becomes part of every stored message."""
+    """The address that clients use for this broker; it becomes part of every stored message."""
     store: Store
     topics: TopicTable
     groups: SubscriptionGroupTable
@@ -49,33 +52,33 @@ class Services:
     config_version: DataVersion
     config_file: ConfigFile
     acl: AclFile | None
-    """None where everybody may ask everything."""
+    """None if access control is off."""
     started_s: int
-    """By the event loop's clock."""
+    """The start time by the event loop's clock."""
     booted_ms: int
-    """The same, by the wall clock."""
+    """The start time by the wall clock."""
     delays: DelayedDelivery
     events: EventLog | None
     ha_address: Address | None = None
-    """Where slaves connect; None where no slave may."""
+    """The address on which slaves connect; None if no slave can."""
     on_registered: Callable[[RegisterBrokerResponse], None] = lambda _: None
-    """Told what a name server answered: to a slave, who its master is."""
+    """Called with each name server's response to a registration, which reports a slave's master."""
     term: Callable[[], int] = lambda: 0
-    """Of its group: name servers believe the master of a later one."""
+    """The term of its group; name servers accept the master with the latest term."""
 
     @property
     def is_slave(self) -> bool:
         return self.config.replication.is_slave
 
     def tracing_fields(self) -> dict[str, str]:
-        """Fields of every send response, errors included: Java clients take them for granted."""
+        """Return the fields of every send response, errors included, because Java clients require them."""
         return {"MSG_REGION": self.config.region, "TRACE_ON": "true" if self.config.trace_on else "false"}
 
 
 def loop_ms() -> int:
-    """The event loop's clock: for how long somebody was silent, not what time it is."""
+    """Return the event loop's time in milliseconds, to measure durations; it is not the time of day."""
     return int(asyncio.get_running_loop().time() * 1000)
 
 
 Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
-"""What answers a request: at once, later, or, with None, not at all."""
+"""A processor answers a request at once, later, or, by returning None, not at all."""

@@ -1,4 +1,4 @@
-"""Counters of one broker's life, and how fast they grow. Pure, time passed in."""
+"""Counters since a broker's start, and their rates. Pure; time is passed in."""
 
 from collections import deque
 from typing import Final
@@ -6,18 +6,18 @@ from typing import Final
 from mqproof.impl.broker.rolling_counts import RollingCounts
 
 WINDOWS_S: Final = (10, 60, 600)
-"""The rates that RocketMQ shows."""
+"""The periods in seconds for which RocketMQ shows rates."""
 
 _DAY_MS: Final = 86_400_000
 
 
 class Meter:
-    """A count that only grows, sampled once a second."""
+    """A count that only increases, sampled once a second."""
 
     def __init__(self) -> None:
         self.total = 0
         self.this_morning = 0
-        """The count at the last midnight, by UTC."""
+        """The count at the last midnight (UTC)."""
         self.yesterday_morning = 0
         self._day: int | None = None
         self._samples: deque[tuple[float, int]] = deque(maxlen=WINDOWS_S[-1] + 1)
@@ -26,7 +26,7 @@ class Meter:
         self.total += count
 
     def sample(self, loop_s: float, wall_ms: int) -> None:
-        """Remember the count, at a time of the event loop and of the wall clock."""
+        """Record the count, with the time of the event loop and of the wall clock."""
         self._samples.append((loop_s, self.total))
         day = wall_ms // _DAY_MS
         if self._day is not None and day != self._day:
@@ -34,7 +34,7 @@ class Meter:
         self._day = day
 
     def rates(self) -> tuple[float, ...]:
-        """Per second, over each window or as much of it as there is."""
+        """Return the rates per second, over each period or over the available part of it."""
         return tuple(self._rate(window) for window in WINDOWS_S)
 
     def _rate(self, window_s: int) -> float:
@@ -46,22 +46,22 @@ class Meter:
 
 
 class Statistics:
-    """What goes into a broker and comes out of it."""
+    """Counters of stored and delivered messages."""
 
     def __init__(self, cluster: str) -> None:
         self._cluster = cluster
         self.counts = RollingCounts()
-        """Under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
+        """Counts under RocketMQ's names: TOPIC_PUT_NUMS and so on."""
         self.puts = Meter()
         self.put_bytes = Meter()
         self.failed_puts = Meter()
         self.messages_got = Meter()
         self.found = Meter()
-        """Pulls that were answered with messages."""
+        """Pulls answered with messages."""
         self.missed = Meter()
 
     def put(self, topic: str, count: int, size: int) -> None:
-        """Messages were stored, of so many bytes together."""
+        """Count stored messages; `size` is their total size in bytes."""
         self.puts.add(count)
         self.put_bytes.add(size)
         add = self.counts.add
@@ -70,7 +70,7 @@ class Statistics:
         add("BROKER_PUT_NUMS", self._cluster, count)
 
     def got(self, topic: str, group: str, count: int, size: int) -> None:
-        """Messages were handed out, of so many bytes together."""
+        """Count delivered messages; `size` is their total size in bytes."""
         self.messages_got.add(count)
         key = f"{topic}@{group}"
         add = self.counts.add
@@ -79,7 +79,7 @@ class Statistics:
         add("BROKER_GET_NUMS", self._cluster, count)
 
     def sample(self, loop_s: float, wall_ms: int) -> None:
-        """To be called once a second."""
+        """Sample all counters. Call this once a second."""
         for meter in (
             self.puts,
             self.put_bytes,

@@ -1,7 +1,8 @@
-"""The broker's consumer groups: what each may do, and subscriptionGroup.json.
+"""The broker's consumer groups: their permissions, and subscriptionGroup.json.
 
-A group that comes into being by being named has the defaults, so nothing is lost when a crash takes it: it
-counts at once and is written with the consumer offsets. See docs/protocol.md, "Subscription groups".
+A group that is created automatically has the default settings, so a crash that loses it loses nothing. It
+takes effect at once and is written together with the consumer offsets.
+See docs/protocol.md, "Subscription groups".
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ SYSTEM_GROUPS: Final = frozenset(
         "CID_ONSAPI_OWNER",
     }
 )
-"""They exist everywhere, whatever the configuration says of automatic creation."""
+"""The groups that always exist, even when automatic creation is off."""
 
 
 class SubscriptionGroupTable:
@@ -38,7 +39,7 @@ class SubscriptionGroupTable:
         self._table: DurableTable[SubscriptionGroup] = DurableTable(path, runtime, SubscriptionGroups)
 
     def load(self) -> None:
-        """Read subscriptionGroup.json, if there is one.
+        """Read subscriptionGroup.json, if it exists.
 
         Raises:
             StoreError: the file is not a group table. OSError: it cannot be read.
@@ -51,7 +52,7 @@ class SubscriptionGroupTable:
         return self._table.get(group)
 
     def find_or_make(self, group: str, *, auto_create: bool) -> SubscriptionGroup | None:
-        """The group; one with the defaults where it may come into being, else None.
+        """Return the group; create it with the default settings if that is allowed, otherwise return None.
 
         Raises:
             RefusedError: there are too many groups already.
@@ -67,11 +68,11 @@ class SubscriptionGroupTable:
         return made
 
     async def put(self, group: SubscriptionGroup) -> None:
-        """Make or replace a group. As put_all."""
+        """Create or replace a group. Raises as `put_all`."""
         await self.put_all([group])
 
     async def put_all(self, groups: Iterable[SubscriptionGroup]) -> None:
-        """Make or replace groups, in one write.
+        """Create or replace groups, in one write.
 
         Raises:
             RefusedError: there are too many groups already. OSError: the file cannot be written; nothing has
@@ -83,7 +84,7 @@ class SubscriptionGroupTable:
             await self._table.change(changed)
 
     async def delete(self, group: str) -> None:
-        """Forget a group, if there is one. OSError as for put."""
+        """Delete a group, if it exists. Raises OSError as `put`."""
         if self.get(group) is not None:
             await self._table.change({group: None})
 
@@ -91,13 +92,15 @@ class SubscriptionGroupTable:
         return SubscriptionGroups(self._table.version, self._table.values())
 
     async def adopt(self, groups: SubscriptionGroups) -> None:
-        """Take over a master's table, unless ours has its version. OSError when the file cannot be written;
-        all is as it was then."""
+        """Replace the table by a master's, unless it has the same version.
+
+        Raises OSError when the file cannot be written; nothing has changed then.
+        """
         if groups.data_version != self._table.version:
             await self._table.replace(groups.data_version, groups.subscription_group_table)
 
     async def persist(self) -> None:
-        """Write the file if a group was made since. OSError when that fails."""
+        """Write the file if a group was created since the last write. Raises OSError when that fails."""
         await self._table.persist()
 
     def _require_room(self, count: int) -> None:

@@ -1,4 +1,4 @@
-"""What administrators do with topics (docs/protocol.md, "Administration of a broker")."""
+"""Administration of topics (docs/protocol.md, "Administration of a broker")."""
 
 from typing import Final
 
@@ -20,7 +20,10 @@ _FILTER_TYPES: Final = ("SINGLE_TAG", "MULTI_TAG")
 
 
 async def update_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Make a topic, or change it; answered when it is on disk, told to the name servers afterwards."""
+    """Create or change a topic; answer after it is on disk.
+
+    It is registered with the name servers afterwards.
+    """
     header = headers.read(UpdateTopicRequest, request.fields)
     known = services.topics.get(header.topic)
     topic = TopicConfig(
@@ -38,14 +41,16 @@ async def update_topic(services: Services, request: Command, channel: Channel) -
 
 
 async def update_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The same for several, all of them or none."""
+    """Create or change several topics, either all or none."""
     await _put_all(services, java_json.read(TopicConfigList, request.body).topic_config_list)
     return request.answer(ResponseCode.SUCCESS)
 
 
 async def delete_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget a topic, its queues, and how far anybody consumed it. Its messages stay in the log until they
-    expire."""
+    """Delete a topic, its queues, and all consumer offsets in it.
+
+    Its messages stay in the log until they expire.
+    """
     header = headers.read(TopicRequest, request.fields)
     if not header.topic or is_system_topic(header.topic, services.config.name, services.config.cluster):
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"topic {header.topic!r} cannot be deleted")
@@ -56,7 +61,7 @@ async def delete_topic(services: Services, request: Command, channel: Channel) -
 
 
 def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every topic with its settings; for slaves also those that were deleted."""
+    """Return every topic with its settings and, for slaves, the deleted topics."""
     topics = services.topics.snapshot()
     answer = AllTopics(topics.data_version, topics.topic_config_table, dict(services.store.deleted_topics))
     body = java_json.write(answer, standard=True)
@@ -64,14 +69,14 @@ def all_topics(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 def one_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """A topic's settings."""
+    """Return the settings of a topic."""
     header = headers.read(TopicRequest, request.fields)
     topic = require_topic(services, header.topic)
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(topic, standard=True))
 
 
 def system_topic_list(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The topics that no administrator may change."""
+    """Return the topics that no administrator can change."""
     topics = system_topics(services.config.name, services.config.cluster)
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(TopicList(topic_list=topics)))
 

@@ -1,7 +1,7 @@
-"""The broker's topics: what exists, what may be created, and topics.json.
+"""The broker's topics: those that exist, those that can be created, and topics.json.
 
-A topic is on disk before the first message in it is acknowledged: without it, nobody could read that message
-after a crash. See docs/protocol.md, "Topics".
+A topic is on disk before the first message in it is acknowledged. Otherwise no consumer could read that
+message after a crash. See docs/protocol.md, "Topics".
 """
 
 import re
@@ -36,7 +36,7 @@ SYSTEM_TOPICS: Final = frozenset(
         "OFFSET_MOVED_EVENT",
     }
 )
-"""Topics that no administrator makes, changes or deletes; with them those of `system_topics`."""
+"""Topics that no administrator creates, changes or deletes, together with those of `system_topics`."""
 
 _SYSTEM_PREFIX: Final = "rmq_sys_"
 
@@ -56,7 +56,7 @@ _NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
 
 def name_problem(topic: str) -> str | None:
-    """Why this cannot be a topic's name; None if it can."""
+    """Return why this cannot be a topic's name; None if it can."""
     if not topic:
         return "the topic is empty"
     if len(topic) > NAME_CHARACTERS_MAX:
@@ -67,7 +67,7 @@ def name_problem(topic: str) -> str | None:
 
 
 def system_topics(broker: str, cluster: str) -> list[str]:
-    """The system topics of a broker."""
+    """Return the system topics of a broker."""
     return sorted({*SYSTEM_TOPICS, broker, cluster, reply_topic(cluster)})
 
 
@@ -77,12 +77,12 @@ def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
 
 
 def reply_topic(cluster: str) -> str:
-    """Where answers to requests between clients go."""
+    """Return the topic for responses to requests between clients."""
     return f"{cluster}_REPLY_TOPIC"
 
 
 def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:
-    """The topics that every broker has from its first start."""
+    """Return the topics that every broker has from its first start."""
     inherit = PERM_READ_WRITE | PERM_INHERIT
     topics = [
         _topic("SELF_TEST_TOPIC", 1),
@@ -110,7 +110,7 @@ class TopicTable:
         self.on_change: Callable[[], None] = lambda: None
 
     def load(self, defaults: list[TopicConfig]) -> None:
-        """Read topics.json, if there is one, and add the defaults that it lacks.
+        """Read topics.json, if it exists, and add the default topics that it lacks.
 
         Raises:
             StoreError: the file is not a topic table. OSError: it cannot be read or written.
@@ -125,11 +125,11 @@ class TopicTable:
         return self._table.get(topic)
 
     def snapshot(self) -> TopicConfigs:
-        """Everything, as it is registered with the name servers and kept in topics.json."""
+        """Return all topics, as stored in topics.json."""
         return TopicConfigs(self._table.version, self._table.values())
 
     def registered(self, permission: int) -> TopicConfigs:
-        """As name servers are told: nobody may more than the broker as a whole allows."""
+        """Return the topics registered with name servers, limited to the permissions of the whole broker."""
         configs = self.snapshot()
         table = {
             name: msgspec.structs.replace(topic, perm=topic.perm & (permission | PERM_INHERIT))
@@ -138,12 +138,12 @@ class TopicTable:
         return TopicConfigs(configs.data_version, table)
 
     def registered_otherwise(self) -> None:
-        """What name servers are told has changed: they listen to a new version only."""
+        """Renew the version after the registered topics changed, as name servers need a new one."""
         self._table.renew_version()
         self.on_change()
 
     async def create_for_send(self, topic: str, template_name: str, queues: int) -> TopicConfig | None:
-        """The topic, made like its template if the template passes itself on; None when none can be made.
+        """Return the topic; create it like its template if the template allows that, otherwise return None.
 
         Raises:
             RefusedError: there are too many topics already. OSError: topics.json cannot be written. The topic
@@ -158,7 +158,7 @@ class TopicTable:
         return await self.ensure(topic, queues, template.perm & ~PERM_INHERIT)
 
     async def ensure(self, topic: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
-        """The topic as it is, or else made like this. Raises as create_for_send."""
+        """Return the existing topic, or create it with these settings. Raises as `create_for_send`."""
         existing = self.get(topic)
         if existing is None:
             await self.put(_topic(topic, queues, perm))
@@ -167,15 +167,18 @@ class TopicTable:
         return existing
 
     async def ensure_all(self, topics: Mapping[str, int]) -> None:
-        """Topics by name, those that do not exist with so many queues, in one write. As ensure."""
+        """Create the topics that do not exist, with the given numbers of queues, in one write.
+
+        Raises as `ensure`.
+        """
         await self.put_all(_topic(name, queues) for name, queues in topics.items() if self.get(name) is None)
 
     async def put(self, topic: TopicConfig) -> None:
-        """Make or replace a topic. Raises as create_for_send."""
+        """Create or replace a topic. Raises as `create_for_send`."""
         await self.put_all([topic])
 
     async def put_all(self, topics: Iterable[TopicConfig]) -> None:
-        """Make or replace topics, in one write. Raises as create_for_send."""
+        """Create or replace topics, in one write. Raises as `create_for_send`."""
         changed = {topic.topic_name: topic for topic in topics}
         if changed:
             self._require_room(sum(self.get(name) is None for name in changed))
@@ -183,14 +186,19 @@ class TopicTable:
             self.on_change()
 
     async def adopt(self, topics: TopicConfigs) -> None:
-        """Take over a master's table, unless ours has its version. OSError when the file cannot be written;
-        all is as it was then."""
+        """Replace the table by a master's, unless it has the same version.
+
+        Raises OSError when the file cannot be written; nothing has changed then.
+        """
         if topics.data_version != self._table.version:
             await self._table.replace(topics.data_version, topics.topic_config_table)
             self.on_change()
 
     async def delete(self, topics: Iterable[str]) -> None:
-        """Forget topics, those that exist. OSError when topics.json cannot be written; all are there then."""
+        """Delete those of the topics that exist.
+
+        Raises OSError when topics.json cannot be written; none is deleted then.
+        """
         known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}
         if known:
             await self._table.change(known)

@@ -1,4 +1,4 @@
-"""Addresses that need no signature, as plain_acl.yml names them. See docs/protocol.md, "Access control"."""
+"""Address patterns of plain_acl.yml that need no signature. See docs/protocol.md, "Access control"."""
 
 import re
 from collections.abc import Callable
@@ -6,17 +6,18 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 Match = Callable[[str], bool]
-"""Whether a numeric IP address is meant."""
+"""Returns whether a numeric IP address matches."""
 
 _OUTSIDE_BRACES: Final = re.compile(r",(?![^{]*})")
 
 
 def white_list(text: str) -> Match:
-    """`192.168.0.*`, `10.0.0.{1,7}`, `10.0.1-3.*`, `::1`, several separated by commas; `*` is everybody, no
-    text nobody.
+    """Return a function that matches addresses against patterns, such as `10.0.1-3.*` or `10.0.0.{1,7}`.
+
+    Patterns are separated by commas. `*` matches every address; an empty text matches none.
 
     Raises:
-        ValueError: no such pattern; the message has it.
+        ValueError: a pattern is invalid; the message contains it.
     """
     patterns = [_pattern(part.strip()) for part in _OUTSIDE_BRACES.split(text) if part.strip()]
     return lambda ip: any(matches(ip) for matches in patterns)
@@ -69,5 +70,5 @@ def _segment(text: str, base: int) -> list[tuple[int, int]]:
 
 
 def _plain(ip: str) -> str:
-    """In the one way in which it is written here."""
+    """Return the address in the normal form used here for comparison."""
     return str(ip_address(ip)) if ":" in ip else ip

@@ -1,5 +1,6 @@
-"""A master's log, streamed to its slaves (docs/protocol.md, "Replication").
+"""Replication of a master's log to its slaves (docs/protocol.md, "Replication").
 
-Begin with `stream`, the bytes, and `rules`, what must hold; `feed` is the master's end of a connection and
-`follow` the slave's, both without sockets, clock or files; `server` and `client` give them sockets and time.
+Begin with `stream`, the byte format, and `rules`, the invariants. `feed` is the master's end of a connection
+and `follow` the slave's end; both work without sockets, clock or files. `server` and `client` add sockets and
+timers.
 """

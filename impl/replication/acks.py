@@ -1,4 +1,4 @@
-"""How far the slaves of one master are, as they say it themselves."""
+"""The positions that the slaves of one master have acknowledged."""
 
 from collections.abc import Hashable
 
@@ -6,7 +6,10 @@ from mqproof.impl.replication import rules
 
 
 class Acks:
-    """By connection: a slave has one. It counts from its first report on, and that acknowledges nothing."""
+    """The acknowledged position of each connected slave.
+
+    A slave counts from its first report on; the first report acknowledges nothing.
+    """
 
     def __init__(self) -> None:
         self.highest = 0
@@ -15,7 +18,7 @@ class Acks:
 
     @property
     def slaves(self) -> int:
-        """How many follow now."""
+        """The number of slaves that are connected now."""
         return len(self._positions)
 
     def joined(self, slave: Hashable) -> None:
@@ -25,22 +28,26 @@ class Acks:
         self._positions.pop(slave, None)
 
     def reported(self, slave: Hashable, position: int, end: int) -> None:
-        """A slave has the log up to `position`; the master's ends at `end`."""
+        """Record that a slave has the log up to `position`; the master's log ends at `end`."""
         self._positions[slave] = rules.acked_position(self._positions[slave], position, end)
         self.highest = rules.acked_position(self.highest, position, end)
 
     def reported_as_shipped(self, slave: Hashable, position: int) -> None:
-        """The same as released masters take it: any report counts, whatever the master itself has."""
+        """Record a report as released masters do: any position counts, even beyond the master's own end."""
         self._positions[slave] = position
         self.highest = max(self.highest, position)
 
     def reached(self, slaves: int) -> int:
-        """Up to where so many slaves have the log. Where one is enough it may have gone since."""
+        """Return the position up to which at least `slaves` slaves have the log.
+
+        For one slave this is the highest position ever acknowledged, even if that slave has disconnected
+        since.
+        """
         if slaves == 1:
             return self.highest
         positions = sorted(self._positions.values(), reverse=True)
         return positions[slaves - 1] if slaves <= len(positions) else 0
 
     def positions(self) -> tuple[int, ...]:
-        """Of those that follow now."""
+        """The acknowledged positions of the slaves that are connected now."""
         return tuple(self._positions.values())

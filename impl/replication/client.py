@@ -1,4 +1,4 @@
-"""A slave's side: connects to its master, follows it, and connects again when that ends."""
+"""A slave's side of replication: connects to the master, follows its log and reconnects."""
 
 import asyncio
 import logging
@@ -15,27 +15,33 @@ _log = logging.getLogger(__name__)
 _CONNECT_TIMEOUT_S: Final = 3.0
 _PAUSE_S_MIN: Final = 0.5
 _PAUSE_S_MAX: Final = 16.0
-"""Between two attempts to connect: twice as long after each that came to nothing."""
+"""Bounds of the pause between two attempts to connect. The pause doubles after each attempt that failed."""
 _LOOKS_IN_HEARTBEAT: Final = 5
 
 
 async def _nothing() -> None:
-    """There is nothing to learn."""
+    """Prepare nothing; the default of `SlaveClient.prepare`."""
 
 
 class SlaveClient:
-    """`run` follows until it is cancelled, or until the logs turn out to differ."""
+    """The connection of one slave to its master.
+
+    `run` follows the master until it is cancelled, or until the logs turn out to differ.
+    """
 
     def __init__(
         self, network: Network, log: SlavesLog, config: ReplicationConfig, record_bytes_max: int
     ) -> None:
         self.master: Address | None = config.ha_master
-        """Where the master takes slaves; None while that is not known. May change at any time."""
+        """The address on which the master accepts slaves; None while unknown. It may change at any time."""
         self.refused = ""
-        """Why this slave follows no more: one line; empty while it does."""
+        """Why this slave has stopped following its master, in one line; empty while it still follows."""
         self.prepare: Callable[[], Awaitable[None]] = _nothing
-        """What is to be learned of the master before its log is followed; raises OSError when it cannot be.
-        On each connection anew, so that what it learns is of that life of the master's."""
+        """Called after each connect, before the slave follows the log; raises OSError when it fails.
+
+        It fetches data from the master. It runs again on every connection, so that the data belongs to the
+        current process of the master.
+        """
         self._network = network
         self._own_log = log
         self._config = config
@@ -45,13 +51,13 @@ class SlaveClient:
 
     @property
     def is_following(self) -> bool:
-        """Connected, and the logs were found to agree."""
+        """Whether the slave is connected and its log was found to agree with the master's."""
         receiver = self._receiver
         return receiver is not None and receiver.has_followed and not receiver.ended.is_set()
 
     @property
     def local(self) -> Address | None:
-        """This slave's end of the connection; None while there is none."""
+        """This slave's end of the connection; None while there is no connection."""
         return self._receiver.local if self._receiver else None
 
     async def run(self) -> None:
@@ -64,7 +70,10 @@ class SlaveClient:
         _log.error("this slave no longer follows its master %s: %s", self.master, self.refused)
 
     async def _follow(self, master: Address) -> bool:
-        """One connection, from its begin to its end; returns whether anything was learned from it."""
+        """Follow the master on one connection until it ends.
+
+        Returns whether the slave received data and the logs agreed.
+        """
         follow = Follow(self._own_log, self._record_bytes_max, self._config.log_check)
         receiver = self._receiver = _Receiver(follow)
         try:
@@ -85,7 +94,7 @@ class SlaveClient:
         return receiver.has_followed
 
     async def _stay(self, receiver: "_Receiver", master: Address) -> None:
-        """Report from time to time, until the connection ends, the master is another, or nothing is heard."""
+        """Send periodic reports until the connection ends, the master changes, or the master is silent."""
         config = self._config
         loop = asyncio.get_running_loop()
         while not receiver.ended.is_set() and self.master == master:
@@ -104,21 +113,21 @@ class SlaveClient:
             self._complain(f"the connection to master {master} was lost")
 
     def _complain(self, complaint: str) -> None:
-        """Once, until it is another one or all was well in between."""
+        """Log a complaint, unless it is equal to the last one and nothing went well in between."""
         if complaint != self._complaint:
             self._complaint = complaint
             _log.warning("%s", complaint)
 
 
 class _Receiver:
-    """The receiver of the bytes that the master sends on one connection."""
+    """Receives the bytes that the master sends on one connection."""
 
     def __init__(self, follow: Follow) -> None:
         self.ended = asyncio.Event()
         self.error: Exception | None = None
-        """Why this end closed it."""
+        """Why this end closed the connection."""
         self.has_followed = False
-        """Something came, and the logs were found to agree."""
+        """Whether something was received and the logs were found to agree."""
         self._follow = follow
         self._loop = asyncio.get_running_loop()
         self.heard_s = self.reported_s = self._loop.time()
@@ -129,12 +138,12 @@ class _Receiver:
         return self._connection.local if self._connection else None
 
     def opened(self, connection: Connection) -> "_Receiver":
-        """The connection is there; the master waits for the first report."""
+        """Remember the new connection; the master waits for the first report."""
         self._connection = connection
         return self
 
     def begin(self) -> None:
-        """The first report, unless the master has gone."""
+        """Send the first report, unless the connection has already ended."""
         if not self.ended.is_set():
             self.report()
 
@@ -147,7 +156,7 @@ class _Receiver:
         if self._connection is not None:
             self._connection.abort()
 
-    # The receiver's side.
+    # Methods of the Receiver protocol.
 
     def received(self, data: bytes) -> None:
         if self.error is not None or self._connection is None:
@@ -166,10 +175,10 @@ class _Receiver:
             self._connection.write(answer)
 
     def write_paused(self) -> None:
-        """Reports are few and small: they wait in the buffer."""
+        """Do nothing: reports are few and small, so they can wait in the buffer."""
 
     def write_resumed(self) -> None:
-        """As above."""
+        """Do nothing, for the same reason."""
 
     def closed(self) -> None:
         self.ended.set()

@@ -1,4 +1,7 @@
-"""What can be set on replication; names follow RocketMQ's properties, with the unit last."""
+"""The configuration of replication.
+
+The names follow RocketMQ's properties, with the unit as the last part.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,42 +10,48 @@ from mqproof.impl.runtime.network import Address
 
 
 class Role(StrEnum):
-    """brokerRole."""
+    """The property brokerRole."""
 
     ASYNC_MASTER = "ASYNC_MASTER"
-    SYNC_MASTER = "SYNC_MASTER"  # a send that waits, waits for slaves too
+    SYNC_MASTER = "SYNC_MASTER"  # a send that waits until its message is stored also waits for slaves
     SLAVE = "SLAVE"
 
 
 class LogCheck(StrEnum):
-    """haLogCheck: what keeps the logs of master and slave from differing."""
+    """The property haLogCheck: how a slave detects that its log differs from its master's."""
 
-    COMPARED = "COMPARED"  # a slave begins with its last record, compares it, and stops when it differs
-    AS_SHIPPED = "AS_SHIPPED"  # as released brokers do it: only positions count, and any report acknowledges
+    COMPARED = "COMPARED"  # a slave first compares its last record, and stops on a difference
+    AS_SHIPPED = "AS_SHIPPED"  # as released brokers: positions are not verified
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     role: Role | None = None
-    """None is a master alone: nobody can follow it."""
+    """The broker's role; None is a master without replication, which no slave can follow."""
     ha_port: int | None = None
-    """haListenPort: where slaves connect; None is the broker's port + 1, 0 is any free port."""
+    """The property haListenPort, on which slaves connect.
+
+    None is the broker's port + 1, 0 is any free port.
+    """
     ha_master: Address | None = None
-    """haMasterAddress: whom a slave follows; None is whom the name servers tell of."""
+    """The property haMasterAddress; None follows the master that the name servers report."""
     log_check: LogCheck = LogCheck.COMPARED
     in_sync_replicas: int | None = None
-    """inSyncReplicas as 5.x means it: how many must have a message, the master being one. None is 4.9's rule:
-    one slave, and SLAVE_NOT_AVAILABLE at once when there is none to wait for."""
+    """The property inSyncReplicas of 5.x: how many replicas, master included, must have a message.
+
+    None selects the rule of 4.9: wait for one slave, and answer SLAVE_NOT_AVAILABLE at once if no slave is
+    usable.
+    """
     fall_behind_bytes_max: int = 256 << 20
-    """haSlaveFallbehindMax: 4.9 waits for no slave that is farther behind."""
+    """The property haSlaveFallbehindMax: by the rule of 4.9, a slave farther behind is not usable."""
     slave_timeout_ms: int = 3000
-    """slaveTimeout: how long a send waits for slaves"""
+    """The property slaveTimeout: how long a send waits for slaves."""
     heartbeat_ms: int = 5000
-    """haSendHeartbeatInterval: of a connection on which nothing else is to be said"""
+    """The property haSendHeartbeatInterval: after this time without other data, a heartbeat is sent."""
     housekeeping_ms: int = 20_000
-    """haHousekeepingInterval: a connection on which nothing was heard for that long is closed"""
+    """The property haHousekeepingInterval: a connection that received nothing for this long is closed."""
     metadata_interval_ms: int = 10_000
-    """How often a slave asks for its master's topics, groups and offsets."""
+    """How often a slave fetches its master's topics, groups and offsets."""
 
     @property
     def is_slave(self) -> bool:
@@ -50,13 +59,13 @@ class ReplicationConfig:
 
     @property
     def told_role(self) -> Role | None:
-        """What its event log says: SYNC_MASTER where SEND_OK means that a slave has it."""
+        """The role in the event log: SYNC_MASTER only where SEND_OK means that a slave has the message."""
         waits_for_none = self.role is Role.SYNC_MASTER and not self.slaves_waited_for
         return Role.ASYNC_MASTER if waits_for_none else self.role
 
     @property
     def slaves_waited_for(self) -> int:
-        """How many slaves a send waits for."""
+        """The number of slaves that a send waits for."""
         if self.role is not Role.SYNC_MASTER:
             return 0
         return 1 if self.in_sync_replicas is None else self.in_sync_replicas - 1

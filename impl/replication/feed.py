@@ -1,6 +1,7 @@
-"""The master's end of a replication connection: what it makes of a slave's reports, and what it sends.
+"""The master's end of a replication connection: processes a slave's reports and produces the bytes to send.
 
-Bytes in, bytes out; whoever has the connection passes them on (docs/protocol.md, "Replication").
+It takes bytes and returns bytes; the owner of the connection transfers them (docs/protocol.md,
+"Replication").
 """
 
 from typing import Protocol
@@ -17,7 +18,7 @@ from mqproof.impl.replication.stream import (
 
 
 class MastersLog(Protocol):
-    """What a master's end asks of its log."""
+    """The part of the log that the master's end of a connection uses."""
 
     @property
     def log_begin(self) -> int: ...
@@ -29,7 +30,10 @@ class MastersLog(Protocol):
 
 
 class Feed:
-    """One slave's. `sent` is up to where the log was sent to it; None before it has asked."""
+    """The feed of one slave.
+
+    `sent` is the position up to which the log was sent to the slave; None before its first request.
+    """
 
     def __init__(self, log: MastersLog, acks: Acks, check: LogCheck) -> None:
         self.sent: int | None = None
@@ -39,10 +43,11 @@ class Feed:
         self._buffer = bytearray()
 
     def received(self, data: bytes) -> int | None:
-        """Take bytes from the slave; returns how far it says it is, if it says that.
+        """Process bytes from the slave; return the position that it acknowledged last in them, or None.
 
         Raises:
-            StreamError: it asks for what this log does not have, or says that it has more.
+            StreamError: the slave asks for a position that this log does not have, or acknowledges one beyond
+                its end.
         """
         self._buffer += data
         acknowledged = None
@@ -55,10 +60,10 @@ class Feed:
         return acknowledged
 
     def next_frame(self) -> bytes:
-        """What is to be sent next; nothing when the slave has been sent all, or has not asked yet.
+        """Return the next frame to send; empty if the slave has received everything or has not asked yet.
 
         Raises:
-            StreamError: the log no longer has what would be next.
+            StreamError: the log no longer has the bytes to send next.
         """
         if self.sent is None or self.sent >= self._log.log_end:
             return b""
@@ -70,11 +75,11 @@ class Feed:
         return frame
 
     def heartbeat(self) -> bytes:
-        """A sign of life; nothing before the slave has asked."""
+        """Return a heartbeat frame; empty before the slave's first request."""
         return b"" if self.sent is None else write_transfer(Transfer(self.sent, b""))
 
     def left(self) -> None:
-        """The connection is gone."""
+        """Remove the slave, because its connection has ended."""
         self._acks.left(self)
 
     def _asked(self, position: int) -> None:
@@ -91,7 +96,7 @@ class Feed:
             )
         if 0 < position < log.log_begin:
             raise StreamError(f"the slave asks for {position}, this master's log begins at {log.log_begin}")
-        # A slave that has nothing gets all there is; released masters begin at their last segment.
+        # A slave with an empty log receives the whole log. Released masters begin at their last segment.
         self.sent = position or log.log_begin
         self._acks.joined(self)
 

@@ -1,8 +1,8 @@
-"""The slave's end of a replication connection: what it asks, compares, keeps and acknowledges.
+"""The slave's end of a replication connection: requests, compares, stores and acknowledges the master's log.
 
-Bytes in, bytes out; whoever has the connection passes them on. Only whole records are kept: what is damaged,
-or is not what the master's log can have at that place, ends the connection before it is written
-(docs/protocol.md, "Replication").
+It takes bytes and returns bytes; the owner of the connection transfers them. It stores only whole records. A
+record that is damaged, or that the master's log cannot have at that position, ends the connection before
+anything of it is written (docs/protocol.md, "Replication").
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,14 @@ from mqproof.impl.store.record import RecordError
 
 
 class DivergedError(Exception):
-    """The slave's log is not its master's: it must not follow, until an operator decides which log counts."""
+    """The slave's log differs from its master's.
+
+    The slave must not follow until an operator decides which log is right.
+    """
 
 
 class SlavesLog(Protocol):
-    """What a slave's end asks of its log."""
+    """The part of the log that the slave's end of a connection uses."""
 
     @property
     def log_end(self) -> int: ...
@@ -34,7 +37,7 @@ class SlavesLog(Protocol):
 
 
 class Follow:
-    """One connection's. `verified`: the slave's log was found to agree with the master's."""
+    """The state of one connection. `verified`: the slave's log was found to agree with the master's."""
 
     def __init__(self, log: SlavesLog, record_bytes_max: int, check: LogCheck) -> None:
         self._log = log
@@ -45,19 +48,19 @@ class Follow:
         self.first_position = (
             rules.first_report(log.log_last_record, log.log_end) if compares else log.log_end
         )
-        self._position = self.first_position  # of the next byte that is to come
-        self._pending = bytearray()  # the record, or filler, that is not whole yet
+        self._position = self.first_position  # commit offset of the next byte to receive
+        self._pending = bytearray()  # the record or filler that is not complete yet
         self._filler_left = 0
 
     def report(self) -> bytes:
-        """How far the slave is, as it says it at first, from time to time, and whenever its log has grown."""
+        """Return the slave's position report: sent first, periodically, and whenever its log has grown."""
         return write_position(self._log.log_end if self.verified else self.first_position)
 
     def received(self, data: bytes) -> bytes:
-        """Take bytes from the master; returns what is to be answered.
+        """Process bytes from the master; return the bytes to answer.
 
         Raises:
-            StreamError: they are damaged or out of place. DivergedError: the logs differ.
+            StreamError: the bytes are damaged or out of place. DivergedError: the logs differ.
             OSError: the disk failed.
         """
         self._buffer += data
@@ -79,7 +82,7 @@ class Follow:
             self._keep(body)
 
     def _begin(self, position: int) -> None:
-        """The first bytes of a slave that has nothing: the master says where its log begins."""
+        """Start an empty log at the position where the master's log begins."""
         if position % self._log.log_segment_bytes:
             raise StreamError(
                 f"the master begins at {position}, a multiple of {self._log.log_segment_bytes} expected:"
@@ -88,7 +91,7 @@ class Follow:
         self._position = position
 
     def _compare(self, body: bytes) -> bytes:
-        """Compare what comes first with the last record of this log; returns what lies behind it."""
+        """Compare the first bytes received with the log's last record; return the bytes after that record."""
         end = self._log.log_end
         if not body:
             raise DivergedError(
@@ -106,7 +109,7 @@ class Follow:
         self.verified = self._position == end
         return body[compared:]
 
-    # Whole records.
+    # Splitting into whole records.
 
     def _keep(self, body: bytes) -> None:
         self._pending += body
@@ -124,7 +127,10 @@ class Follow:
             self._log.append_replicated(records)
 
     def _next(self, at: int) -> int | None:
-        """The size of the whole record, or of the piece of a filler, at that place of what is pending."""
+        """Return the size of the whole record, or part of a filler, at offset `at` of the pending bytes.
+
+        None means that more bytes are needed.
+        """
         left = len(self._pending) - at
         if self._filler_left:
             return min(left, self._filler_left) or None
@@ -136,7 +142,8 @@ class Follow:
         if magic == record.MAGIC_FILLER and size == room:
             self._filler_left = size
             return min(left, size)
-        # Known before the rest is awaited: a master must not make us hold what it merely announces.
+        # Checked before the rest arrives, so that a master cannot make us buffer a size that it only
+        # announces.
         most = min(room, self._record_bytes_max)
         if magic not in record.MAGICS or not record.SIZE_MIN <= size <= most:
             raise StreamError(f"no record at {place}: size {size}, at most {most} expected, magic {magic:#x}")
@@ -150,5 +157,5 @@ class Follow:
             raise StreamError(f"no record at {self._place(at)}: {error}") from None
 
     def _place(self, at: int) -> int:
-        """The commit offset of a byte of what is pending."""
+        """Return the commit offset of byte `at` of the pending bytes."""
         return self._position - len(self._pending) + at

@@ -1,6 +1,6 @@
-"""What a slave asks of its master beside the log: topics, groups, consumer offsets, delay offsets.
+"""What a slave fetches from its master besides the log: topics, groups, consumer offsets and delay offsets.
 
-None of it is in the log. See docs/protocol.md, "Replication".
+None of these are in the log. See docs/protocol.md, "Replication".
 """
 
 import logging
@@ -27,24 +27,24 @@ _Body = TypeVar("_Body")
 
 
 class ConsumerOffsets(msgspec.Struct, rename="camel"):
-    """The answer to GET_ALL_CONSUMER_OFFSET."""
+    """The response body of GET_ALL_CONSUMER_OFFSET."""
 
     offset_table: dict[str, dict[int, int]] = {}
-    """`TOPIC@GROUP` to queue to offset."""
+    """Maps `TOPIC@GROUP` to a map of queue to offset."""
 
 
 class DelayLevels(msgspec.Struct, rename="camel"):
-    """The answer to GET_ALL_DELAY_OFFSET."""
+    """The response body of GET_ALL_DELAY_OFFSET."""
 
     offset_table: dict[int, int] = {}
-    """Level to the offset of the next message to deliver."""
+    """Maps each delay level to the offset of the next message to deliver."""
 
 
 class Tables(Protocol):
-    """What of a slave's is kept like its master's. The methods raise OSError."""
+    """The slave's tables that are kept equal to its master's. The methods raise OSError."""
 
     def correct_deletions(self, topics: AllTopics) -> None:
-        """Topics that the master deleted, where it has that now; its log is not followed yet."""
+        """Correct the deletions of topics before the slave follows the master's log."""
         ...
 
     async def adopt_topics(self, topics: AllTopics) -> None: ...
@@ -52,26 +52,29 @@ class Tables(Protocol):
     async def adopt_delays(self, offsets: Mapping[int, int]) -> None: ...
     def merge_offsets(self, table: Mapping[str, Mapping[int, int]]) -> None: ...
     def newer_commits(self, table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
-        """What consumers committed here and the master does not know."""
+        """Return the offsets that consumers committed to this slave and that are newer than the master's."""
         ...
 
     def told(self, commit: UpdateOffsetRequest) -> None:
-        """The master knows it now."""
+        """Mark the commit as sent to the master."""
         ...
 
 
 class MetadataSync:
-    """`sync` asks once; what fails is logged once, until it works again."""
+    """Fetches the master's tables.
+
+    `sync` fetches them once. A failure is logged once, and again only after a success or a different failure.
+    """
 
     def __init__(self, client: RemotingClient, tables: Tables) -> None:
         self.master: Address | None = None
-        """Where the master takes requests; None while that is not known."""
+        """The address on which the master takes requests; None while it is unknown."""
         self._client = client
         self._tables = tables
         self._complaint = ""
 
     async def sync(self) -> None:
-        """One round. Parts that came before a failure count."""
+        """Run one round. The tables received before a failure are kept."""
         if self.master is None:
             return
         try:
@@ -85,7 +88,10 @@ class MetadataSync:
             self._complaint = ""
 
     async def correct_deletions(self) -> None:
-        """Ask for the topics that the master deleted. Raises OSError: it is not known, or does not answer."""
+        """Fetch the topics that the master deleted.
+
+        Raises OSError if the master is unknown or does not answer.
+        """
         if self.master is None:
             raise OSError("what it deleted is not known: no name server tells where it takes requests")
         try:
@@ -97,24 +103,28 @@ class MetadataSync:
     async def _sync(self, master: Address) -> None:
         ask, tables = self._ask, self._tables
         await tables.adopt_topics(await ask(master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics))
-        # Groups before offsets: a consumer that comes here finds both.
+        # Groups before offsets: a consumer that connects to this slave finds both.
         code = RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG
         await tables.adopt_groups(await ask(master, code, SubscriptionGroups))
         offsets = await ask(master, RequestCode.GET_ALL_CONSUMER_OFFSET, ConsumerOffsets)
-        # First, for it keeps what is not told yet; what is told now that table does not know.
+        # The merge comes first because it keeps commits not sent yet. The table does not contain those sent
+        # below.
         tables.merge_offsets(offsets.offset_table)
         await self._tell_commits(master, offsets.offset_table)
         delays = await ask(master, RequestCode.GET_ALL_DELAY_OFFSET, DelayLevels)
         await tables.adopt_delays(delays.offset_table)
 
     async def _tell_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
-        """While the master was away consumers committed here. It goes on from its file, which knows nothing
-        of that: a group would be delivered those messages again."""
+        """Send the master the offsets that consumers committed here while it was not available.
+
+        The master restarts from its file, which does not contain these commits. Without them, the group would
+        receive the messages again.
+        """
         for commit in self._tables.newer_commits(known):
             request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, headers.write(commit))
             answer = await self._client.invoke(master, request, _TIMEOUT_S)
             if answer.code != ResponseCode.SUCCESS:
-                # A topic or group that is not the master's any more: asking again would not help.
+                # The master no longer has the topic or group: sending it again would not help.
                 _log.warning("offset of group %s: %s", commit.consumer_group, answer.remark)
             self._tables.told(commit)
 
@@ -122,5 +132,5 @@ class MetadataSync:
         answer = await self._client.invoke(master, new_request(code), _TIMEOUT_S)
         if answer.code != ResponseCode.SUCCESS:
             raise RemotingError(f"{code.name}: {response_name(answer.code)}: {answer.remark}")
-        # A released broker that has nothing yet has no body.
+        # A released broker whose table is empty sends no body.
         return read(kind, answer.body or b"{}")

@@ -1,7 +1,7 @@
-"""The rules of replication, each by the one function that is all of it: those of spec/tla/Replication.tla.
+"""The rules of replication in spec/tla/Replication.tla, each implemented by exactly one function.
 
-Whoever wants to see what a rule is good for replaces that function and watches which invariant breaks. The
-functions are called through this module, so replacing the attribute is enough.
+To see what a rule protects, replace its function and observe which invariant breaks. The functions are called
+through this module, so replacing the attribute is enough.
 """
 
 from typing import Final
@@ -16,42 +16,53 @@ RULES: Final = {
     "slaves-own-commits-kept": "mqproof.impl.replication.rules:merged_offset",
     "replica-status-wins": "mqproof.impl.store.results:put_status",
 }
-"""Rule to "module:object"."""
+"""Maps each rule to "module:object"."""
 
 
 def slave_usable(slaves: int, end: int, acked: int, fall_behind_bytes_max: int) -> bool:
-    """May a send whose record ends at `end` wait for a slave, by 4.9's rule?"""
+    """Return whether a send whose record ends at `end` may wait for a slave, by the rule of 4.9."""
     return slaves > 0 and end - acked < fall_behind_bytes_max
 
 
 def replica_reached(end: int, acked: int) -> bool:
-    """A slave's log has all up to `end`."""
+    """Return whether a slave's log has everything up to `end`."""
     return end <= acked
 
 
 def acked_position(acked: int, reported: int, end: int) -> int:
-    """How far a slave is after a report: never back, and nothing beyond the master's own end counts."""
+    """Return a slave's position after a report.
+
+    The position never decreases, and a report beyond the master's own end is ignored.
+    """
     return max(acked, reported) if reported <= end else acked
 
 
 def first_report(last_record: int | None, end: int) -> int:
-    """What a slave asks for first: its last record, to compare it. A position of 0 would be that of a slave
-    that has nothing, so a last record that begins there is compared from its second byte on."""
+    """Return the position that a slave asks for first: that of its last record, to compare it.
+
+    Position 0 would mean that the slave has nothing. A last record that begins at 0 is therefore compared
+    from its second byte on.
+    """
     return end if last_record is None else max(1, last_record)
 
 
 def agrees(own: bytes, masters: bytes) -> bool:
-    """The slave's last record is its master's; then all before it is the same, too: a record says when it was
-    stored and where it stands."""
+    """Return whether the slave's last record is equal to its master's.
+
+    If it is, everything before it is equal too, because a record contains its store time and its position.
+    """
     return own == masters
 
 
 def continues(position: int, end: int) -> bool:
-    """Bytes are taken only where the slave's log ends."""
+    """Return whether received bytes begin exactly where the slave's log ends."""
     return position == end
 
 
 def merged_offset(own: int | None, masters: int, *, untold: bool) -> int:
-    """The consumer offset of a slave that hears its master's: that one, higher or lower, but for what a
-    consumer committed to the slave and the master does not know yet."""
+    """Return a slave's consumer offset after it receives its master's offset.
+
+    The master's offset wins, whether higher or lower. The exception is a higher offset that a consumer
+    committed to the slave and that the slave has not sent to the master yet (`untold`).
+    """
     return own if untold and own is not None and own > masters else masters

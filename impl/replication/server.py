@@ -1,4 +1,4 @@
-"""A master's side: accepts slaves, streams the log to each, and lets waiting sends be answered."""
+"""A master's side of replication: accepts slaves, streams the log to each, and answers waiting sends."""
 
 import asyncio
 import logging
@@ -17,14 +17,16 @@ from mqproof.spec.events import Kind
 _log = logging.getLogger(__name__)
 
 _TURN_BYTES_MAX: Final = 256 << 10
-"""Sent to one slave before others have their turn."""
+"""The most bytes sent to one slave before other slaves get their turn."""
 _SLAVES_MAX: Final = 64
 _SCANS_IN_HEARTBEAT: Final = 5
 
 
 class MasterServer:
-    """A listener and one sender for each slave. What a slave does not take is not read from the log, so a
-    slow one costs no memory."""
+    """A listener and one sender for each slave.
+
+    Bytes that a slave cannot take yet are not read from the log, so a slow slave costs no memory.
+    """
 
     def __init__(
         self, network: Network, log: MastersLog, config: ReplicationConfig, events: EventLog | None
@@ -41,17 +43,17 @@ class MasterServer:
         self._scan: asyncio.Task[None] | None = None
 
     def serves(self, slave: Address) -> bool:
-        """Whether there is a connection from that address."""
+        """Return whether there is a connection from that address."""
         return any(sender.connection.remote == slave for sender in self._senders)
 
     async def start(self, host: str, port: int) -> Address:
-        """Listen; port 0 is any free one. Raises OSError."""
+        """Listen on the port; port 0 is any free one. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
         self._scan = asyncio.create_task(self._keep_house())
         return self._listener.address
 
     async def stop(self) -> None:
-        """Accept no more, and hang up on the slaves."""
+        """Stop accepting slaves and close their connections."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -64,7 +66,7 @@ class MasterServer:
             sender.connection.close()
 
     def kill(self) -> None:
-        """The end of a simulated process: connections break, nobody is answered."""
+        """End as a killed process does, in a simulation: connections break and no send is answered."""
         if self._listener is not None:
             self._listener.close()
         if self._scan is not None:
@@ -73,7 +75,7 @@ class MasterServer:
             sender.connection.abort()
 
     def grown(self) -> None:
-        """The log has more than before."""
+        """Wake all senders, because the log has grown."""
         for sender in self._senders:
             sender.wake()
 
@@ -91,7 +93,7 @@ class MasterServer:
         self._senders.pop(sender, None)
 
     def told(self, kind: Kind, slave: Address, position: int) -> None:
-        """Something went to or came from a slave."""
+        """Log a transfer to a slave or its acknowledgement, and answer the sends that this completes."""
         if kind is Kind.HA_ACK:
             self.waits.acked()
         if self._events is not None:
@@ -99,7 +101,7 @@ class MasterServer:
             self._events.emit(kind, commit_offset=position, attrs=attrs)
 
     def complain(self, complaint: str) -> None:
-        """Once, until it is another one: a slave that is refused comes again and again."""
+        """Log a complaint once until it changes, because a refused slave reconnects again and again."""
         if complaint != self._complaint:
             self._complaint = complaint
             _log.warning("%s", complaint)
@@ -117,7 +119,7 @@ class MasterServer:
 
 
 class _Sender:
-    """The receiver of one slave's connection."""
+    """Receives from and sends to one slave."""
 
     def __init__(self, connection: Connection, feed: Feed, server: MasterServer) -> None:
         self.connection = connection
@@ -130,7 +132,7 @@ class _Sender:
         self._open = True
 
     def wake(self) -> None:
-        """Send soon: what is appended in one turn of the loop goes out together."""
+        """Schedule a send, so that everything appended in one turn of the event loop goes out together."""
         if not self._awake and self._takes and self._open:
             self._awake = True
             self._loop.call_soon(self._send)
@@ -141,12 +143,12 @@ class _Sender:
             self.connection.write(frame)
 
     def refuse(self, why: str) -> None:
-        """Hang up, and say why."""
+        """Close the connection and log the reason."""
         self._open = False
         self._server.complain(f"closing the connection to a slave on {self.connection.remote.host}: {why}")
         self.connection.abort()
 
-    # The receiver's side.
+    # Methods of the Receiver protocol.
 
     def received(self, data: bytes) -> None:
         if not self._open:

@@ -1,5 +1,4 @@
-"""What goes over a replication connection: bytes to values and back, nothing else (docs/protocol.md,
-"Replication")."""
+"""The byte format of a replication connection (docs/protocol.md, "Replication")."""
 
 import struct
 from dataclasses import dataclass
@@ -10,34 +9,34 @@ _HEADER: Final = struct.Struct(">qi")
 
 HEADER_BYTES: Final = _HEADER.size
 BODY_BYTES_MAX: Final = 32 << 10
-"""What is sent in one transfer: as released masters do."""
+"""The most bytes of the log sent in one transfer, as in released masters."""
 TAKEN_BODY_BYTES_MAX: Final = 4 << 20
-"""What is taken in one transfer: a master's haTransferBatchSize may be set to more."""
+"""The most bytes accepted in one transfer: a master's haTransferBatchSize may be set to more."""
 
 
 class StreamError(Exception):
-    """The peer said what cannot be: the connection must be closed. One line."""
+    """The peer sent something invalid, so the connection must be closed. The message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Bytes of the master's log; none at all is a heartbeat."""
+    """Bytes of the master's log; an empty transfer is a heartbeat."""
 
     position: int
-    """Commit offset of the first byte; of a heartbeat, of the next that would be sent."""
+    """The commit offset of the first byte; for a heartbeat, of the next byte to be sent."""
     body: bytes
 
 
 def write_position(position: int) -> bytes:
-    """The one thing that a slave says: where to begin, or how far it is."""
+    """Encode a position, the only message of a slave: where to begin, or how far its log reaches."""
     return _POSITION.pack(position)
 
 
 def read_position(buffer: bytearray) -> int | None:
-    """Take one position off the front of the buffer; None when more bytes are needed.
+    """Remove one position from the front of the buffer and return it; None when more bytes are needed.
 
     Raises:
-        StreamError: a position below 0.
+        StreamError: the position is below 0.
     """
     if len(buffer) < _POSITION.size:
         return None
@@ -53,10 +52,10 @@ def write_transfer(transfer: Transfer) -> bytes:
 
 
 def read_transfer(buffer: bytearray) -> Transfer | None:
-    """Take one transfer off the front of the buffer; None when more bytes are needed.
+    """Remove one transfer from the front of the buffer and return it; None when more bytes are needed.
 
     Raises:
-        StreamError: a position below 0, or a size that no transfer has: known before its bytes are awaited.
+        StreamError: the position is below 0 or the size is invalid. This is checked before the body arrives.
     """
     if len(buffer) < _HEADER.size:
         return None

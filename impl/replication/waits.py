@@ -1,4 +1,4 @@
-"""Sends of a synchronous master that wait for slaves (docs/protocol.md, "Replication")."""
+"""The sends of a synchronous master that wait for slaves (docs/protocol.md, "Replication")."""
 
 import asyncio
 from collections import deque
@@ -18,16 +18,18 @@ class _Waiting:
 
 
 class ReplicaWaits:
-    """Each has its own deadline; none waits for another."""
+    """The waiting sends. Each has its own deadline; none waits for another."""
 
     def __init__(self, acks: Acks, config: ReplicationConfig) -> None:
         self._acks = acks
         self._config = config
-        self._waiting: deque[_Waiting] = deque()  # by log end, ascending
+        self._waiting: deque[_Waiting] = deque()  # in ascending order of log end
 
     def wait(self, end: int) -> asyncio.Future[PutStatus]:
-        """Begin to wait until enough slaves have the log up to `end`. Whether there is one to wait for is
-        decided here and now."""
+        """Start to wait until enough slaves have the log up to `end`.
+
+        Whether a usable slave exists is decided immediately, when this method is called.
+        """
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[PutStatus] = loop.create_future()
         if not self._is_usable(end):
@@ -39,7 +41,7 @@ class ReplicaWaits:
         return answer
 
     def acked(self) -> None:
-        """A slave has more than before: answer those whose records enough slaves have."""
+        """Answer the waiting sends whose records enough slaves have, after a slave acknowledged more."""
         reached = self._acks.reached(self._config.slaves_waited_for)
         while self._waiting:
             first = self._waiting[0]
@@ -52,7 +54,7 @@ class ReplicaWaits:
 
     def _is_usable(self, end: int) -> bool:
         if self._config.in_sync_replicas is not None:
-            return True  # 5.x waits, whoever is there
+            return True  # 5.x always waits, whichever slaves are connected
         acks = self._acks
         return rules.slave_usable(acks.slaves, end, acks.highest, self._config.fall_behind_bytes_max)
 

@@ -1,6 +1,6 @@
-"""The seam: clock, disk, network and randomness, each with a production side and a simulated side.
+"""The runtime interfaces: clock, disk, network and randomness, each in production and simulated form.
 
-Nothing else in `impl` touches time, chance, files or sockets. Begin with `runtime.py` (what a server is
-given), then `disk.py` (the promises a disk makes) and `simulated_disk.py` (the crashes it may suffer);
-`simulated_internet.py` is what a network between machines may do.
+No other part of `impl` accesses time, randomness, files or sockets. Begin with `runtime.py` (the environment
+of a server), then read `disk.py` (what a disk guarantees) and `simulated_disk.py` (the crashes that it
+simulates). `simulated_internet.py` simulates a network between machines.
 """

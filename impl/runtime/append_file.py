@@ -1,4 +1,4 @@
-"""A file of whole lines that only grows: each is with the operating system before the next step is taken."""
+"""An append-only file of whole lines. `append` returns after the operating system has the line."""
 
 import os
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ _CHUNK_BYTES: Final = 1 << 16
 
 
 class AppendFile:
-    """Opens or creates the file; a torn last line, left by a killed writer, is cut off.
+    """Opens or creates the file, and cuts off an incomplete last line left by a killed writer.
 
     Raises:
         OSError: the file cannot be opened for reading and appending.
@@ -22,11 +22,11 @@ class AppendFile:
             os.ftruncate(self._descriptor, end - len(torn))
 
     def append(self, line: bytes) -> None:
-        """One write call, no buffer: the line survives the death of this process."""
+        """Append the line with one unbuffered write call, so that it survives the death of this process."""
         os.write(self._descriptor, line)
 
     def lines_backwards(self) -> Iterator[bytes]:
-        """The lines with their newlines, last first."""
+        """Return the lines with their newlines, the last line first."""
         return self._backwards(os.fstat(self._descriptor).st_size)
 
     def close(self) -> None:

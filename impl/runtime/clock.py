@@ -1,4 +1,4 @@
-"""Wall-clock time. Timers are not here: they are the event loop's own (`call_later`, `asyncio.sleep`)."""
+"""Wall-clock time. Timers are not here: the event loop provides them (`call_later`, `asyncio.sleep`)."""
 
 import time
 from datetime import UTC, datetime, timedelta
@@ -6,49 +6,49 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What time it is, as far as this node knows. It may jump, also backwards."""
+    """The wall-clock time as this node knows it. It may jump, also backwards."""
 
     def now_us(self) -> int:
-        """Microseconds since the epoch."""
+        """Return the microseconds since the epoch."""
         ...
 
 
 class SystemClock:
-    """The machine's wall clock."""
+    """The wall clock of the machine."""
 
     def now_us(self) -> int:
         return time.time_ns() // 1000
 
 
 def now_ms(clock: Clock) -> int:
-    """Milliseconds since the epoch: the unit of the store and of the wire."""
+    """Return the milliseconds since the epoch, the unit of the store and of the wire format."""
     return clock.now_us() // 1000
 
 
 def month_of(time_ms: int) -> range:
-    """The milliseconds since the epoch of the month, by UTC, that holds this one."""
+    """Return the UTC month that contains `time_ms`, as a range of milliseconds since the epoch."""
     began = datetime.fromtimestamp(time_ms // 1000, UTC).replace(day=1, hour=0, minute=0, second=0)
     ends = (began + timedelta(days=31)).replace(day=1)
     return range(int(began.timestamp()) * 1000, int(ends.timestamp()) * 1000)
 
 
 def local_stamp(milliseconds: int) -> int:
-    """The time in this machine's time zone as the 17 digits yyyyMMddHHmmssSSS."""
+    """Return the time in this machine's time zone as the 17 digits yyyyMMddHHmmssSSS."""
     seconds, rest = divmod(milliseconds, 1000)
     return int(time.strftime("%Y%m%d%H%M%S", time.localtime(seconds))) * 1000 + rest
 
 
 def local_hour(milliseconds: int) -> int:
-    """The hour of the day, 0 to 23, in this machine's time zone."""
+    """Return the hour of the day, 0 to 23, in this machine's time zone."""
     return time.localtime(milliseconds // 1000).tm_hour
 
 
 def local_text(milliseconds: int | None) -> str:
-    """The time in this machine's time zone, to the millisecond; empty for one that is none."""
+    """Return the local time, to the millisecond; empty for None, 0 or a negative time."""
     if not milliseconds or milliseconds < 0:
         return ""
     seconds, rest = divmod(milliseconds, 1000)
     try:
         return f"{time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(seconds))}.{rest:03d}"
     except (OverflowError, ValueError, OSError):
-        return str(milliseconds)  # beyond what a calendar has
+        return str(milliseconds)  # outside the range of the calendar

@@ -1,4 +1,4 @@
-"""The properties file that a server was started with: what is changed from afar is there after a restart too.
+"""The properties file of a server, which keeps remotely changed settings across restarts.
 
 See docs/protocol.md, "Administration of a broker".
 """
@@ -11,9 +11,9 @@ from mqproof.impl.runtime.runtime import Runtime
 
 
 class ConfigFile:
-    """The file at `path`; without one, what is changed lasts until the next start.
+    """The file at `path`; without a file, changes last until the next start.
 
-    Whoever changes something holds `changing` until it counts.
+    A change must hold the lock `changing` until it takes effect.
     """
 
     def __init__(self, path: str, runtime: Runtime) -> None:
@@ -22,11 +22,12 @@ class ConfigFile:
         self.changing = asyncio.Lock()
 
     async def keep(self, before: str, after: str) -> None:
-        """Write down what differs between two configurations as they are shown, `key=value` lines. The
-        file's other lines stay as they are.
+        """Write the differences between two configurations, given as `key=value` lines, to the file.
+
+        The other lines of the file stay as they are.
 
         Raises:
-            OSError, ConfigError: the file cannot be read or written; it is as it was.
+            OSError, ConfigError: the file cannot be read or written; it is unchanged.
         """
         old = set(before.splitlines())
         changes = dict(line.split("=", 1) for line in after.splitlines() if line not in old)

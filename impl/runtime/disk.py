@@ -1,9 +1,9 @@
-"""The disk: what the store may ask of a file system, and the real one.
+"""The disk: the file system operations that the store uses, and their implementation on the real file system.
 
-The promises are those of POSIX, no more: a write is visible at once and survives the death of the process;
-it survives the death of the machine only after `File.sync` returned. A name (created, replaced, removed) is
-durable only after `Disk.sync_directory` of its directory returned. Paths are strings with "/"; parent
-directories are made when needed.
+The guarantees are those of POSIX and no more. A write is visible at once and survives the death of the
+process; it survives the death of the machine only after `File.sync` has returned. A name (created, replaced,
+removed) is durable only after `Disk.sync_directory` of its directory has returned. Paths are strings with
+"/"; parent directories are created when needed.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ _CHUNK_BYTES: Final = 1 << 20
 
 
 class Space(NamedTuple):
-    """Of the file system that a directory is on."""
+    """The space of the file system that holds a directory."""
 
     total_bytes: int
     free_bytes: int
-    """What is left for us."""
+    """The bytes available to this process."""
 
     @property
     def used_percent(self) -> float:
@@ -30,7 +30,7 @@ class Space(NamedTuple):
 
 
 class LockedError(Exception):
-    """Somebody else holds the lock. The message names the lock file."""
+    """The lock is held already. The message names the lock file."""
 
 
 class File(Protocol):
@@ -40,34 +40,39 @@ class File(Protocol):
     def path(self) -> str: ...
 
     def size(self) -> int:
-        """Bytes, as of now."""
+        """Return the current size in bytes."""
         ...
 
     def read(self, offset: int, size: int) -> bytes:
-        """At most `size` bytes from `offset`; fewer only where the file ends."""
+        """Read at most `size` bytes from `offset`; fewer only where the file ends."""
         ...
 
     def write(self, offset: int, data: bytes | bytearray | memoryview) -> None:
-        """Put all of `data` at `offset`, into the page cache."""
+        """Write all of `data` at `offset`, into the page cache."""
         ...
 
     def zero_tail(self, offset: int) -> int:
-        """Make every byte from `offset` on zero; the size stays. Zeros that were once written are written
-        again: an earlier sync of them may have failed.
+        """Make every byte from `offset` on zero; the size stays.
+
+        Zeros that were written before are written again, because an earlier sync of them may have failed.
 
         Returns how many bytes there were from `offset` up to and including the last one that was not zero.
         """
         ...
 
     def sync(self) -> None:
-        """Make what was written durable (fdatasync). After an OSError nothing written since the last
-        successful sync may be taken for durable, not even after a later sync succeeds.
+        """Make the written bytes durable (fdatasync).
 
-        Of a closed file nothing is synced: it may be removed while another thread is about to sync it."""
+        After an OSError, bytes written since the last successful sync must not be considered durable, not
+        even after a later sync succeeds.
+
+        On a closed file this does nothing, because a file may be removed while another thread is about to
+        sync it.
+        """
         ...
 
     def close(self) -> None:
-        """May be called again, and from another thread."""
+        """Close the file. This may be called again, and from another thread."""
         ...
 
 
@@ -76,12 +81,12 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
-    """A file system. Errors are OSError and its kin (FileNotFoundError, FileExistsError)."""
+    """A file system. Errors are OSError and its subclasses (FileNotFoundError, FileExistsError)."""
 
     def open(self, path: str) -> File: ...
 
     def create(self, path: str, size: int) -> File:
-        """A new file of `size` zero bytes, sparse. FileExistsError when the name is taken."""
+        """Create a sparse file of `size` zero bytes. Raises FileExistsError when the name exists."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -89,36 +94,37 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
 
     def names(self, directory: str) -> list[str]:
-        """The names in the directory, sorted; none when there is no such directory."""
+        """Return the names in the directory, sorted; empty when the directory does not exist."""
         ...
 
     def remove(self, path: str) -> None: ...
 
     def replace(self, source: str, target: str) -> None:
-        """Rename within one directory; atomic, an old target disappears."""
+        """Rename a file within one directory atomically, replacing an existing target."""
         ...
 
     def sync_directory(self, directory: str) -> None:
-        """Make names created, replaced and removed in the directory durable, and the directory itself."""
+        """Make the names created, replaced and removed in the directory durable, and the directory itself."""
         ...
 
     def space(self, directory: str) -> Space:
-        """How much room there is."""
+        """Return the space of the file system that holds the directory."""
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file for this process, for as long as it lives or until released.
+        """Take the lock file for this process, until it is released or the process ends.
 
         Raises:
-            LockedError: it is held, by another process or by this one. Nothing was changed.
+            LockedError: it is held by another process or by this one. Nothing was changed.
         """
         ...
 
 
 def write_durably(disk: Disk, path: str, data: bytes) -> None:
-    """Replace the file's whole content; after any crash it is the old content or the new, never a mixture.
+    """Replace the file's whole content; after any crash the file has either the old content or the new one.
 
-    Temporary file, fsync, rename, fsync of the directory: in this order, each step rests on the one before.
+    The steps are a temporary file, its fsync, a rename, and an fsync of the directory. Each step depends on
+    the one before it.
     """
     temporary = f"{path}.tmp"
     if disk.exists(temporary):
@@ -134,7 +140,7 @@ def write_durably(disk: Disk, path: str, data: bytes) -> None:
 
 
 def read_whole(disk: Disk, path: str) -> bytes:
-    """The file's whole content. FileNotFoundError when there is none."""
+    """Return the file's whole content. Raises FileNotFoundError when the file does not exist."""
     file = disk.open(path)
     try:
         return file.read(0, file.size())
@@ -143,12 +149,12 @@ def read_whole(disk: Disk, path: str) -> bytes:
 
 
 def parent(path: str) -> str:
-    """The directory part: "a/b/c" is "a/b"; "." for a bare name."""
+    """Return the directory part: "a/b" for "a/b/c", "." for a bare name."""
     return path.rpartition("/")[0] or ("/" if path.startswith("/") else ".")
 
 
 class RealFile:
-    """A file descriptor; pread and pwrite, so that two threads may read, write and sync one file."""
+    """A file descriptor, used with pread and pwrite so that threads can share one file."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -170,7 +176,7 @@ class RealFile:
 
     def zero_tail(self, offset: int) -> int:
         end = position = offset
-        # Walk the data extents only: a segment is a gigabyte of which mostly nothing was ever written.
+        # Visit only the data extents: a segment can be a gigabyte that is mostly unwritten.
         while (start := self._next_data(position)) is not None:
             position = os.lseek(self._descriptor, start, os.SEEK_HOLE)
             for chunk in range(start, position, _CHUNK_BYTES):
@@ -195,7 +201,7 @@ class RealFile:
         try:
             return os.lseek(self._descriptor, position, os.SEEK_DATA)
         except OSError as error:
-            if error.errno == errno.ENXIO:  # nothing but a hole up to the end
+            if error.errno == errno.ENXIO:  # only a hole up to the end
                 return None
             raise
 
@@ -204,7 +210,7 @@ _locks_of_this_process: set[tuple[int, int]] = set()  # POSIX locks do not exclu
 
 
 class RealLock:
-    """A POSIX lock on the first byte of a file, as RocketMQ takes it."""
+    """A POSIX lock on the first byte of a file, compatible with RocketMQ's lock."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -217,10 +223,10 @@ class RealLock:
 
 
 class RealDisk:
-    """The machine's file system."""
+    """The file system of the machine."""
 
     def __init__(self) -> None:
-        self._durable_directories: set[str] = set()  # whose own names were synced in this life
+        self._durable_directories: set[str] = set()  # directories whose own names this process has synced
 
     def open(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDWR | os.O_CLOEXEC))
@@ -255,11 +261,12 @@ class RealDisk:
 
     def sync_directory(self, directory: str) -> None:
         _fsync_directory(directory)
-        # Its own name too, and so on upwards: we, or a killed process before us, may have made them.
+        # Sync its own name too, and so on upwards: this process, or a killed one before it, may have created
+        # them.
         while directory not in self._durable_directories and parent(directory) != directory:
             self._durable_directories.add(directory)
             directory = parent(directory)
-            with contextlib.suppress(PermissionError):  # what we may not open we did not make
+            with contextlib.suppress(PermissionError):  # then this process did not create it
                 _fsync_directory(directory)
 
     def space(self, directory: str) -> Space:
@@ -268,7 +275,8 @@ class RealDisk:
 
     def lock(self, path: str) -> RealLock:
         with contextlib.suppress(FileNotFoundError):
-            # Looked up before opening: closing any descriptor of the file would drop the lock we hold on it.
+            # Checked before opening: closing any descriptor of the file would release the lock that this
+            # process holds on it.
             if _identity(Path(path).stat()) in _locks_of_this_process:
                 raise LockedError(f"{path}: locked by this process")
         Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +294,7 @@ class RealDisk:
 
 
 class ReadOnlyDisk(RealDisk):
-    """The same without a way to change anything, for files that belong to others."""
+    """A disk that cannot change anything, for files that belong to another process."""
 
     def open(self, path: str) -> RealFile:
         return RealFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
@@ -304,7 +312,7 @@ class ReadOnlyDisk(RealDisk):
         raise _read_only(path)
 
     def is_locked(self, path: str) -> bool:
-        """Whether another process holds that lock now."""
+        """Return whether another process holds that lock now."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

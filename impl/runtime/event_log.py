@@ -1,7 +1,7 @@
-"""Writes the event log of one node (docs/protocol.md, "Event log"): what it did, in the order it did it.
+"""Writes the event log of one node (docs/protocol.md, "Event log"): what the node did, in order.
 
-An event is emitted right after the step it tells of, and before any step that rests on it; each is one
-unbuffered write, so that the log of a killed process is a true prefix.
+An event is emitted right after the step that it records, and before any step that depends on it. Each event
+is one unbuffered write, so that the log of a killed process is a true prefix.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,10 +13,10 @@ from mqproof.spec.events import SCHEMA_VERSION, Event, Kind, decode, encode
 
 
 class EventLog:
-    """The events of one node, with dense sequence numbers.
+    """The events of one node, with consecutive sequence numbers.
 
-    `sink` takes each event; `seq_next` is where numbering continues; `last_append` is the commit offset of
-    the last append event of an earlier process, None when there was none.
+    `sink` receives each event; `seq_next` is the next sequence number. `last_append` is the commit offset of
+    the last append event of an earlier process, or None if there was none.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class EventLog:
 
     @classmethod
     def to_file(cls, path: str, node: str, clock: Clock) -> Self:
-        """Append to an NDJSON file, after the last whole line; a torn last line is cut.
+        """Return an event log that appends to an NDJSON file; an incomplete last line is cut off.
 
         Several nodes of one process may share a file: numbering continues from the node's own last event.
 

@@ -1,9 +1,11 @@
-"""The network seam: byte streams that are pushed to a receiver, over real sockets or in memory.
+"""The network interface: byte streams that are pushed to a receiver, over real sockets or in memory.
 
-A `Connection` carries bytes both ways in order. Whoever opens or accepts one hands in a receiver, which is
-told of bytes, of a full or drained send buffer, and of the end, always from the event loop and never from
-inside a call of its own. Broker, name server and client know nothing else of networks, so the same code runs
-over TCP (`AsyncioNetwork`) and, without sockets and in a deterministic order, over `SimulatedNetwork`.
+A `Connection` carries bytes in both directions, in order. The code that opens or accepts one supplies a
+receiver. The receiver is called with received bytes, when the send buffer fills or drains, and at the end.
+These calls always come from the event loop, never from inside one of the receiver's own calls.
+
+Broker, name server and client use only this interface. The same code therefore runs over TCP
+(`AsyncioNetwork`) and, without sockets and in a deterministic order, over `SimulatedNetwork`.
 """
 
 import asyncio
@@ -15,7 +17,7 @@ from typing import Final, NamedTuple, Protocol
 
 
 class Address(NamedTuple):
-    """Where somebody listens or where a connection comes from: an IP address or host name, and a port."""
+    """The address of a listener or of the origin of a connection: an IP address or host name, and a port."""
 
     host: str
     port: int
@@ -25,7 +27,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """The address written as HOST:PORT.
+        """Parse an address written as HOST:PORT.
 
         Raises:
             ValueError: no colon, an empty host, or a port that is not a number from 0 to 65535.
@@ -51,11 +53,11 @@ class Connection(Protocol):
         ...
 
     def close(self) -> None:
-        """Close once what was written is sent. The receiver hears `closed` later."""
+        """Close after everything written has been sent. The receiver's `closed` is called later."""
         ...
 
     def abort(self) -> None:
-        """Close at once and forget what was not sent. The receiver hears `closed` later."""
+        """Close at once and discard unsent bytes. The receiver's `closed` is called later."""
         ...
 
     def pause_reading(self) -> None: ...
@@ -63,16 +65,16 @@ class Connection(Protocol):
 
 
 class Receiver(Protocol):
-    """What a connection tells its owner."""
+    """The callbacks of a connection's owner."""
 
     def received(self, data: bytes) -> None: ...
     def write_paused(self) -> None:
-        """The peer does not take what is sent to it: hold back until `write_resumed`."""
+        """The peer does not accept bytes fast enough: stop writing until `write_resumed`."""
         ...
 
     def write_resumed(self) -> None: ...
     def closed(self) -> None:
-        """The last call: the connection is gone, for whatever reason."""
+        """The connection has ended, for any reason. This is the last call."""
         ...
 
 
@@ -80,27 +82,27 @@ ReceiverFactory = Callable[[Connection], Receiver]
 
 
 class Listener(Protocol):
-    """An open door."""
+    """A listening socket, or its simulation."""
 
     @property
     def address(self) -> Address: ...
     def close(self) -> None:
-        """Accept no more. Connections that exist stay."""
+        """Stop accepting connections. Existing connections stay."""
         ...
 
 
 class Network(Protocol):
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
-        """Accept connections on host:port, port 0 being any free one. Raises OSError when that is taken."""
+        """Accept connections on host:port; port 0 is any free port. Raises OSError when it is in use."""
         ...
 
     async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
-        """Open a connection, however long that takes. Raises OSError when nobody accepts it."""
+        """Open a connection, without a time limit. Raises OSError when no listener accepts it."""
         ...
 
 
 class AsyncioNetwork:
-    """TCP by the running event loop."""
+    """TCP on the running event loop."""
 
     backlog: Final = 1024
 
@@ -125,7 +127,10 @@ class AsyncioNetwork:
 
 @contextmanager
 def _named(host: str) -> Iterator[None]:
-    """Text that cannot be a host's name is a ValueError of the event loops; hosts are named by peers too."""
+    """Raise OSError for text that cannot be a host name; event loops raise ValueError.
+
+    Peers can supply host names too.
+    """
     try:
         yield
     except ValueError as error:
@@ -142,18 +147,19 @@ class _AsyncioListener:
 
 
 class _StreamProtocol(asyncio.Protocol):
-    """Translates asyncio's callbacks. Event loops switch Nagle's algorithm off by themselves."""
+    """Translates asyncio's callbacks. Event loops disable Nagle's algorithm by default."""
 
     def __init__(self, on_connection: ReceiverFactory) -> None:
         self._on_connection = on_connection
         self.connection: _StreamConnection | None = None
-        """None until it is made, and for good when it was over before it began."""
+        """None until the connection is made, and permanently if it ended before that."""
         self._receiver: Receiver | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         local, remote = transport.get_extra_info("sockname"), transport.get_extra_info("peername")
-        # Without addresses the peer has closed already. The same address twice: TCP lets a socket that looks
-        # for a listener on a port of its own range connect to itself, and nobody else could listen there.
+        # Without addresses, the peer has closed already. With the same address twice, the socket has
+        # connected to itself: TCP allows this when a socket connects to a port of its own ephemeral range,
+        # and no listener could use that port then.
         if not local or not remote or local == remote:
             # create_server and create_connection make no other kind of transport.
             transport.abort()  # type: ignore[attr-defined]
@@ -189,14 +195,14 @@ class _StreamConnection:
         self.remote = remote
 
     def write(self, data: bytes) -> None:
-        # What is written in one turn of the loop goes out together: a flush answers many sends at once, and
+        # Everything written in one turn of the loop is sent together: a flush answers many sends at once, and
         # a system call for each would cost more than the rest of the answer.
         if not self._unsent:
             self._loop.call_soon(self._send)
         self._unsent.append(data)
         self._unsent_bytes += len(data)
         if self._unsent_bytes >= _TOGETHER_BYTES_MAX:
-            self._send()  # and so learn whether the peer takes it, before more is written
+            self._send()  # this also detects whether the peer accepts bytes, before more are written
 
     def close(self) -> None:
         self._send()
@@ -221,13 +227,18 @@ class _StreamConnection:
 
 
 class SimulatedNetwork:
-    """A network in memory, one event loop wide.
+    """A network in memory, within one event loop.
 
-    Bytes arrive in order, one loop turn after they were written, or `delay_s` later by the loop's clock.
-    The send buffer never fills. `cut` closes every connection to an address, `silence` makes the bytes from
-    and to it vanish without a word (a partition that no side notices), `deafen` and `mute` those of one way,
-    `heal` ends that. A receiver is told in the context of whoever connected or listens, so that the loop
-    knows whose process it is.
+    Bytes arrive in order, one loop turn after they were written, or `delay_s` later by the loop's clock. The
+    send buffer never fills.
+
+    - `cut` closes every connection to an address.
+    - `silence` drops all bytes from and to an address: a partition that neither side notices.
+    - `deafen` and `mute` drop the bytes of one direction.
+    - `heal` ends these three.
+
+    A receiver is called in the context in which its owner connected or listened, so that the loop can assign
+    the call to the right process.
     """
 
     def __init__(self, delay_s: float = 0.0) -> None:
@@ -261,31 +272,33 @@ class SimulatedNetwork:
         return near
 
     def cut(self, address: Address) -> None:
-        """Break every connection to the listener at `address`: both ends hear `closed`, also the one that did
-        not hear of the end of the other."""
+        """Break every connection to the listener at `address`.
+
+        Both ends receive `closed`, also one that did not notice the end of the other side.
+        """
         for connection in [c for c in self._connections if c.has_end_at(address)]:
             connection.abort()
 
     def silence(self, address: Address) -> None:
-        """From now on nothing that is sent to or from the listener at `address` arrives."""
+        """From now on drop everything that is sent to or from the listener at `address`."""
         self.deafen(address)
         self.mute(address)
 
     def deafen(self, address: Address) -> None:
-        """From now on nothing that is sent to the listener at `address` arrives."""
+        """From now on drop everything that is sent to the listener at `address`."""
         self._deaf.add(address)
 
     def mute(self, address: Address) -> None:
-        """From now on nothing that the listener at `address` sends arrives."""
+        """From now on drop everything that the listener at `address` sends."""
         self._mute.add(address)
 
     def heal(self, address: Address) -> None:
-        """End of `silence`, `deafen` and `mute`. What was lost meanwhile stays lost."""
+        """End `silence`, `deafen` and `mute`. The bytes dropped meanwhile stay lost."""
         self._deaf.discard(address)
         self._mute.discard(address)
 
     def is_lost(self, connection: "_SimulatedConnection") -> bool:
-        """What this end sends does not arrive."""
+        """Return whether the bytes that this end sends are dropped."""
         return connection.local in self._mute or connection.remote in self._deaf
 
     def forget(self, connection: "_SimulatedConnection") -> None:
@@ -326,7 +339,7 @@ class _SimulatedConnection:
             _later(self._network.delay_s, self.peer.context, self.peer.deliver, data)
 
     def has_end_at(self, address: Address) -> bool:
-        """This one; or the other one, of which nothing is left."""
+        """Whether this end has the address, or the other end has it and is closed already."""
         return self.local == address or (self.remote == address and not self.peer._open)
 
     def close(self) -> None:
@@ -352,7 +365,7 @@ class _SimulatedConnection:
                 self._unread.append(data)
 
     def end(self) -> None:
-        """The other side closed."""
+        """End this side, because the other side closed."""
         if self._open:
             self._end(0.0)
 
@@ -360,9 +373,9 @@ class _SimulatedConnection:
         if self._open:
             self._open = False
             self._network.forget(self)
-            # Looked up later: a connection may be refused while its receiver is being made.
+            # Looked up when called: a connection may be refused while its receiver is being made.
             _later(0.0, self.context, lambda: self.receiver.closed())
-            # Whom nothing reaches does not learn of the end either.
+            # A peer that nothing reaches does not notice the end either.
             if not self._network.is_lost(self):
                 _later(delay_s, self.peer.context, self.peer.end)
 

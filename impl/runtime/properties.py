@@ -1,7 +1,7 @@
 """RocketMQ's configuration files: Java properties, `key=value` lines.
 
-Reads lines, comments and continuation lines; says where each value stands, so that an error can name its
-line.
+Reads lines, comments and continuation lines. It records the position of each value, so that an error can name
+its line.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -10,11 +10,14 @@ from typing import Any, TypeVar
 
 
 class ConfigError(Exception):
-    """A configuration that cannot be used. One line: file, line, key, what is there and what is expected."""
+    """A configuration that cannot be used.
+
+    The message is one line: file, line, key, value found and value expected.
+    """
 
 
 class ProtectedKeyError(Exception):
-    """A change of a key that nobody may change from afar."""
+    """A remote request to change a protected key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +28,24 @@ class Property:
 
 
 def as_text(value: Any) -> str:
-    """A value as it is written in a file; the parts of several are separated by `;`."""
-    if type(value) is tuple:  # not an address, which is one too
+    """Return a value as it is written in a file; the elements of a tuple are separated by `;`."""
+    if type(value) is tuple:  # not an Address, which is a tuple too
         return ";".join(map(as_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How one key of the file becomes one field of a configuration, and the field becomes text again."""
+    """The conversion between one key of the file and one field of a configuration, in both directions."""
 
     field: str
     convert: Callable[[str], Any]
-    """Raises ValueError with what is expected."""
+    """Converts text to the value; raises ValueError with a description of the expected value."""
     show: Callable[[Any], str] = as_text
 
 
 def parse(text: str, where: str) -> dict[str, Property]:
-    """The properties by key; of a key given twice the last counts. `where` names the file.
+    """Return the properties by key; if a key occurs twice, the last one wins. `where` names the file.
 
     Raises:
         ConfigError: a line without a separator.
@@ -55,7 +58,7 @@ def parse(text: str, where: str) -> dict[str, Property]:
 
 
 def with_values(text: str, values: Mapping[str, str]) -> str:
-    """The text of a file with these values, at its end; all other lines stay.
+    """Return the text of a file with these values added at its end; all other lines stay.
 
     Raises:
         ConfigError: a line without a separator.
@@ -70,7 +73,7 @@ def with_values(text: str, values: Mapping[str, str]) -> str:
 
 
 def _entries(text: str) -> Iterator[tuple[int, int, str]]:
-    """First and last line number, from 1 on, and the text of each entry, its continuation lines joined."""
+    """Yield the first and last line number, counted from 1, and the joined text of each entry."""
     pending, first = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.strip()
@@ -86,7 +89,7 @@ def _entries(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> dict[str, Any]:
-    """The values of the known keys, by field. Unknown keys are left to the caller.
+    """Convert the values of the known keys, and return them by field. The caller handles unknown keys.
 
     Raises:
         ConfigError: a value is not what its option expects.
@@ -105,11 +108,11 @@ def apply(properties: Mapping[str, Property], options: Mapping[str, Option]) -> 
 def from_afar(
     properties_text: str, *, protected: frozenset[str], fixed: frozenset[str]
 ) -> Mapping[str, Property]:
-    """What somebody wants to change of a running server: all of it is fit to be applied, or none.
+    """Return the properties of a remote change of a running server: all can be applied, or none is.
 
     Raises:
-        ProtectedKeyError: a key that nobody may change from afar is among them.
-        ConfigError: not properties, or a key that counts at the start only.
+        ProtectedKeyError: a protected key is among them.
+        ConfigError: the text is not in the format of properties, or a key is used only at the start.
     """
     properties = parse(properties_text, "the body")
     if forbidden := protected & properties.keys():
@@ -135,7 +138,7 @@ def boolean(value: str) -> bool:
 
 
 def number(least: int, most: int) -> Callable[[str], int]:
-    """Whole numbers from least to most."""
+    """Return a converter that accepts whole numbers from `least` to `most`."""
 
     def convert(value: str) -> int:
         if not (value.isascii() and value.isdecimal() and least <= int(value) <= most):
@@ -149,7 +152,7 @@ _T = TypeVar("_T")
 
 
 def one_of(values: Mapping[str, _T]) -> Callable[[str], _T]:
-    """One of the names in `values`."""
+    """Return a converter that accepts the names in `values`."""
 
     def convert(value: str) -> _T:
         if value not in values:

@@ -1,4 +1,4 @@
-"""How fast something is: so many a second, over the last ten seconds or a little more. Time is passed in."""
+"""An event rate per second, over the last ten seconds or a little more. Time is passed in."""
 
 from typing import Final
 
@@ -6,7 +6,7 @@ _PACE_S: Final = 10.0
 
 
 class Pace:
-    """In three numbers, for there may be very many."""
+    """A rate kept in three numbers, because there may be very many of them."""
 
     __slots__ = ("_count", "_rate", "_since_s")
 
@@ -20,7 +20,7 @@ class Pace:
         self._count += count
 
     def rate(self, now_s: float) -> float:
-        """Each second."""
+        """Return the count per second."""
         self._roll(now_s)
         return self._rate
 

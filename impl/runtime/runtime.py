@@ -1,4 +1,4 @@
-"""What a server is given instead of the world: clock, disk, network, chance, and room for blocking calls."""
+"""The environment of a server: clock, disk, network, randomness, and a way to run blocking calls."""
 
 import asyncio
 import os
@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 _CONNECTIONS_MAX: Final = 10_000
 _FILES_MAX: Final = 1 << 20
-"""No more are asked for, where the system names no bound."""
+"""The limit on open files that is requested where the system has no limit."""
 
 
 class Offload(Protocol):
-    """Runs a blocking call (an fsync) while the event loop goes on."""
+    """Runs a blocking call (an fsync) while the event loop continues."""
 
     def __call__(self, function: Callable[[], T]) -> Awaitable[T]: ...
 
@@ -38,26 +38,31 @@ class Runtime:
     random: random.Random
     offload: Offload
     memory_bytes: int = 16 << 30
-    """What the machine has."""
+    """The memory of the machine."""
     tls: Tls | None = None
     files_max: int = _FILES_MAX
-    """What the process may have open, connections among them."""
+    """How many files, connections included, the process may have open."""
 
     @property
     def connections_max(self) -> int:
-        """What one listener takes: a process has three at most, and its files must never want for room. A
-        store that may not open a file is read-only for good."""
+        """The most connections that one listener accepts.
+
+        A process has at most three listeners, and must always be able to open its files: a store that cannot
+        open a file becomes read-only permanently.
+        """
         return min(_CONNECTIONS_MAX, self.files_max // 4)
 
     @property
     def remoting(self) -> "Network":
-        """The network for RocketMQ's own connections, which may be TLS; all others are not."""
+        """The network for RocketMQ's own connections, which may use TLS; other connections do not."""
         return TlsNetwork(self.network, self.tls) if self.tls else self.network
 
 
 def production(network: "Network", tls: Tls | None = None) -> Runtime:
-    """The real world; blocking calls go to the running loop's thread pool. The process may open as many files
-    from then on as the system allows it to."""
+    """Return the production runtime; blocking calls run in the running loop's thread pool.
+
+    From then on the process may open as many files as the system allows.
+    """
     memory_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     files_max = _raise_files_max()
     return Runtime(
@@ -66,37 +71,43 @@ def production(network: "Network", tls: Tls | None = None) -> Runtime:
 
 
 def _raise_files_max() -> int:
-    """Shells commonly hand on a bound of 1024, which is not meant for servers, and a hard one far above."""
+    """Raise the soft limit on open files and return the new limit.
+
+    Shells commonly set a soft limit of 1024, which is too low for servers, and a much higher hard limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES_MAX if hard == resource.RLIM_INFINITY else min(hard, _FILES_MAX)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # some systems allow less than they say
+        except (OSError, ValueError):  # some systems allow less than they report
             return soft
     return wanted
 
 
 def simulated(loop: SimulatedLoop, network: "Network", seed: int = 0, disk: Disk | None = None) -> Runtime:
-    """A world in which everything follows from the seed. Give the disk to outlive a simulated crash."""
+    """Return a runtime in which everything follows from the seed.
+
+    Pass `disk` to keep its content across simulated crashes.
+    """
     chance = random.Random(seed)
     return Runtime(SimulatedClock(loop), disk or SimulatedDisk(), network, chance, SlowCalls(chance))
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """Offload: in a thread of the running loop's pool."""
+    """Offload that runs the call in a thread of the running loop's pool."""
     return await asyncio.get_running_loop().run_in_executor(None, function)
 
 
 async def inline(function: Callable[[], T]) -> T:
-    """Offload: here and now; no other coroutine runs meanwhile."""
+    """Offload that runs the call immediately; no other coroutine runs meanwhile."""
     return function()
 
 
 class SlowCalls:
-    """Offload for simulations: the call happens at some instant of a random, virtual delay.
+    """Offload for simulations: the call happens at some moment within a random, virtual delay.
 
-    Other coroutines run before and after that instant, as they do around a real fsync in its thread.
+    Other coroutines run before and after that moment, as they do around a real fsync in its thread.
     """
 
     def __init__(self, chance: random.Random, delay_ms_max: float = 2.0) -> None:

@@ -1,4 +1,4 @@
-"""Running servers in a process: started together, announced in one line, stopped by a signal."""
+"""Runs servers in a process: starts them together, announces them in one line, and stops them on a signal."""
 
 import asyncio
 import gc
@@ -20,18 +20,18 @@ class Server(Protocol):
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine on uvloop where it is installed, else on asyncio's own loop."""
+    """Run the coroutine on uvloop if it is installed, otherwise on asyncio's own loop."""
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(main)
 
 
 async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]]) -> None:
-    """Start the servers in order, say where they are, and stop them in reverse order on SIGTERM or SIGINT.
+    """Start the servers in order, print their addresses, and stop them in reverse order on SIGTERM or SIGINT.
 
-    Each is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`.
+    Each server is made with the addresses of those before it, by name. Prints `ready NAME=HOST:PORT ...`.
 
     Raises:
-        what a server's start raises; those that run by then are stopped.
+        any error that a server's start raises; the servers that run by then are stopped.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -56,8 +56,11 @@ async def until_signal(servers: dict[str, Callable[[dict[str, Address]], Server]
 
 
 def _collect_less() -> None:
-    """Reference counts free nearly all that a request needs. What is there now stays, and to look through it
-    again and again for cycles took a fifth of a busy broker's time."""
+    """Reduce the work of the cyclic garbage collector.
+
+    Reference counts free nearly everything that a request needs. The objects that exist now stay, and
+    searching them for cycles again and again took a fifth of a busy broker's time.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

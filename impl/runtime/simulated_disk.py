@@ -1,10 +1,15 @@
-"""A file system in memory that crashes as real ones may.
+"""A file system in memory that simulates the crashes of real file systems.
 
 Everything written is in two layers: the cache, which every reader sees, and the durable layer, which `sync`
-fills. A crash of the process keeps both. A crash of the operating system keeps, for each file on its own,
-the synced content plus any prefix of the unsynced writes, the last of them torn at any byte; and for each
-directory on its own the synced names plus any prefix of the unsynced operations on names. Losing power keeps
-what was synced, no more. Directories themselves are not modelled: they exist as soon as a file in them does.
+fills.
+
+- A crash of the process keeps both layers.
+- A crash of the operating system keeps the synced content and names. Of each file it also keeps any prefix of
+  the unsynced writes, where the last write may be cut at any byte. Of each directory it also keeps any prefix
+  of the unsynced name operations. Each file and each directory has its own prefix.
+- A power loss keeps only what was synced.
+
+Directories are not modelled: a directory exists as soon as it contains a file.
 """
 
 import copy
@@ -18,28 +23,28 @@ from mqproof.impl.runtime.disk import Disk, File, Lock, LockedError, Space, pare
 
 
 class SimulatedCrashError(BaseException):
-    """Raised by a step hook to stop the code under test at that very step, as a crash would.
+    """Raised by a step hook to stop the code under test at that step, as a crash would.
 
-    Not an Exception: no handler of the code under test may survive its own crash.
+    It is not an Exception, so that no handler of the code under test catches its own crash.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One operation that changes the disk, shown to the hook before it is done."""
+    """One operation that changes the disk, passed to the hook before it is done."""
 
     kind: str
     """create | write | sync | replace | remove | sync_directory"""
     path: str
     size: int = 0
-    """Bytes, of a write or a created file."""
+    """The number of bytes written, or the size of the created file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What one crash of the operating system keeps of the unsynced part; what is not named is lost.
+    """The unsynced data that one crash of the operating system keeps; everything not listed is lost.
 
-    `names` maps a directory to the number of its unsynced name operations kept; `contents` maps a file (by
+    `names` maps a directory to the number of its unsynced name operations kept. `contents` maps a file (by
     the path it was created under) to the number of bytes of its unsynced writes kept, in the order written.
     """
 
@@ -48,20 +53,20 @@ class Image:
 
 
 class SimulatedDisk:
-    """The disk of one node. It outlives the node's crashes; file handles and locks do not.
+    """The disk of one node. It survives the node's crashes; file handles and locks do not.
 
-    `on_step`, when set, sees each step before it is done: raising OSError makes that call fail (a failed sync
-    also forgets the unsynced writes, which then stay readable until the machine dies and can never become
-    durable: what Linux does); raising SimulatedCrashError stops the code there.
+    `on_step`, when set, is called with each step before it is done. Raising OSError makes that call fail. A
+    failed sync also discards the unsynced writes: as on Linux, they stay readable until the machine crashes,
+    and can never become durable. Raising SimulatedCrashError stops the code there.
     """
 
     def __init__(self) -> None:
         self.on_step: Callable[[Step], None] | None = None
         self.steps = 0
         self.room = Space(1 << 40, 1 << 39)
-        """What it says of itself: nothing is ever refused for lack of it."""
+        """The space that it reports; no operation ever fails for lack of space."""
         self.life = 0
-        """How many crashes there were; a handle of an earlier life is dead."""
+        """The number of crashes so far; a handle opened before a crash is invalid after it."""
         self._names: dict[str, _Inode] = {}
         self._durable_names: dict[str, _Inode] = {}
         self._unsynced_names: dict[str, list[_NameChange]] = {}
@@ -119,36 +124,39 @@ class SimulatedDisk:
         self._locked.add(path)
         return _SimulatedLock(self._locked, path)
 
-    # -- what the experimenter does
+    # -- called by tests and simulations
 
     def process(self) -> Disk:
-        """The disk as one process sees it: whatever it does after its crash raises SimulatedCrashError."""
+        """Return the disk as one process sees it; after its crash every access raises SimulatedCrashError."""
         return _ProcessDisk(self)
 
     def crash_process(self) -> None:
-        """The process dies; the operating system lives and keeps the page cache."""
+        """Crash the process; the operating system continues and keeps the page cache."""
         self.life += 1
         self._locked = set()
 
     def crash_os(self, choice: random.Random | Image) -> Image:
-        """The operating system dies. Returns what was kept, to be replayed."""
+        """Crash the operating system. Returns the image that was kept, so that it can be replayed."""
         image = self.draw_image(choice) if isinstance(choice, random.Random) else choice
         self._keep(image)
         return image
 
     def lose_power(self) -> None:
-        """Only what was synced remains."""
+        """Lose power: only what was synced remains."""
         self._keep(Image())
 
     def unsynced(self) -> Image:
-        """All that a crash of the operating system could take: the image that keeps everything."""
+        """Return the image that keeps everything: all data that a crash of the operating system lose."""
         contents = {inode.label: cost for inode in self._inodes() if (cost := inode.unsynced_bytes())}
         names = {directory: len(changes) for directory, changes in self._unsynced_names.items() if changes}
         return Image(names, contents)
 
     def images(self) -> Iterator[Image]:
-        """Every admissible image, the one of a power loss first. Their number is the product over all
-        files and directories: for small cases only (`image_count` tells)."""
+        """Yield every possible image, the one of a power loss first.
+
+        Their number is the product over all files and directories, so use this for small cases only (see
+        `image_count`).
+        """
         most = self.unsynced()
         names, contents = list(most.names), list(most.contents)
         kept_names = itertools.product(*(range(most.names[name] + 1) for name in names))
@@ -157,7 +165,7 @@ class SimulatedDisk:
                 yield Image(dict(zip(names, chosen, strict=True)), dict(zip(contents, kept, strict=True)))
 
     def image_count(self) -> int:
-        """How many images `images` would yield."""
+        """Return how many images `images` would yield."""
         most = self.unsynced()
         count = 1
         for kept in itertools.chain(most.names.values(), most.contents.values()):
@@ -165,7 +173,11 @@ class SimulatedDisk:
         return count
 
     def draw_image(self, chance: random.Random) -> Image:
-        """A random admissible image; nothing kept and everything kept are as likely as all between."""
+        """Return a random possible image.
+
+        For each file and directory it keeps nothing, everything or a random part; the three are equally
+        likely.
+        """
         most = self.unsynced()
         return Image(
             {name: _draw(chance, count) for name, count in most.names.items()},
@@ -173,14 +185,14 @@ class SimulatedDisk:
         )
 
     def copy(self) -> Self:
-        """An independent disk in the same state; handles and the hook stay with the original."""
+        """Return an independent disk in the same state; open handles and the hook belong to the original."""
         hook, self.on_step = self.on_step, None
         try:
             return copy.deepcopy(self)
         finally:
             self.on_step = hook
 
-    # -- inside
+    # -- internal methods
 
     def step(self, step: Step) -> None:
         self.steps += 1
@@ -194,7 +206,7 @@ class SimulatedDisk:
             raise FileNotFoundError(f"{path} does not exist") from None
 
     def _inodes(self) -> list["_Inode"]:
-        """Every file that a crash could leave behind, each once."""
+        """Return every file that could exist after a crash, each once."""
         changes = itertools.chain.from_iterable(self._unsynced_names.values())
         linked = (change.inode for change in changes if isinstance(change, _Link))
         found = {id(inode): inode for inode in itertools.chain(self._durable_names.values(), linked)}
@@ -220,7 +232,7 @@ def _draw(chance: random.Random, most: int) -> int:
 
 
 class _Content:
-    """Bytes that end in zeros which are not stored: segments are mostly empty."""
+    """File content without its trailing zeros, because segments are mostly empty."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -262,7 +274,7 @@ class _Resize:
 
 
 class _Inode:
-    """A file without its names: cache, durable layer, and the changes between them in order."""
+    """A file without its names: cache, durable layer, and the ordered changes between them."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -336,7 +348,7 @@ _NameChange = _Link | _Unlink | _Rename
 
 
 class _Handle:
-    """An open file. It dies with the process that opened it."""
+    """An open file. It becomes invalid when the process that opened it crashes."""
 
     def __init__(self, disk: SimulatedDisk, path: str, inode: _Inode) -> None:
         self.path = path
@@ -385,7 +397,7 @@ class _Handle:
 
 
 class _ProcessDisk:
-    """Of one life. Handles see to themselves."""
+    """The disk of one process, until its crash. Handles check this themselves."""
 
     def __init__(self, disk: SimulatedDisk) -> None:
         self._disk = disk

@@ -1,13 +1,18 @@
-"""Machines and the links between them, in memory: what TCP makes of a bad network.
+"""A simulated internet in memory: machines, and the behaviour of TCP on unreliable links between them.
 
-Each machine has a network of its own (`SimulatedInternet.machine`); its connections come from its address.
-Bytes of a connection arrive in order. A lost segment is one that is late, for TCP sends it again; bytes for a
-link that is cut wait and arrive when it is there again; a process that dies resets its connections; a machine
-that loses its power says nothing, and answers with a reset what comes to it in its next life. Connections do
-not wait for one another. Everything follows from `chance`.
+Each machine has its own network (`SimulatedInternet.machine`); its connections come from its address. The
+bytes of a connection arrive in order, and connections do not wait for one another. Everything follows from
+`chance`.
 
-Each machine has one process at most, of its name (`SimulatedLoop.context_of`). While that is stopped its
-machine goes on: connections are opened, and bytes arrive, of which the process hears when it goes on.
+- A lost segment is a late one, because TCP sends it again.
+- Bytes for a link that is cut wait, and arrive when the link works again.
+- A process that dies resets its connections.
+- A machine that loses its power sends nothing. After it restarts, it answers bytes of old connections with a
+  reset.
+
+Each machine has at most one process, which has the machine's name (`SimulatedLoop.context_of`). While the
+process is stopped its machine continues: connections are opened and bytes arrive. The process receives them
+when it continues.
 """
 
 import asyncio
@@ -23,26 +28,29 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network,
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 
 _AGAIN_S: Final = 0.2
-"""After so long a lost segment is sent again, then after twice that, and so on."""
+"""The delay before a lost segment is sent again; it doubles with each further attempt."""
 _SYN_AGAIN_S: Final = 1.0
-"""The same of a connection that is to be opened."""
+"""The delay before another attempt to open a connection."""
 
 Link = tuple[str, str]
-"""From one machine to another."""
+"""Source and target machine."""
 
 
 class SimulatedInternet:
-    """All machines. `loss` and `delay_s` may be changed at any time, and count for what is sent then."""
+    """All machines and links.
+
+    `loss` and `delay_s` may be changed at any time; a change affects what is sent afterwards.
+    """
 
     def __init__(self, chance: Random) -> None:
         self.loss = 0.0
-        """The share of segments that do not arrive at the first attempt."""
+        """The probability that a segment does not arrive at an attempt."""
         self.delay_s = (0.0002, 0.001)
-        """Shortest and longest way of one segment."""
+        """The shortest and the longest transit time of one segment."""
         self.sent = 0
-        """Segments so far."""
+        """The number of segments sent so far."""
         self.context = copy_context()
-        """Of no process: what is on its way is not held up by whoever sent it."""
+        """The context of no process, so that stopping a sender does not delay its segments in transit."""
         self._chance = chance
         self._cut: set[Link] = set()
         self._dark: set[str] = set()
@@ -51,35 +59,37 @@ class SimulatedInternet:
         self._ports = itertools.count(40_000)
 
     def machine(self, host: str) -> Network:
-        """The network as this machine sees it."""
+        """Return the network as seen by this machine."""
         return _Machine(self, host)
 
-    # -- what goes wrong
+    # -- fault injection
 
     def cut(self, links: Iterable[Link]) -> None:
-        """From now on nothing arrives on these links."""
+        """Cut these links: from now on nothing arrives on them."""
         self._cut.update(links)
 
     def heal(self, links: Iterable[Link] | None = None) -> None:
-        """These links, or all, work again: what waited for them arrives."""
+        """Repair these links, or all of them; the segments that waited for them are sent again."""
         self._cut.difference_update(list(self._cut if links is None else links))
         for end in list(self._ends):
             end.send_again()
 
     def reset(self, one: str, other: str) -> None:
-        """Every connection between two machines breaks: both ends hear `closed`."""
+        """Break every connection between two machines: both ends receive `closed`."""
         for end in [end for end in self._ends if (end.local.host, end.remote.host) == (one, other)]:
             end.abort()
 
     def forget_connections(self, one: str, other: str) -> None:
-        """What is between two machines knows none of their connections any more: what was on its way and all
-        that follows is lost, and neither end is told."""
+        """Make the network between two machines forget all their connections.
+
+        Everything in transit and everything sent later is lost, and neither end receives `closed`.
+        """
         for end in self._ends:
             if {end.local.host, end.remote.host} == {one, other}:
                 end.lose()
 
     def lose_power(self, host: str) -> None:
-        """The machine is gone, with its connections; nobody is told."""
+        """Switch the machine off: its connections vanish, and no peer is notified."""
         self._dark.add(host)
         for address in [address for address in self._listeners if address.host == host]:
             del self._listeners[address]
@@ -87,18 +97,18 @@ class SimulatedInternet:
             end.vanish()
 
     def power_on(self, host: str) -> None:
-        """The machine answers again: with a reset, to whom it knew before."""
+        """Switch the machine on again: it answers bytes of its old connections with a reset."""
         self._dark.discard(host)
         self.heal(())
 
-    # -- what its machines ask
+    # -- called by the machines and the ends of connections
 
     def is_cut(self, source: str, target: str) -> bool:
-        """Whether nothing that was sent arrives now."""
+        """Return whether nothing that is sent from `source` to `target` arrives now."""
         return (source, target) in self._cut or target in self._dark
 
     def way_s(self) -> float:
-        """How long the next segment takes."""
+        """Return the transit time of the next segment, and count it."""
         chance = self._chance
         self.sent += 1
         seconds = chance.uniform(*self.delay_s)
@@ -161,16 +171,16 @@ class _Door:
     def accept(self, end: "_End") -> None:
         if self._listeners.get(self.address) is self:
             end.accepted(self.on_connection)
-        else:  # closed before its process came to it
+        else:  # the listener closed before its process received the connection
             end.refuse()
 
     def close(self) -> None:
-        if self._listeners.get(self.address) is self:  # a later one may have the address by now
+        if self._listeners.get(self.address) is self:  # a later listener may have the address by now
             del self._listeners[self.address]
 
 
 class _End:
-    """One end of a connection, and the way from here to the other."""
+    """One end of a connection, with the segments on their way from here to the other end."""
 
     peer: "_End"
     receiver: Receiver | None = None
@@ -188,24 +198,24 @@ class _End:
         self._reading = True
         self._unread: list[bytes] = []
         self._sent: deque[tuple[float, Callable[[], None]]] = deque()
-        """What is on its way, in its order: when it may arrive, and what it does then."""
+        """The segments in transit, in order: the time of arrival, and the action then."""
         self._is_stuck = False
-        """The first of it could not arrive."""
+        """Whether the first segment in transit could not arrive because its link is cut."""
         self._is_lost = False
-        """Nothing that is sent from here arrives any more."""
+        """Whether everything sent from here is lost."""
 
-    # -- the connection of its owner
+    # -- the connection, as its owner uses it
 
     def write(self, data: bytes) -> None:
         if self._open:
             self._send(self.peer.deliver, data)
 
     def close(self) -> None:
-        self.abort()  # what was written is on its way, and arrives before the end does
+        self.abort()  # what was written is in transit, and arrives before the end does
 
     def abort(self) -> None:
         if self._open:
-            self._send(self.peer.end)  # first: an end is forgotten when nothing of it is on its way
+            self._send(self.peer.end)  # first, because an end is forgotten when it has nothing in transit
             self._end()
 
     def pause_reading(self) -> None:
@@ -217,10 +227,10 @@ class _End:
         for data in unread:
             self._loop.call_soon(self.deliver, data)
 
-    # -- what the network does
+    # -- events from the network
 
     def process_hears(self, what: Callable[..., None], *args: Any) -> None:
-        """Something happens at this end, of which its process hears now, or when it goes on."""
+        """Call `what` at this end in the context of its process: now, or when the process continues."""
         if self._loop.is_stopped(self.local.host):
             self._loop.call_soon(what, *args, context=self._context)
         else:
@@ -231,13 +241,13 @@ class _End:
             self.receiver = on_connection(self)
 
     def refuse(self) -> None:
-        """Nobody takes this connection."""
+        """Refuse this connection: no listener accepts it."""
         if self._open:
             self._open = False
             self._send(self.peer.end)
 
     def deliver(self, data: bytes) -> None:
-        if self._vanished:  # a machine that knows nothing of this connection
+        if self._vanished:  # the machine lost its power and does not know this connection
             self._send(self.peer.end)
         elif self._open and self._reading and self.receiver:
             self.receiver.received(data)
@@ -245,7 +255,7 @@ class _End:
             self._unread.append(data)
 
     def end(self) -> None:
-        """The other side closed."""
+        """End this side, because the other side closed."""
         if self._open:
             self._end()
 
@@ -254,14 +264,17 @@ class _End:
         self._sent.clear()
 
     def vanish(self) -> None:
-        """The machine lost its power; what is on the wire arrives, what waits for a link does not."""
+        """Lose this end with the power of its machine.
+
+        Segments in transit still arrive, but those that wait for a cut link are dropped.
+        """
         self._open, self._vanished = False, True
         if self._is_stuck:
             self._sent.clear()
             self._is_stuck = False
 
     def send_again(self) -> None:
-        """A link may be there again."""
+        """Send the waiting segments again, because a link may work again."""
         if self._is_stuck:
             self._is_stuck = False
             now_s = self._loop.time()
@@ -279,7 +292,7 @@ class _End:
             self.receiver.closed()
 
     def _send(self, what: Callable[..., None], *args: Any) -> None:
-        """Something is to happen at the other end."""
+        """Schedule an action at the other end, after the transit time."""
         if self._is_lost:
             return
         arrival = partial(self.peer.process_hears, what, *args)
@@ -290,11 +303,11 @@ class _End:
     def _next(self) -> None:
         if self._sent:
             self._loop.call_at(self._sent[0][0], self._arrive, context=self._internet.context)
-        elif not (self._open or self._vanished):  # who has vanished may yet have to say so
+        elif not (self._open or self._vanished):  # an end that vanished may still have to send a reset
             self._internet.forget(self)
 
     def _arrive(self) -> None:
-        if not self._sent:  # the machine vanished
+        if not self._sent:  # the machine lost its power
             return
         if self._internet.is_cut(self.local.host, self.remote.host):
             self._is_stuck = True
@@ -302,5 +315,5 @@ class _End:
         _, arrival = self._sent.popleft()
         try:
             arrival()
-        finally:  # also when the machine dies of it
+        finally:  # also when the arrival kills the machine
             self._next()

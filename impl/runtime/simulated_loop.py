@@ -1,7 +1,8 @@
-"""An event loop whose time jumps to the next timer: the same code, no waiting, the same run each time.
+"""An event loop whose time jumps to the next timer: code runs without waiting, and each run is the same.
 
-Processes of a simulation share the loop. What is begun in the context of one (`context_of`) belongs to it,
-with all that it sets off: such a process can be stopped for a while, as by SIGSTOP.
+The processes of a simulation share the loop. A callback started in the context of a process (`context_of`)
+belongs to that process, and so does everything that it starts. Such a process can be stopped for a while, as
+by SIGSTOP.
 """
 
 import asyncio
@@ -16,27 +17,27 @@ T = TypeVar("T")
 _Ts = TypeVarTuple("_Ts")
 
 EPOCH_US: Final = 1_700_000_000_000_000
-"""The wall-clock time at which every simulation begins, unless told otherwise."""
+"""The wall-clock time at which a simulation begins by default."""
 
 _CANCELLED_MAX: Final = 100
-"""Timers that were cancelled and are kept among those that were not: so many, or half of all."""
+"""How many cancelled timers may stay in the heap, unless half of the heap is more."""
 
 _PROCESS: Final[ContextVar[str]] = ContextVar("process", default="")
-"""The process that does what is done now; empty of whatever is no process."""
+"""The process that runs now; empty outside all processes."""
 
 
 class StuckError(RuntimeError):
-    """Nothing is ready and no timer is set: the simulation would wait for ever."""
+    """Nothing is ready and no timer is set: the simulation would wait forever."""
 
 
 class SimulatedLoop(asyncio.SelectorEventLoop):
-    """Runs callbacks in the order of asyncio, and jumps over the time between them.
+    """Runs callbacks in asyncio's order, and skips the time between them.
 
-    Sockets, threads and signals do not belong in it: whatever waits for one of them is stuck, and StuckError
-    says so. So nothing is asked of the system between two callbacks.
+    It does not support sockets, threads or signals: a coroutine that waits for one of them raises StuckError.
+    The loop therefore makes no system call between two callbacks.
     """
 
-    # asyncio's own: what is to be called now, in its order.
+    # Attributes of asyncio's loop; `_ready` has the callbacks to call now, in order.
     _ready: deque[asyncio.Handle]
     _closed: bool
     _stopping: bool
@@ -44,18 +45,18 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._now_s = 0.0
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
-        """A heap: when each is due, and its number, for those that are due together."""
+        """A heap of timers: when each is due, and its number, which orders timers that are due together."""
         self._timers_set = 0
         self._timers_cancelled = 0
-        """Of those in the heap."""
+        """The number of cancelled timers in the heap."""
         self._stopped: dict[str, list[asyncio.Handle]] = {}
-        """What stopped processes would have done by now, in its order."""
+        """The callbacks that wait for each stopped process, in order."""
         super().__init__(_NoFiles())
 
     def time(self) -> float:
         return self._now_s
 
-    # -- what asyncio's loop does
+    # -- methods of asyncio's loop
 
     def call_soon(
         self, callback: Callable[[*_Ts], object], *args: *_Ts, context: Context | None = None
@@ -90,8 +91,10 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._timers_cancelled = 0
 
     def _run_once(self) -> None:
-        """Call what is ready, and what becomes ready by it; when nothing is, let the time pass first, until
-        the next timer is due."""
+        """Call the ready callbacks and those that become ready by them.
+
+        If nothing is ready, first advance the time to the next timer.
+        """
         ready = self._ready
         if not ready and not self._stopping:
             self._pass_time()
@@ -105,7 +108,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
                 handle._run()
 
     def _pass_time(self) -> None:
-        """All timers that are due next are ready now."""
+        """Advance the time to the next timer, and make all timers that are due then ready."""
         while self._timers and self._timers[0][2].cancelled():
             self._next_timer()
             self._timers_cancelled -= 1
@@ -116,7 +119,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._ready.append(self._next_timer())
 
     def _next_timer(self) -> asyncio.TimerHandle:
-        """Taken out of the heap."""
+        """Remove the next timer from the heap and return it."""
         _, _, timer = heapq.heappop(self._timers)
         timer._scheduled = False  # type: ignore[attr-defined]
         return timer
@@ -124,17 +127,17 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
     # -- processes
 
     def context_of(self, process: str) -> Context:
-        """For what that process begins."""
+        """Return a context for work of that process."""
         context = copy_context()
         context.run(_PROCESS.set, process)
         return context
 
     def stop_process(self, process: str) -> None:
-        """From now on nothing of it runs (SIGSTOP), but what it is doing just now."""
+        """Stop the process (SIGSTOP): nothing of it runs from now on, except the callback that is running."""
         self._stopped.setdefault(process, [])
 
     def continue_process(self, process: str) -> None:
-        """It does at once what it would have done meanwhile, in that order (SIGCONT)."""
+        """Continue the process (SIGCONT): the callbacks that waited run next, in order."""
         self._ready.extendleft(reversed(self._stopped.pop(process, ())))
 
     def continue_all(self) -> None:
@@ -151,7 +154,7 @@ def _process_of(handle: asyncio.Handle) -> str:
 
 
 class SimulatedClock:
-    """Wall clock of one simulated node: the loop's time plus the node's own skew, which may be changed."""
+    """The wall clock of one simulated node: the loop's time plus a skew, which may be changed."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, start_us: int = EPOCH_US, skew_us: int = 0) -> None:
         self._loop = loop
@@ -163,7 +166,7 @@ class SimulatedClock:
 
 
 class ManualClock:
-    """A wall clock that stands still until told otherwise; for code that runs without an event loop."""
+    """A wall clock that only moves when `advance_ms` is called; for code that runs without an event loop."""
 
     def __init__(self, now_us: int = EPOCH_US) -> None:
         self._now_us = now_us
@@ -176,10 +179,10 @@ class ManualClock:
 
 
 def run_simulated(main: Coroutine[Any, Any, T], loop: SimulatedLoop | None = None) -> T:
-    """Run the coroutine to its end on a simulated loop of its own (or on the one given, then left closed).
+    """Run the coroutine to its end on the given or a new simulated loop, which is closed afterwards.
 
     Raises:
-        StuckError: it waits for something that cannot happen.
+        StuckError: the coroutine waits for something that cannot happen.
     """
     chosen = loop or SimulatedLoop()
 
@@ -187,11 +190,11 @@ def run_simulated(main: Coroutine[Any, Any, T], loop: SimulatedLoop | None = Non
         try:
             return runner.run(main)
         finally:
-            chosen.continue_all()  # a stopped process could not be ended
+            chosen.continue_all()  # a stopped process could not be cancelled
 
 
 class _NoFiles(selectors.BaseSelector):
-    """Keeps what the loop registers, and is never asked what of it is ready."""
+    """A selector that stores what the loop registers and is never asked for ready files."""
 
     def __init__(self) -> None:
         self._keys: dict[Any, selectors.SelectorKey] = {}

@@ -1,6 +1,6 @@
-"""TLS over any network: the first byte of a connection says whether it is TLS, from that byte on.
+"""TLS over any network: the first byte of an accepted connection decides whether it uses TLS.
 
-`TlsNetwork` stands between a network and whoever listens or connects; neither notices. See docs/protocol.md,
+`TlsNetwork` wraps a network. Its users listen and connect as on any other network. See docs/protocol.md,
 "TLS".
 """
 
@@ -18,26 +18,26 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network,
 _log = logging.getLogger(__name__)
 
 HANDSHAKE_S: Final = 10.0
-"""A peer that begins a handshake has this long to end it."""
+"""The time that a peer has to complete the handshake."""
 
 _HANDSHAKE: Final = 0x16
-"""The first byte of every TLS connection; no frame that we would take begins with it."""
+"""The first byte of every TLS connection; no frame that we accept begins with it."""
 _READ_BYTES: Final = 64 * 1024
 
 
 class TlsMode(StrEnum):
-    """What a server takes."""
+    """Which connections a server accepts."""
 
     DISABLED = "disabled"
     PERMISSIVE = "permissive"
-    """Both."""
+    """With TLS or without."""
     ENFORCING = "enforcing"
-    """TLS only."""
+    """With TLS only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """What one process does about TLS; without a context it is not spoken in that direction."""
+    """The TLS settings of one process. A direction without a context does not use TLS."""
 
     mode: TlsMode = TlsMode.PERMISSIVE
     server: ssl.SSLContext | None = None
@@ -45,14 +45,17 @@ class Tls:
 
 
 class TlsNetwork:
-    """A network on which connections are TLS where that is so configured."""
+    """A network whose connections use TLS where that is configured."""
 
     def __init__(self, inner: Network, tls: Tls) -> None:
         self._inner = inner
         self._tls = tls
 
     async def listen(self, host: str, port: int, on_connection: ReceiverFactory) -> Listener:
-        """As Network.listen. A connection counts from its first moment, before anything is known of it."""
+        """Listen as Network.listen does.
+
+        A new connection is reported at once, before its first byte has arrived.
+        """
 
         def accepted(inner: Connection) -> _End:
             end = _End(inner)
@@ -63,7 +66,10 @@ class TlsNetwork:
         return await self._inner.listen(host, port, accepted)
 
     async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
-        """As Network.connect; returns when the handshake is done. OSError when it fails, too."""
+        """Connect as Network.connect does, and return when the handshake is done.
+
+        Raises OSError also when the handshake fails.
+        """
         context = self._tls.client
         if context is None:
             return await self._inner.connect(address, on_connection)
@@ -92,7 +98,7 @@ class TlsNetwork:
             raise
 
     def _decide(self, end: "_End", is_tls: bool) -> bool:
-        """What is spoken on an accepted connection; False when that is not to be."""
+        """Decide whether an accepted connection uses TLS; return False when the connection must be closed."""
         mode, context = self._tls.mode, self._tls.server
         if not is_tls:
             if mode is TlsMode.ENFORCING:
@@ -106,18 +112,18 @@ class TlsNetwork:
 
 
 class _Pipe:
-    """One end of TLS, as bytes in and bytes out. Every method raises ssl.SSLError when TLS is broken."""
+    """One end of a TLS session: bytes in, bytes out. Every method raises ssl.SSLError when TLS fails."""
 
     def __init__(self, context: ssl.SSLContext, *, server_side: bool) -> None:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._object = context.wrap_bio(self._incoming, self._outgoing, server_side=server_side)
         self.is_ready = False
-        """The handshake is done."""
+        """Whether the handshake is done."""
         self.is_over = False
-        """The peer has said that nothing more comes."""
+        """Whether the peer has announced that it sends nothing more."""
 
     def read(self, data: bytes) -> bytes:
-        """What the peer said in these bytes, now in the clear."""
+        """Decrypt the received bytes and return the plain bytes."""
         self._incoming.write(data)
         said = bytearray()
         try:
@@ -137,38 +143,40 @@ class _Pipe:
         self._object.write(data)
 
     def end(self) -> None:
-        """Say that nothing more comes."""
-        with suppress(ssl.SSLError):  # the peer has not said the same yet, or TLS is broken anyway
+        """Announce to the peer that nothing more follows."""
+        with suppress(ssl.SSLError):  # the peer has not announced its end yet, or TLS has failed anyway
             self._object.unwrap()
 
     def outgoing(self) -> bytes:
-        """What is to be sent to the peer."""
+        """Return the bytes to send to the peer."""
         return self._outgoing.read()
 
 
 class _End:
-    """Stands between a connection and its receiver: for each it is the other. Without `begin` it changes
-    nothing."""
+    """An adapter between a connection and its receiver: each sees it in place of the other.
+
+    Before `begin` it passes everything on unchanged.
+    """
 
     def __init__(self, inner: Connection) -> None:
         self._inner = inner
         self._pipe: _Pipe | None = None
         self._limit: asyncio.TimerHandle | None = None
         self.receiver: Receiver | None = None
-        """Nobody, until a handshake of ours is done."""
+        """None until the handshake is done, on a connection that we opened."""
         self.on_first: Callable[[bool], bool] | None = None
-        """Told whether the first byte is TLS's; says whether the connection may go on."""
+        """Called with whether the first byte is that of TLS; returns whether the connection may continue."""
         self.on_ready: Callable[[], None] = lambda: None
         self.on_failed: Callable[[OSError], None] = lambda error: _log.warning("%s", error)
 
     def begin(self, context: ssl.SSLContext, *, server_side: bool) -> None:
-        """From now on the peer speaks TLS."""
+        """Use TLS on this connection from now on."""
         self._pipe = _Pipe(context, server_side=server_side)
         self._limit = asyncio.get_running_loop().call_later(HANDSHAKE_S, self._too_late)
         if not server_side:
             self._advance(self._pipe, b"")
 
-    # As a receiver.
+    # Methods of the Receiver protocol.
 
     def received(self, data: bytes) -> None:
         on_first, self.on_first = self.on_first, None
@@ -194,7 +202,7 @@ class _End:
         if self.receiver is not None:
             self.receiver.closed()
 
-    # As a connection.
+    # Methods of the Connection protocol.
 
     @property
     def local(self) -> Address:
@@ -207,7 +215,7 @@ class _End:
     def write(self, data: bytes) -> None:
         if self._pipe is None:
             self._inner.write(data)
-        elif self._pipe.is_ready:  # before, nobody has asked anything
+        elif self._pipe.is_ready:  # before the handshake is done, there is nothing to send
             self._pipe.write(data)
             self._send(self._pipe)
 
@@ -226,7 +234,7 @@ class _End:
     def resume_reading(self) -> None:
         self._inner.resume_reading()
 
-    # Inside.
+    # Internal methods.
 
     def _advance(self, pipe: _Pipe, data: bytes) -> None:
         was_ready = pipe.is_ready
@@ -234,7 +242,7 @@ class _End:
             said = pipe.read(data)
         except ssl.SSLError as error:
             self.on_failed(ConnectionError(f"TLS with {self.remote}: {_reason(error)}"))
-            self._send(pipe)  # the alert tells the peer why
+            self._send(pipe)  # the alert gives the peer the reason
             self._inner.close()
             return
         self._send(pipe)

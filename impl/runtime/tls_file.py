@@ -1,4 +1,4 @@
-"""tls.properties: RocketMQ's file of keys and certificates. See docs/protocol.md, "TLS"."""
+"""tls.properties, RocketMQ's file of keys and certificates. See docs/protocol.md, "TLS"."""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -18,13 +18,14 @@ _CLIENT_AUTH: Final = {
 
 
 def load(path: str) -> Tls:
-    """What the file says. Raises ConfigError as read, OSError."""
+    """Return the TLS settings in the file at `path`. Raises OSError, and ConfigError as `read` does."""
     return read(Path(path).read_text(encoding="utf-8"), path)
 
 
 def read(text: str, where: str) -> Tls:
-    """What the text of a tls.properties says; `where` names the file. A server needs a certificate to speak
-    TLS; a client needs `tls.enable`.
+    """Return the settings in the text of a tls.properties; `where` names the file.
+
+    A server needs a certificate to use TLS; a client needs `tls.enable`.
 
     Raises:
         ConfigError: a value that its key cannot have, or a key or certificate that cannot be used.
@@ -54,8 +55,11 @@ def _server(properties: Mapping[str, Property], where: str) -> ssl.SSLContext | 
 
 
 def _client(properties: Mapping[str, Property], where: str) -> ssl.SSLContext:
-    """How a client speaks TLS. It trusts everybody unless `tls.client.authServer` is on; names of hosts are
-    not compared, as brokers are known by addresses."""
+    """Return the TLS context of a client.
+
+    It trusts every server unless `tls.client.authServer` is on. It does not compare host names, because
+    brokers are known by their addresses.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     if _value(properties, "tls.client.authServer", boolean):
@@ -72,7 +76,7 @@ def _load_own(context: ssl.SSLContext, properties: Mapping[str, Property], prefi
     key = properties.get(f"{prefix}.keyPath")
     password = properties.get(f"{prefix}.keyPassword")
     try:
-        # Without a password an encrypted key must be an error, not a question at the terminal.
+        # Without a password, an encrypted key must be an error and not a prompt at the terminal.
         context.load_cert_chain(
             certificate.value, key.value if key else None, password.value if password else ""
         )

@@ -1,7 +1,7 @@
-"""Appending: messages become records at the end of the log, with their places and queue offsets.
+"""Appending: messages become records at the end of the log, with commit offsets and queue offsets.
 
-Two steps, so that many are written for the price of one: `stage` takes a place for each message, `write` puts
-all that was staged into the page cache.
+There are two steps, so that many messages cost one write: `stage` assigns a position to each message, and
+`write` writes all staged messages into the page cache.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from mqproof.impl.store.dispatch import Appended, Dispatcher, index_keys, takes_
 
 
 class Appender:
-    """The writing end of one store. What it has written waits at the dispatcher."""
+    """The write side of one store. Records that it has written wait in the dispatcher."""
 
     def __init__(
         self,
@@ -36,14 +36,14 @@ class Appender:
         self._events = events
         self._untold: deque[Appended] = deque()
         self._queue_offsets: dict[QueueKey, int] = {}
-        """Next offset, of queues appended to in this life."""
+        """The next offset of each queue that this process has appended to."""
 
     def stage(self, messages: Sequence[Message], config: StoreConfig) -> list[Appended]:
-        """Take places for messages of one queue, in one segment; their queue offsets are taken.
+        """Assign positions and queue offsets to messages of one queue; they go into one segment.
 
         Raises:
-            ValueError: a message cannot be stored; nothing happened. OSError: the disk failed; nothing that
-                was staged will be written.
+            ValueError: a message cannot be stored; nothing happened.
+            OSError: the disk failed; nothing that was staged will be written.
         """
         key = messages[0].topic, messages[0].queue_id
         bytes_max = self._log.record_bytes_max
@@ -56,7 +56,7 @@ class Appender:
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
         if queued:
             self._queue_offsets[key] = queue_offset + len(drafts)
-        self._tell_appends()  # a segment that is full was written
+        self._tell_appends()  # a full segment may have been written
         stored_ms = self._log.staged_timestamp_ms
         staged = []
         for message, draft in zip(messages, drafts, strict=True):
@@ -81,18 +81,18 @@ class Appender:
         return staged
 
     def write(self) -> None:
-        """Write what is staged to the end of the log, in the page cache: in one write, so that a process dies
-        before or after all of it; of a crash of the machine a prefix may be left.
+        """Write the staged records to the end of the log in the page cache, with a single write.
+
+        If the process dies, all of them are written or none. A crash of the machine may keep a prefix.
 
         Raises:
-            OSError: the disk failed; nothing of it will be written.
+            OSError: the disk failed; none of them will be written.
         """
         self._log.write_staged()
         self._tell_appends()
 
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
-        """The offset that the queue's next message gets: after a restart it continues behind the last
-        entry."""
+        """Return the offset of the queue's next message; after a restart, the offset after the last entry."""
         known = self._queue_offsets.get((topic, queue_id))
         if known is not None:
             return known
@@ -100,23 +100,26 @@ class Appender:
         return queue.end if queue else 0
 
     def has(self, topic: str) -> bool:
-        """Whether anything was appended to the topic in this life."""
+        """Return whether this process has appended anything to the topic."""
         return any(name == topic for name, _ in self._queue_offsets)
 
     def forget(self, topic: str) -> None:
-        """The topic is deleted: its queues begin again."""
+        """Reset the offsets of a deleted topic: its queues begin at 0 again."""
         for key in [key for key in self._queue_offsets if key[0] == topic]:
             del self._queue_offsets[key]
 
     def _tell_appends(self) -> None:
-        """Of what is in the log by now: an event before its time would be of a record that no crash keeps."""
+        """Emit events for the records that are in the log by now.
+
+        An earlier event could describe a record that no crash keeps.
+        """
         while self._untold and self._untold[0].end <= self._log.end:
             assert self._events is not None
             tell_append(self._events, self._untold.popleft())
 
 
 def encode(message: Message, body_bytes_max: int, record_bytes_max: int) -> bytearray:
-    """The message's record, its place still open. ValueError: it cannot be stored."""
+    """Return the message's record without its position. Raises ValueError when it cannot be stored."""
     if len(message.body) > body_bytes_max:
         raise ValueError(f"body has {len(message.body)} bytes, at most {body_bytes_max} expected")
     if message.queue_id < 0:

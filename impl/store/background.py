@@ -1,4 +1,4 @@
-"""The background tasks of a started store: flush when a put waits, and flush and delete at intervals."""
+"""The background tasks of a started store: flush when a put waits, and flush and delete periodically."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -10,7 +10,7 @@ Step = Callable[[], Awaitable[None]]
 
 
 class BackgroundTasks:
-    """The tasks of one started store. Without a `flusher` another part makes the log durable."""
+    """The tasks of one started store. Without a `flusher`, another part makes the log durable."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class BackgroundTasks:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        """Needs a running event loop."""
+        """Start the tasks. This needs a running event loop."""
         config = self._config
         coroutines = [
             self._every(config.flush_queues_interval_ms, self._flush_queues),
@@ -43,7 +43,7 @@ class BackgroundTasks:
         self._tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
 
     async def stop(self) -> None:
-        """Let each finish what it is doing."""
+        """Stop the tasks after each has finished its current step."""
         self._stopping.set()
         if self._flusher is not None:
             self._flusher.wanted.set()
@@ -52,19 +52,19 @@ class BackgroundTasks:
         self._tasks = []
 
     def kill(self) -> None:
-        """End them where they are."""
+        """Cancel the tasks at once."""
         for task in self._tasks:
             task.cancel()
         self._tasks = []
 
     async def _group_commit(self, flusher: LogFlusher) -> None:
-        """SYNC_FLUSH: flush as soon as a put waits; all puts that arrive meanwhile share the next flush."""
+        """Flush as soon as a put waits (SYNC_FLUSH); all puts that arrive meanwhile share the next flush."""
         while not self._stopping.is_set():
             await flusher.wanted.wait()
             await flusher.flush()
 
     async def _timed_flush(self, flusher: LogFlusher) -> None:
-        """ASYNC_FLUSH: at intervals, when enough has gathered; what is left over, at longer intervals."""
+        """Flush periodically when enough bytes are unflushed, and the rest less often (ASYNC_FLUSH)."""
         config = self._config
         rounds_to_thorough = max(1, config.flush_log_thorough_interval_ms // config.flush_log_interval_ms)
         rounds = 0
@@ -75,7 +75,11 @@ class BackgroundTasks:
                 rounds = 0
 
     async def _checkpoints(self) -> None:
-        """At intervals; the first at once: what this start made up again, the next one finds done."""
+        """Write checkpoints periodically, the first one at once.
+
+        The first one records the entries that this start has recovered, so that the next start need not
+        recover them again.
+        """
         await self._flush_queues()
         await self._write_checkpoint()
         await self._every(self._config.checkpoint_interval_ms, self._write_checkpoint)

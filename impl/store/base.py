@@ -1,8 +1,8 @@
-"""The part that all stores share, whichever log they write: reading, recovery, flushing and expiry.
+"""The common part of all stores, whichever log they write: reading, recovery, flushing and expiry.
 
 States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
-writing or syncing makes a started store read-only for good: what the disk then still holds is unknown, so
-nothing more is promised on top of it (docs/protocol.md, "Disk errors").
+writing or syncing makes a started store read-only permanently. What the disk holds after that is unknown, so
+the store promises nothing more (docs/protocol.md, "Disk errors").
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, GetStatus, PutResult, PutStatus, Recovery
 
 Arrival = Callable[[str, int, int, int], None]
-"""Told (topic, queue id, next queue offset, tags code) when a message became readable."""
+"""Called with (topic, queue id, next queue offset, tags code) when a message became readable."""
 
 
 class Store(ABC):
@@ -52,9 +52,9 @@ class Store(ABC):
         self.on_arrival: Arrival | None = None
         """Wakes long polls; called from within `put` or a flush, must not block or raise."""
         self.refusal = ""
-        """Why nothing may be put for now, as into a slave's store: one line; empty while puts are taken."""
+        """Why puts are refused for now, for example in a slave's store, in one line; empty while accepted."""
         self.failure = ""
-        """Why the store became read-only: one line; empty while all is well."""
+        """Why the store became read-only, in one line; empty while there is no failure."""
         self._runtime = runtime
         self._events = events
         self._layout = Layout(directory)
@@ -90,56 +90,65 @@ class Store(ABC):
             self._checkpoint_writer.allows_to_forget,
         )
 
-    # -- what depends on who writes the log
+    # -- methods that depend on the log's writer
 
     @abstractmethod
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
-        """Store messages of one queue, one behind the other. `done` is called when the status is known, which
-        is the same for all: before this returns, when the messages are refused."""
+        """Store messages of one queue, one after the other.
+
+        `done` is called when the status is known; it is the same for all messages. If the messages are
+        refused, `done` is called before this method returns.
+        """
 
     @abstractmethod
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
-        """The same, and wait for the status. `queue_id` must be valid: the store does not know topics."""
+        """Store messages like `put_soon`, and wait for the status.
+
+        `queue_id` must be valid, because the store does not know the topics.
+        """
 
     async def put(self, message: Message, *, wait: bool = True) -> PutResult:
-        """Store one message in its queue, as `put_batch`."""
+        """Store one message in its queue, like `put_batch`."""
         (result,) = await self.put_batch([message], wait=wait)
         return result
 
     @abstractmethod
     def confirms_at_once(self, wait: bool) -> bool:
-        """Whether the status of a put is known as soon as it is written."""
+        """Return whether the status of a put is known as soon as it is written."""
 
     @abstractmethod
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
-        """The offset that the queue's next message gets."""
+        """Return the offset that the queue's next message gets."""
 
     @abstractmethod
     def delete_topic(self, topic: str) -> None:
-        """The topic is deleted. Raises OSError: the disk failed."""
+        """Delete the topic's queues. Raises OSError: the disk failed."""
 
     @abstractmethod
     def adopt_deletions(self, deleted: Mapping[str, int]) -> list[str]:
-        """A slave's master has deleted these topics, by topic the commit offset before which their records
-        are: their queues go, and what comes of them late gets no entry. Returns those that were not known.
+        """Apply the deletions of a slave's master; return the topics whose deletion is new here.
 
-        Raises OSError: the disk failed."""
+        `deleted` maps a topic to a commit offset; the topic's records before it are deleted. The topic's
+        queues are removed, and such records that arrive later get no queue entry.
+
+        Raises OSError: the disk failed.
+        """
 
     @abstractmethod
     async def flush_log(self) -> None:
-        """Make the log durable up to its present end; a disk error makes the store read-only."""
+        """Make the log durable up to its current end; a disk error makes the store read-only."""
 
     @abstractmethod
     async def start(self) -> None:
-        """Begin, and run what a store does by itself; puts work from here on. StoreError on a disk error."""
+        """Begin and start the background tasks; puts work from then on. Raises StoreError on a disk error."""
 
     @abstractmethod
     async def stop(self) -> None:
-        """Stop cleanly, so that the next start has nothing to make up. Works from any state, also twice."""
+        """Stop cleanly, so that the next start has nothing to recover. Works in any state, also twice."""
 
     @abstractmethod
     def kill(self) -> None:
-        """The end of a simulated process: services stop where they are, nothing is written or released."""
+        """End as a killed process does, in a simulation: tasks stop, and nothing is written or released."""
 
     @abstractmethod
     def _open_log(self) -> None:
@@ -147,52 +156,53 @@ class Store(ABC):
 
     @abstractmethod
     def _recover(self, parts: Parts, abnormal: bool) -> Recovery:
-        """Make out where the log ends, and bring queues and index to it."""
+        """Find the end of the log, and bring queues and index to it."""
 
-    # -- life
+    # -- life cycle
 
     @property
     def is_open(self) -> bool:
-        """Loaded, and not stopped since: it can be read."""
+        """Whether the store is loaded and not stopped, so that it can be read."""
         return self._lock is not None
 
     @property
     def writable(self) -> bool:
-        """Started, not stopped, no disk error so far, and room on the disk."""
+        """Whether the store is started and not stopped, has had no disk error, and has room on the disk."""
         return self._writable and not self.failure and not self._cleaner.is_disk_full
 
     @property
     def has_all(self) -> bool:
-        """Nobody has more of the log: who asks for what is not there may be told where the log ends."""
+        """Whether no other broker has more of the log, so that this log's end may be reported as the end."""
         return not self.refusal
 
     @property
     def log_begin(self) -> int:
-        """Commit offset of the first record that the log still has."""
+        """The commit offset of the first record that the log still has."""
         return self._log.begin
 
     @property
     def log_end(self) -> int:
-        """Commit offset where the next record goes."""
+        """The commit offset where the next record is appended."""
         return self._log.end
 
     @property
     def dispatched_end(self) -> int:
-        """Commit offset up to which the log can be read by queue."""
+        """The commit offset up to which the log can be read by queue."""
         return self._dispatcher.position
 
     @property
     def log_flushed(self) -> int:
-        """Commit offset up to which the log is durable."""
+        """The commit offset up to which the log is durable."""
         return self._log.flushed
 
     def now_ms(self) -> int:
-        """The time by which records are stamped: the clock's, but never before the last record."""
+        """Return the time for the next record: the clock's time, but never before the last record's."""
         return self._log.next_store_timestamp(now_ms(self._runtime.clock))
 
     def load(self, role: str | None = None) -> Recovery:
-        """Lock the directory, recover what is in it, and make it readable. `role` is brokerRole, for the
-        event log: a master to which no slave ever comes tells it nowhere else.
+        """Lock the directory, recover its content, and make it readable.
+
+        `role` is brokerRole for the event log. A master without slaves logs it nowhere else.
 
         Raises:
             StoreError: another process has the directory (nothing was changed), a file that does not belong
@@ -211,7 +221,7 @@ class Store(ABC):
             raise
 
     def begin(self) -> None:
-        """Write the abort file and accept appends, without any service: the caller takes each step itself."""
+        """Write the abort file and accept appends, without background tasks: the caller runs each step."""
         assert self._lock is not None, "load before start"
         try:
             layout.mark_running(self._runtime.disk, self._layout)
@@ -230,7 +240,7 @@ class Store(ABC):
         max_bytes: int = 256 * 1024,
         tag_codes: Collection[int] | None = None,
     ) -> GetResult:
-        """Dispatched records from `offset` on; `tag_codes` None or empty means all.
+        """Return dispatched records from `offset` on; `tag_codes` None or empty means all.
 
         At least one record is returned whatever its size. Raises OSError when the disk fails.
         """
@@ -244,41 +254,45 @@ class Store(ABC):
         return found
 
     def taken_end(self, topic: str, queue_id: int) -> int:
-        """One more than the queue's last offset that anybody may have read. Who did so elsewhere may be ahead
-        of what is shown here, and is not beyond the end."""
+        """Return one more than the last offset in the queue that any client may have read.
+
+        A client that read it from another broker may be ahead of this store's readable end, and is still not
+        beyond the queue's end.
+        """
         return self.max_offset(topic, queue_id)
 
     def min_offset(self, topic: str, queue_id: int) -> int:
-        """The first readable queue offset; 0 for a queue that does not exist."""
+        """Return the first readable queue offset; 0 for a queue that does not exist."""
         queue = self._queues.find(topic, queue_id)
         return queue.first if queue else 0
 
     def max_offset(self, topic: str, queue_id: int) -> int:
-        """One more than the last readable queue offset; 0 for a queue that does not exist."""
+        """Return one more than the last readable queue offset; 0 for a queue that does not exist."""
         queue = self._queues.find(topic, queue_id)
         return queue.end if queue else 0
 
     def commit_offset_at(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """Where the message at a queue offset is in the log; None when the queue has none there."""
+        """Return the commit offset of the message at a queue offset; None if there is no message."""
         queue = self._queues.find(topic, queue_id)
         units = queue.units(offset, 1) if queue is not None and queue.first <= offset < queue.end else []
         return units[0].commit_offset if units else None
 
     def store_time_ms(self, topic: str, queue_id: int, offset: int) -> int | None:
-        """When the message at a queue offset was stored; None when the queue has none there."""
+        """Return when the message at a queue offset was stored; None if there is no message."""
         at = self.commit_offset_at(topic, queue_id, offset)
         return None if at is None else record.store_time_ms(self._log.read(at, record.FRONT_BYTES))
 
     def units(self, topic: str, queue_id: int, offset: int, count: int) -> list[Unit]:
-        """At most `count` entries of a queue from `offset` on, fewer at the end of one of its segments."""
+        """Return at most `count` entries of a queue from `offset` on; fewer at the end of a segment."""
         queue = self._queues.find(topic, queue_id)
         return queue.units(offset, count) if queue else []
 
     def record_at(self, commit_offset: int) -> bytes | None:
-        """The whole record at a commit offset, ready for the wire; None when there is none."""
+        """Return the whole record at a commit offset, in wire format; None if there is no record."""
         if not self._log.begin <= commit_offset < self._log.end:
             return None
-        # A peer names the place, and another one may have written what a size would be read from.
+        # Clients choose the offset, and a client may have written the bytes there that would be read as a
+        # size.
         size, magic = record.peek(self._log.read(commit_offset, 8))
         if magic not in record.MAGICS or size > self.config.message_bytes_max + record.AROUND_BODY_BYTES_MAX:
             return None
@@ -288,9 +302,12 @@ class Store(ABC):
     def find(
         self, topic: str, key: str, count: int, begin_ms: int, end_ms: int, max_bytes: int = 8 << 20
     ) -> list[bytes]:
-        """The newest `count` records of the topic with that key, stored from `begin_ms` to `end_ms`, oldest
-        first; the key is the unique key or one of KEYS. Together at most `max_bytes`, but for the first; none
-        without an index. Raises OSError."""
+        """Return the newest `count` records of the topic with that key, oldest first.
+
+        The records were stored from `begin_ms` to `end_ms`. The key is the unique key or one of KEYS. The
+        records have at most `max_bytes` together, but the first one is returned whatever its size. Without an
+        index the result is empty. Raises OSError.
+        """
         if self._index is None:
             return []
         offsets = self._index.find(topic, key, begin_ms, end_ms)
@@ -304,7 +321,7 @@ class Store(ABC):
         return found[::-1]
 
     def topics(self) -> dict[str, int]:
-        """The topics that have queues, and of how many the log knows."""
+        """Return the topics that have queues, with the number of queues that each has in this log."""
         counts: dict[str, int] = {}
         for topic, queue_id in (queue.key for queue in self._queues):
             counts[topic] = max(counts.get(topic, 0), queue_id + 1)
@@ -312,12 +329,12 @@ class Store(ABC):
 
     @property
     def deleted_topics(self) -> Mapping[str, int]:
-        """Topics that were deleted, and before which commit offset the log has their records."""
+        """The deleted topics, with the commit offset before which the log has their records."""
         return self._deleted.table
 
     @property
     def index_end(self) -> tuple[int, int]:
-        """Store time and commit offset of the last record that was indexed; zeros without one."""
+        """The store time and commit offset of the last indexed record; zeros if there is none."""
         newest = self._index.newest if self._index else Header()
         return newest.end_timestamp_ms, newest.end_offset
 
@@ -329,17 +346,20 @@ class Store(ABC):
             await self._queue_flusher.flush()
 
     async def write_checkpoint(self) -> None:
-        """Make the index durable, and write down up to where all is, when that has moved; an error makes the
-        store read-only."""
+        """Make the index durable and write a changed checkpoint. An error makes the store read-only."""
         if not self.failure:
-            # The index is flushed here only, seldom: under load nearly all of its pages change all the time.
+            # The index is flushed only here, and rarely: under load nearly all of its pages change all the
+            # time.
             await self._index_flusher.flush()
         if not self.failure:
             await self._checkpoint_writer.write()
 
     async def clean(self, *, manually: bool = False) -> int:
-        """Delete what is too old, or too much for the disk; returns how many segments of the log were.
-        `manually` is like the hour at which old ones are deleted. A disk error makes the store read-only."""
+        """Delete expired segments, and others if the disk is full; return how many of the log were deleted.
+
+        `manually` has the same effect as the hour at which expired segments are deleted. A disk error makes
+        the store read-only.
+        """
         if self.failure:
             return 0
         try:
@@ -349,10 +369,10 @@ class Store(ABC):
             self._fail(error)
             return 0
 
-    # -- inside
+    # -- internal methods
 
     def _refused(self) -> PutResult | None:
-        """The answer to a put while nothing may be put."""
+        """Return the answer to a put while puts are refused, otherwise None."""
         if not self.refusal and self.writable:
             return None
         full = "the disk is nearly full" if self._cleaner.is_disk_full else "the store is not started"
@@ -389,7 +409,7 @@ class Store(ABC):
         )
         recovery = self._recover(parts, abnormal)
         if self._index is not None:
-            self._index.write_out()  # until the abort file is there, the next start trusts the files
+            self._index.write_out()  # until the abort file is written, the next start trusts the files
         return recovery
 
     def _arrived(self, appended: Appended) -> None:
@@ -400,7 +420,7 @@ class Store(ABC):
         self.failure = self.failure or f"{self.directory}: disk error, the store is read-only: {error}"
 
     def _mark_clean(self) -> None:
-        """The end of a clean exit: the abort file goes when everything before it succeeded."""
+        """Finish a clean exit: remove the abort file if everything before it succeeded."""
         if not self.failure:
             try:
                 layout.mark_clean(self._runtime.disk, self._layout)

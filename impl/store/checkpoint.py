@@ -1,9 +1,13 @@
-"""The checkpoint file: what is known to be durable, in three ways.
+"""The checkpoint file: which data is known to be durable.
 
-Store times, at the places where released brokers have them, say where recovery may begin. In bytes that they
-do not use, a count of queue entries says whether queue files are gone, and a state of the index how much of
-it is whole (docs/protocol.md, "Checkpoint").
-The file is replaced as a whole: a torn one could claim more than is true.
+It has three kinds of data (docs/protocol.md, "Checkpoint").
+
+- Store times, where released brokers have them, determine where recovery may begin.
+- A count of queue entries detects lost queue files.
+- A state of the index shows how much of the index is complete.
+
+The last two are in bytes that released brokers do not use. The file is replaced as a whole, because a partly
+written one could claim more than is true.
 """
 
 import struct
@@ -28,8 +32,10 @@ _MARGIN_MS: Final = 3000
 
 @dataclass(frozen=True, slots=True)
 class QueueCount:
-    """How many entries all consume queues together have for the records from `begin` to before `position`,
-    both commit offsets. Entries before `begin` may be gone with their records."""
+    """The number of entries in all consume queues for the records from `begin` to before `position`.
+
+    Both are commit offsets. Entries before `begin` may have been deleted with their records.
+    """
 
     begin: int
     position: int
@@ -37,7 +43,7 @@ class QueueCount:
 
 
 DISTRUST: Final = QueueCount(0, 0, (1 << 63) - 1)
-"""No store has as many: with it, recovery dispatches the whole log again."""
+"""A count that no store reaches: with it, recovery dispatches the whole log again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +55,13 @@ class Checkpoint:
     index_timestamp_ms: int = 0
     """Store time of the last entry in the last full index file known to be durable."""
     queue_count: QueueCount | None = None
-    """Of entries known to be durable, for records known to be durable. None: the file does not say."""
+    """Count of entries known to be durable, for records known to be durable; None if the file has none."""
     index: IndexState | None = None
-    """How much of the index is known to be durable. None: the file does not say."""
+    """How much of the index is known to be durable; None if the file has no state."""
 
     @property
     def safe_timestamp_ms(self) -> int:
-        """Everything stored before is durable, queue entries included. The margin is RocketMQ's."""
+        """Everything stored before this time is durable, queue entries included. The margin is RocketMQ's."""
         return max(0, min(self.log_timestamp_ms, self.queues_timestamp_ms) - _MARGIN_MS)
 
     def encode(self) -> bytes:
@@ -72,7 +78,7 @@ class Checkpoint:
 
     @classmethod
     def decode(cls, data: bytes) -> Self:
-        """Whatever is too short to be a checkpoint says nothing: recovery then looks at everything."""
+        """Decode a checkpoint; data that is too short gives an empty one: recovery checks everything."""
         if len(data) < _TIMES.size:
             return cls()
         log_ms, queues_ms, index_ms = _TIMES.unpack_from(data)
@@ -81,7 +87,10 @@ class Checkpoint:
 
 
 def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
-    """The CRC covers the times too: a released broker that wrote them since knows nothing of the rest."""
+    """Decode mqproof's own part of the file; None where it is missing or invalid.
+
+    The CRC also covers the times, so that the part becomes invalid when a released broker rewrites the times.
+    """
     if len(data) < _CRC_AT + _CRC.size or _CRC.unpack_from(data, _CRC_AT) != (zlib.crc32(data[:_CRC_AT]),):
         return None, None
     begin, counted, entries, indexed, name, header = _OWN.unpack_from(data, _OWN_AT)
@@ -90,7 +99,7 @@ def _decode_own(data: bytes) -> tuple[QueueCount | None, IndexState | None]:
 
 
 def read_checkpoint(disk: Disk, path: str) -> Checkpoint:
-    """The checkpoint of the file, or one that says nothing when there is none."""
+    """Return the checkpoint in the file, or an empty one when there is no file."""
     try:
         return Checkpoint.decode(read_whole(disk, path))
     except FileNotFoundError:
@@ -98,5 +107,8 @@ def read_checkpoint(disk: Disk, path: str) -> Checkpoint:
 
 
 def write_checkpoint(disk: Disk, path: str, checkpoint: Checkpoint) -> None:
-    """Raises OSError: then the file has its old content or the new."""
+    """Replace the checkpoint file.
+
+    Raises OSError; the file then has either its old content or the new one.
+    """
     write_durably(disk, path, checkpoint.encode())

@@ -12,10 +12,13 @@ _STAGED_BYTES_MAX: Final = 1 << 20
 
 
 class CommitLog:
-    """`end` is where the next record goes, `flushed` up to where all is durable; both are commit offsets."""
+    """The log of one store.
+
+    `end` is where the next record goes, `flushed` is where the durable part ends; both are commit offsets.
+    """
 
     header_bytes = 0
-    """What stands before each record, where the log is that of a group."""
+    """The size of the header before each record in the log of a group; 0 in other logs."""
 
     def __init__(self, segments: SegmentedFile) -> None:
         self.segments = segments
@@ -24,9 +27,9 @@ class CommitLog:
         self.last_record: int | None = None
         """Commit offset of the last record; None while there is none."""
         self.store_timestamp_ms = 0
-        """Of the last record."""
+        """Store timestamp of the last record."""
         self.staged_timestamp_ms = 0
-        """Of the last record that was staged."""
+        """Store timestamp of the last staged record."""
         self.flushed_timestamp_ms = 0
         """Store timestamp of the last record that is durable."""
         self._staged: list[bytearray] = []
@@ -41,27 +44,30 @@ class CommitLog:
 
     @property
     def needed_from(self) -> int:
-        """Commit offset from which on the log must stay, however old it is."""
+        """The commit offset from which the log must be kept, however old it is."""
         return self.end
 
     @property
     def record_bytes_max(self) -> int:
-        """The largest record that fits a segment: there is always room for a filler behind it."""
+        """The largest record that fits in a segment with a filler after it."""
         return self.segments.segment_bytes - record.FILLER_BYTES
 
     def append(self, draft: bytearray, queue_offset: int, now_ms: int) -> int:
-        """Place and write one encoded record, as `append_batch` does."""
+        """Place and write one encoded record, like `append_batch`."""
         return self.append_batch([draft], queue_offset, now_ms)
 
     def append_batch(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
-        """`stage` and `write_staged`: afterwards the records are in the page cache, not durable."""
+        """Stage and write the records; afterwards they are in the page cache but not durable."""
         position = self.stage(drafts, queue_offset, now_ms)
         self.write_staged()
         return position
 
     def append_stored(self, position: int, data: bytes, store_timestamp_ms: int) -> None:
-        """Write a record as another log has it, where that one has it: at the end, or behind a filler at the
-        start of the next segment. Raises OSError as `stage`."""
+        """Write a record of another log at its position there.
+
+        The position is the end of this log, or the start of the next segment after a filler. Raises OSError
+        as `stage`.
+        """
         self.write_staged()
         if position > self.end > self.begin:
             self.segments.write(self.end, record.filler(position - self.end))
@@ -70,12 +76,13 @@ class CommitLog:
         self.write_staged()
 
     def stage(self, drafts: Sequence[bytearray], queue_offset: int, now_ms: int) -> int:
-        """Place encoded records of one queue, side by side; returns the first one's commit offset. They are
-        in the log once `write_staged` has returned: many are written for the price of one.
+        """Place encoded records of one queue one after the other; return the first one's commit offset.
+
+        They are in the log once `write_staged` has returned, so that many records cost one write.
 
         Raises:
-            ValueError: they do not fit a segment. OSError: the disk failed; nothing is staged any more, and
-                the log's end is where it was.
+            ValueError: they do not fit in a segment. OSError: the disk failed; nothing is staged any more,
+                and the log's end is unchanged.
         """
         size = sum(map(len, drafts))
         if size > self.record_bytes_max:
@@ -91,7 +98,7 @@ class CommitLog:
         return position
 
     def write_staged(self) -> None:
-        """Write what is staged. Raises OSError as `stage`."""
+        """Write the staged records. Raises OSError as `stage`."""
         staged, self._staged = self._staged, []
         if staged:
             self.segments.write(self._staged_at, staged[0] if len(staged) == 1 else b"".join(staged))
@@ -100,17 +107,20 @@ class CommitLog:
             self.store_timestamp_ms = self.staged_timestamp_ms
 
     def read(self, position: int, size: int) -> bytes:
-        """The bytes at a commit offset; fewer or none when the log does not have them."""
+        """Return the bytes at a commit offset; fewer or none when the log does not have them."""
         return self.segments.read(position, size)
 
     def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
-        """Whole records from `position` on, each with the commit offset behind it; None stands for a filler
-        that is followed by another segment. Ends at the first bytes that are neither."""
+        """Yield whole records from `position` on, each with the commit offset after it.
+
+        None in place of a record stands for a filler that is followed by another segment. The scan ends at
+        the first bytes that are neither.
+        """
         while True:
             size, magic = record.peek(self.read(position, 8))
             room = self.segments.segment_bytes - position % self.segments.segment_bytes
             if magic == record.MAGIC_FILLER:
-                # A filler at the very end of the log is not part of it: it will be overwritten.
+                # A filler at the very end of the log does not belong to it: it will be overwritten.
                 if size != room or position + room >= self.segments.capacity_end:
                     return
                 position += room
@@ -123,7 +133,7 @@ class CommitLog:
                 yield position, stored
 
     def record_at(self, position: int, size: int) -> StoredMessage | None:
-        """The record at a commit offset, or None when there is no whole one of that size."""
+        """Return the record at a commit offset, or None if there is no whole record of that size."""
         try:
             return record.decode(self.read(position, size), position)
         except RecordError:
@@ -139,8 +149,11 @@ class CommitLog:
         self._staged_end = position + size
 
     def _room_for(self, size: int) -> int:
-        """Where a record of that size goes: behind what is staged, or at the start of the next segment behind
-        a filler. What is staged is written together, so it stays within a segment and within bounds."""
+        """Return the position for a record of that size.
+
+        It is after the staged records, or at the start of the next segment after a filler. The staged records
+        are written together, so they stay within one segment and within a size limit.
+        """
         if self._staged and self._staged_end - self._staged_at > _STAGED_BYTES_MAX:
             self.write_staged()
         end = self._staged_end if self._staged else self.end
@@ -152,10 +165,12 @@ class CommitLog:
         return end + room
 
     def next_store_timestamp(self, now_ms: int) -> int:
-        """Store timestamps never go back, whatever the clock does: recovery chooses its start by them.
+        """Return the next store timestamp.
 
-        While the clock is behind the last record, time goes on from that record at the clock's pace, so that
-        a delayed message waits as long as it should.
+        Timestamps never decrease, because recovery chooses its start by them.
+
+        While the clock is behind the last record, timestamps continue from that record at the clock's pace,
+        so that a delayed message waits for the right time.
         """
         behind_ms = max(self.store_timestamp_ms, self.staged_timestamp_ms) - now_ms
         self._ahead_ms = max(self._ahead_ms, behind_ms) if behind_ms > 0 else 0

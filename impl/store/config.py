@@ -1,4 +1,7 @@
-"""What can be set on a store; names follow RocketMQ's properties, with the unit last."""
+"""The configuration of a store.
+
+The names follow RocketMQ's properties, with the unit as the last part.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +13,7 @@ QUEUE_UNIT_BYTES: Final = 20
 
 
 class FlushMode(StrEnum):
-    """flushDiskType: whether an answer waits for the disk."""
+    """The property flushDiskType: whether an answer waits for the disk."""
 
     SYNC_FLUSH = "SYNC_FLUSH"
     ASYNC_FLUSH = "ASYNC_FLUSH"
@@ -18,47 +21,47 @@ class FlushMode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StoreConfig:
-    """Raises ValueError, naming the field, when a value cannot work."""
+    """The settings of a store. An impossible value raises ValueError with the name of the field."""
 
     flush_mode: FlushMode = FlushMode.ASYNC_FLUSH
     commit_log_segment_bytes: int = 1 << 30
-    """mappedFileSizeCommitLog"""
+    """The property mappedFileSizeCommitLog."""
     consume_queue_segment_bytes: int = 300_000 * QUEUE_UNIT_BYTES
-    """mappedFileSizeConsumeQueue times the 20 bytes of a unit"""
+    """The property mappedFileSizeConsumeQueue, rounded up to a multiple of the 20 bytes of a unit."""
     index_enabled: bool = True
-    """messageIndexEnable"""
+    """The property messageIndexEnable."""
     index_slots: int = 5_000_000
-    """maxHashSlotNum"""
+    """The property maxHashSlotNum."""
     index_entries: int = 20_000_000
-    """maxIndexNum: one more than fit an index file"""
+    """The property maxIndexNum: one more than the entries that fit in an index file."""
     message_bytes_max: int = 4 << 20
-    """maxMessageSize: of the body"""
+    """The property maxMessageSize: the limit on the size of the body."""
     sync_flush_timeout_ms: int = 5000
-    """syncFlushTimeout: then the put is answered FLUSH_DISK_TIMEOUT"""
+    """The property syncFlushTimeout: after this time the put is answered FLUSH_DISK_TIMEOUT."""
     flush_log_interval_ms: int = 500
-    """flushIntervalCommitLog: the pause between two flushes under ASYNC_FLUSH"""
+    """The property flushIntervalCommitLog: the pause between two flushes under ASYNC_FLUSH."""
     flush_log_least_bytes: int = 4 * 4096
-    """flushCommitLogLeastPages: less than this waits for the thorough flush"""
+    """The property flushCommitLogLeastPages, in bytes: fewer bytes wait for the thorough flush."""
     flush_log_thorough_interval_ms: int = 10_000
     flush_queues_interval_ms: int = 1000
     checkpoint_interval_ms: int = 5_000
-    """flushConsumeQueueThoroughInterval: how often the checkpoint is written"""
+    """The property flushConsumeQueueThoroughInterval: how often the checkpoint is written."""
     delete_when_hours: tuple[int, ...] = (4,)
-    """deleteWhen: hours of the day at which old segments are deleted"""
+    """The property deleteWhen: the hours of the day at which expired segments are deleted."""
     file_reserved_ms: int = 72 * 3_600_000
-    """fileReservedTime: how long a segment is kept"""
+    """The property fileReservedTime: how long a segment is kept."""
     disk_used_percent_max: int = 75
-    """diskMaxUsedSpaceRatio: above it old segments are deleted at any hour"""
+    """The property diskMaxUsedSpaceRatio: above it, expired segments are deleted at any hour."""
     disk_forcibly_percent: int = 85
-    """diskSpaceCleanForciblyRatio: above it segments are deleted however young"""
+    """The property diskSpaceCleanForciblyRatio: above it, segments are deleted regardless of their age."""
     disk_warning_percent: int = 90
-    """diskSpaceWarningLevelRatio: above it nothing is stored"""
+    """The property diskSpaceWarningLevelRatio: above it, puts are refused."""
     clean_forcibly: bool = True
-    """cleanFileForciblyEnable"""
+    """The property cleanFileForciblyEnable."""
     clean_interval_ms: int = 10_000
-    """cleanResourceInterval"""
+    """The property cleanResourceInterval."""
     delay_levels_ms: tuple[int, ...] = parse_levels(LEVELS)
-    """messageDelayLevel: how long messages of each level wait, level 1 first"""
+    """The property messageDelayLevel: the delay of each level, level 1 first."""
 
     def __post_init__(self) -> None:
         if self.consume_queue_segment_bytes % QUEUE_UNIT_BYTES:

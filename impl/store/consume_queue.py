@@ -1,4 +1,4 @@
-"""Consume queues: where in the commit log each message of a queue is (docs/protocol.md, "Consume queue").
+"""Consume queues: the commit offset of each message of a queue (docs/protocol.md, "Consume queue").
 
 They hold nothing that the commit log does not: every entry can be computed again from it.
 """
@@ -15,7 +15,7 @@ from mqproof.impl.store.segments import Removal, SegmentedFile, Unsynced
 
 _UNIT: Final = struct.Struct(">qiq")
 _BLANK: Final = _UNIT.pack(0, (1 << 31) - 1, 0)
-"""Before the first entry of a queue that does not begin with a segment."""
+"""The unit before the first entry, in a queue whose first entry is not at the start of a segment."""
 assert _UNIT.size == QUEUE_UNIT_BYTES
 
 QueueKey = tuple[str, int]
@@ -27,17 +27,22 @@ class Unit(NamedTuple):
 
     commit_offset: int
     size: int
-    """Bytes of the record; 0 in a unit that was never written."""
+    """The size of the record in bytes; 0 in a unit that was never written."""
     tags_code: int
 
 
 class QueueGapError(Exception):
-    """An entry is to be written before the queue's begin or beyond its end. The message names its folder."""
+    """An entry would leave a gap before the queue's begin or after its end.
+
+    The message names its directory.
+    """
 
 
 class ConsumeQueue:
-    """Entries by queue offset, dense from `begin` to `end` (exclusive). Those before `first` are of records
-    that the log no longer has."""
+    """Entries by queue offset, without gaps from `begin` to `end` (exclusive).
+
+    The records of the entries before `first` are no longer in the log.
+    """
 
     def __init__(self, key: QueueKey, segments: SegmentedFile) -> None:
         self.key = key
@@ -51,13 +56,13 @@ class ConsumeQueue:
 
     @property
     def last(self) -> Unit | None:
-        """The last entry; None where there is none. Raises OSError."""
+        """The last entry; None if there is none. Raises OSError."""
         return self.units(self.end - 1, 1)[0] if self.end > self.begin else None
 
     def put(self, queue_offset: int, unit: Unit) -> bool:
-        """Write the entry; returns whether another one, or none, was there.
+        """Write the entry; return whether a different entry or none was there before.
 
-        The very same one is written too: an earlier sync of it may have failed.
+        An equal entry is written again too, because an earlier sync of it may have failed.
 
         Raises:
             QueueGapError: entries beside it are missing. OSError: the disk failed.
@@ -68,7 +73,7 @@ class ConsumeQueue:
         return changed
 
     def write(self, queue_offset: int, units: Sequence[Unit]) -> None:
-        """Write entries side by side. Whoever reads sees them once `end` is behind them.
+        """Write consecutive entries. Readers see them once `end` is after them.
 
         Raises:
             QueueGapError: entries before them are missing. OSError: the disk failed.
@@ -85,25 +90,29 @@ class ConsumeQueue:
             position, data = position + room, data[room:]
 
     def units(self, queue_offset: int, count: int) -> list[Unit]:
-        """At most `count` entries from `queue_offset` on; fewer at the end of the queue or of a segment."""
+        """Return at most `count` entries from `queue_offset` on; fewer at the end of a segment."""
         return list(self.scan(queue_offset, count))
 
     def scan(self, queue_offset: int, count: int) -> Iterator[Unit]:
-        """The same, each made when it is looked at: most readers stop long before the last."""
+        """Iterate over the same entries as `units`, decoding each only when it is needed."""
         size = min(count, self.end - queue_offset) * QUEUE_UNIT_BYTES
         data = self.segments.read(queue_offset * QUEUE_UNIT_BYTES, max(0, size))
         return map(Unit._make, _UNIT.iter_unpack(data))
 
     def find_end(self, is_good: Callable[[Unit], bool]) -> int:
-        """The offset behind the good entries, when those are a prefix (else behind some run of good ones)."""
+        """Set `end` to the capacity and return the offset after the good entries, if these are a prefix.
+
+        If they are not a prefix, the result is the end of some run of good entries.
+        """
         self.end = self.segments.capacity_end // QUEUE_UNIT_BYTES
         offsets = range(self.begin, self.end)
         return self.begin + bisect.bisect_left(offsets, True, key=lambda o: not is_good(self.units(o, 1)[0]))
 
     def find(self, commit_offset: int) -> int:
-        """The queue offset of the first entry for a record at the commit offset or behind it."""
+        """Return the queue offset of the first entry for a record at or after the commit offset."""
         offsets = range(self.begin, self.end)
-        # So it is mostly, with checkpoints of many queues: beyond the last, or the log's first.
+        # The common cases for checkpoints of many queues: an offset beyond the last entry, or the log's first
+        # one.
         if offsets and self._commit_offset(offsets[-1]) < commit_offset:
             return self.end
         if self.first in offsets and self._is_first_of(self.first, commit_offset):
@@ -111,21 +120,21 @@ class ConsumeQueue:
         return self.begin + bisect.bisect_left(offsets, commit_offset, key=self._commit_offset)
 
     def count_between(self, begin: int, end: int) -> int:
-        """How many entries there are for records from one commit offset to before another."""
+        """Return the number of entries for records from one commit offset to before another."""
         return max(0, self.find(end) - self.find(begin))
 
     def expire(self, log_begin: int) -> Removal:
-        """Set `first` to the first entry whose record the log has; hands over the segments before it."""
+        """Set `first` to the first entry whose record is in the log; return the segments to remove."""
         self.first = self.find(log_begin)
         return self.segments.detach_before(self.first * QUEUE_UNIT_BYTES)
 
     def clear(self) -> None:
-        """Forget all entries and remove all files: the queue begins again, at 0."""
+        """Remove all entries and files: the queue begins again at 0."""
         self.first = self.end = 0
         self.segments.clear()
 
     def begin_at(self, queue_offset: int) -> None:
-        """Let an empty queue begin there: the entries before are lost with their records."""
+        """Let an empty queue begin at this offset: the entries before it are lost with their records."""
         assert self.end == 0, f"{self.segments.directory} has entries"
         position = queue_offset * QUEUE_UNIT_BYTES
         start = position - position % self.segments.segment_bytes
@@ -133,7 +142,7 @@ class ConsumeQueue:
         self.first = self.end = queue_offset
 
     def cut(self, queue_offset: int) -> int:
-        """Forget the entries from `queue_offset` on; returns how many there were."""
+        """Remove the entries from `queue_offset` on; return how many there were."""
         self.end = queue_offset
         return -(-self.segments.cut(queue_offset * QUEUE_UNIT_BYTES) // QUEUE_UNIT_BYTES)
 
@@ -175,23 +184,25 @@ class ConsumeQueues:
         return queue
 
     def has(self, topic: str) -> bool:
-        """Whether there is a queue of the topic."""
+        """Return whether there is a queue of the topic."""
         return any(name == topic for name, _ in self._queues)
 
     def remove(self, topic: str, before: int) -> None:
-        """Forget the topic's queues whose entries lead before that commit offset, and remove their files,
-        durably; empty directories stay. OSError."""
+        """Remove durably the topic's queues in which all entries point before that commit offset.
+
+        Empty directories stay. Raises OSError.
+        """
         for key in [key for key in self._queues if key[0] == topic]:
             last = self._queues[key].last
             if last is None or last.commit_offset < before:
                 self._queues.pop(key).clear()
 
     def count_between(self, begin: int, end: int) -> int:
-        """How many entries all queues together have for records between two commit offsets."""
+        """Return the number of entries in all queues for records between two commit offsets."""
         return sum(queue.count_between(begin, end) for queue in self)
 
     def load(self) -> None:
-        """Open the queues there are; `end` of each is still to be found.
+        """Open the existing queues; `end` of each is determined later.
 
         Raises:
             StoreError: a name that is no queue id, or as SegmentedFile.load.

@@ -1,4 +1,4 @@
-"""Delayed messages as the store sees them: which queue they wait in, and when they are due.
+"""Delayed messages in the store: the queue in which each waits, and when it is due.
 
 See docs/protocol.md, "Delayed messages".
 """
@@ -21,7 +21,7 @@ from mqproof.impl.remoting.message import (
 )
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-"""Where delayed messages wait: level n in queue n - 1."""
+"""The topic in which delayed messages wait: level n in queue n - 1."""
 
 LEVELS: Final = "1s 5s 10s 30s 1m 2m 3m 4m 5m 6m 7m 8m 9m 10m 20m 30m 1h 2h"
 
@@ -31,10 +31,10 @@ _NUMBER: Final = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 def parse_levels(text: str) -> tuple[int, ...]:
-    """messageDelayLevel: the delay of each level in milliseconds, level 1 first.
+    """Parse messageDelayLevel into the delay of each level in milliseconds, level 1 first.
 
     Raises:
-        ValueError: with what is expected.
+        ValueError: the text is invalid; the message describes the expected text.
     """
     found = [_LEVEL.fullmatch(word) for word in text.split()]
     levels = tuple(int(level[1]) * _UNIT_MS[level[2]] for level in found if level)
@@ -44,12 +44,12 @@ def parse_levels(text: str) -> tuple[int, ...]:
 
 
 def show_levels(levels_ms: Sequence[int]) -> str:
-    """The levels as messageDelayLevel has them."""
+    """Return the levels in the format of messageDelayLevel."""
     return " ".join(f"{delay_ms // 1000}s" for delay_ms in levels_ms)
 
 
 def delay_level(message: Message) -> int:
-    """The level that the message asks for; 0 or less is none. ValueError when it is no number."""
+    """Return the message's delay level; 0 or less is none. Raises ValueError when it is not a number."""
     text = message.properties.get(DELAY, "0")
     if not _NUMBER.fullmatch(text):
         raise ValueError(f"{DELAY} is {text[:40]!r}, the number of a level expected")
@@ -57,11 +57,12 @@ def delay_level(message: Message) -> int:
 
 
 def scheduled(message: Message, levels_ms: Sequence[int]) -> Message:
-    """The message as it is put: one with a delay level goes to that level's queue, and remembers where it
-    belongs. A level beyond the last one is the last one.
+    """Return the message as it is stored: with a delay level, in that level's queue.
+
+    Such a message records its real topic and queue. A level above the last one is treated as the last one.
 
     Raises:
-        ValueError: the delay level is no number.
+        ValueError: the delay level is not a number.
     """
     if DELAY not in message.properties or message.topic == SCHEDULE_TOPIC:
         return message
@@ -79,10 +80,10 @@ def scheduled(message: Message, levels_ms: Sequence[int]) -> Message:
 
 
 def due(message: Message) -> Message:
-    """The message as it is put when its time has come: where it belongs, with nothing to wait for.
+    """Return the message as it is stored when it is due: in its real topic and queue, without a delay.
 
     Raises:
-        ValueError: it does not say where it belongs.
+        ValueError: its real topic or queue is missing or invalid.
     """
     properties = dict(message.properties)
     properties.pop(DELAY, None)
@@ -93,13 +94,15 @@ def due(message: Message) -> Message:
 
 
 def unit_code(message: Message, store_timestamp_ms: int, levels_ms: Sequence[int]) -> int:
-    """What the queue entry holds besides the place: in the schedule topic the time when the message is due,
-    else the code of its tags."""
+    """Return the third field of the queue entry.
+
+    In the schedule topic it is the time when the message is due, elsewhere the code of its tags.
+    """
     if message.topic == SCHEDULE_TOPIC:
         try:
             level = min(delay_level(message), len(levels_ms))
         except ValueError:
-            level = 0  # it came past `scheduled`, and is never delivered
+            level = 0  # it bypassed `scheduled` and is never delivered
         if level > 0:
             return store_timestamp_ms + levels_ms[level - 1]
     return tags_code(message.properties.get(TAGS))

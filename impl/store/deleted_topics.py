@@ -1,6 +1,6 @@
-"""Topics that were deleted: up to where the log has their records, which no recovery may dispatch again.
+"""Deleted topics: the parts of the log whose records recovery must not dispatch again.
 
-A topic made anew begins at offset 0 while the records of the old one stay in the log until they expire. See
+A recreated topic begins at offset 0, while the records of the old one stay in the log until they expire. See
 docs/protocol.md, "Deleted topics".
 """
 
@@ -13,7 +13,7 @@ from mqproof.impl.store.errors import StoreError
 
 
 class DeletedTopics:
-    """Kept in a file of ours, beside RocketMQ's."""
+    """The deletions, stored in a file that only mqproof uses."""
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -21,7 +21,7 @@ class DeletedTopics:
         self._before: Mapping[str, int] = {}
 
     def load(self) -> None:
-        """Read the file, if there is one. Raises StoreError when it is not ours, OSError."""
+        """Read the file, if it exists. Raises OSError, and StoreError if the content is invalid."""
         if not self._disk.exists(self._path):
             return
         try:
@@ -31,20 +31,23 @@ class DeletedTopics:
 
     @property
     def table(self) -> Mapping[str, int]:
-        """Commit offset by topic: the records before it were deleted with it."""
+        """Maps each topic to a commit offset; the topic's records before it were deleted with it."""
         return self._before
 
     def has(self, topic: str, commit_offset: int) -> bool:
-        """Whether the record of that topic at that place was deleted with it."""
+        """Return whether the topic's record at that commit offset was deleted with it."""
         return commit_offset < self._before.get(topic, 0)
 
     def newer(self, table: Mapping[str, int]) -> dict[str, int]:
-        """The deletions in a master's table that are not known here."""
+        """Return the deletions in a master's table that are not known here."""
         return {topic: before for topic, before in table.items() if before > self._before.get(topic, 0)}
 
     def taken_back(self, table: Mapping[str, int], log_end: int) -> dict[str, int]:
-        """Beyond the log's end a place is the master's word alone: the deletions that it has earlier now,
-        since a crash took the end of its log, and those places are used anew."""
+        """Return the deletions that the master now has at an earlier commit offset than this store.
+
+        This concerns only offsets beyond this log's end, which are known only from the master. A crash took
+        the end of the master's log, and the master uses those offsets again.
+        """
         return {
             topic: table[topic]
             for topic, at in self._before.items()
@@ -52,20 +55,23 @@ class DeletedTopics:
         }
 
     def lies_beyond(self, log_end: int) -> bool:
-        """Whether records that were deleted are still to come."""
+        """Return whether records that were deleted are still to arrive."""
         return any(at > log_end for at in self._before.values())
 
     def add(self, deleted: Mapping[str, int], log_begin: int) -> None:
-        """All records of these topics before those places are deleted; durable when this returns. What
-        expired is forgotten.
+        """Record durably that all records of these topics before those commit offsets are deleted.
 
-        Raises OSError: then nothing has changed.
+        Deletions whose records have expired are removed from the table.
+
+        Raises OSError: nothing has changed then.
         """
         self._become({**{name: at for name, at in self._before.items() if at > log_begin}, **deleted})
 
     def clamp(self, log_end: int) -> None:
-        """The log ends here: what a crash took from it is not there to be deleted, and the places are used
-        anew. Raises OSError."""
+        """Limit the deletions to the end of the log.
+
+        A crash took the records after it, and their commit offsets are used again. Raises OSError.
+        """
         if self.lies_beyond(log_end):
             self._become({name: min(at, log_end) for name, at in self._before.items()})
 

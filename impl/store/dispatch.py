@@ -1,5 +1,7 @@
-"""Dispatch: every record of the commit log gets its entry in its consume queue, and so becomes readable, and
-its keys go to the index."""
+"""Dispatch: each record of the commit log gets an entry in its consume queue, and its keys go to the index.
+
+The entry makes the record readable.
+"""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -24,7 +26,7 @@ from mqproof.spec.events import Kind
 
 
 class Appended(msgspec.Struct, frozen=True):
-    """A record that was appended: what dispatch needs to know of it."""
+    """An appended record: the fields that dispatch needs."""
 
     topic: str
     queue_id: int
@@ -32,27 +34,27 @@ class Appended(msgspec.Struct, frozen=True):
     commit_offset: int
     size: int
     tags_code: int
-    """The third part of its queue entry: the time when it is due, of a delayed message."""
+    """The third field of its queue entry; for a delayed message, the time when it is due."""
     store_timestamp_ms: int
     message_id: str
     queued: bool
-    """Whether it takes a queue offset and gets an entry: not so for prepared and rolled-back transactions."""
+    """Whether it takes a queue offset and gets an entry; false for prepared and rolled-back transactions."""
     keys: tuple[str, ...]
-    """What the index finds it by."""
+    """The keys of the record in the index."""
 
     @property
     def end(self) -> int:
-        """The commit offset behind it."""
+        """The commit offset after the record."""
         return self.commit_offset + self.size
 
 
 def takes_queue_offset(sys_flag: int) -> bool:
-    """Prepared and rolled-back transactions stand in the log only."""
+    """Return whether a record takes a queue offset; prepared and rolled-back transactions do not."""
     return sys_flag & SYS_TRANSACTION_MASK not in (SYS_TRANSACTION_PREPARED, SYS_TRANSACTION_ROLLBACK)
 
 
 def index_keys(message: Message) -> tuple[str, ...]:
-    """The unique key and the words of KEYS; a rolled-back transaction is found by none."""
+    """Return the unique key and the words of KEYS; a rolled-back transaction has no keys."""
     if message.sys_flag & SYS_TRANSACTION_MASK == SYS_TRANSACTION_ROLLBACK:
         return ()
     words = message.properties.get(KEYS, "").split(" ")
@@ -60,7 +62,7 @@ def index_keys(message: Message) -> tuple[str, ...]:
 
 
 def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Appended:
-    """A record read back from the log, as it was when appended."""
+    """Return the description of a record read from the log, equal to that at its append."""
     message = stored.message
     return Appended(
         topic=message.topic,
@@ -77,8 +79,11 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
 
 
 def tell_append(events: EventLog, appended: Appended) -> None:
-    """Record that the message is in the page cache. Of one that is delayed with the time from which its wait
-    counts: an event is told later than its record was stamped, after a crash by as long as that took."""
+    """Emit the event that the message is in the page cache.
+
+    For a delayed message the event has the store time, from which the delay counts. The event's own time is
+    later, and after a crash much later.
+    """
     attrs = {"size": str(appended.size)}
     if appended.topic == SCHEDULE_TOPIC:
         attrs["stored_ms"] = str(appended.store_timestamp_ms)
@@ -94,13 +99,13 @@ def tell_append(events: EventLog, appended: Appended) -> None:
 
 
 class Dispatcher:
-    """Carries appended records to their queues, in the order of the log, never past the limit it is given."""
+    """Dispatches appended records to their queues in the order of the log, never beyond the given limit."""
 
     def __init__(self, queues: ConsumeQueues, index: Index | None, events: EventLog | None) -> None:
         self.position = 0
         """Commit offset up to which everything is dispatched."""
         self.store_timestamp_ms = 0
-        """Of the last record dispatched."""
+        """Store time of the last record dispatched."""
         self._queues = queues
         self._index = index
         self._events = events
@@ -110,8 +115,7 @@ class Dispatcher:
         self._waiting.append(appended)
 
     def forget(self, topic: str, before: int) -> None:
-        """The topic is deleted: what still waits of it, and stands before that commit offset, gets no
-        entry."""
+        """Drop the waiting queue entries of a deleted topic whose records are before that commit offset."""
         self._waiting = deque(
             msgspec.structs.replace(one, queued=False)
             if one.topic == topic and one.commit_offset < before
@@ -120,11 +124,12 @@ class Dispatcher:
         )
 
     def run(self, limit: int, on_dispatched: Callable[[Appended], None] | None = None) -> int:
-        """Dispatch the records that end at or before the commit offset `limit`, one write for each queue;
-        returns how many.
+        """Dispatch the records that end at or before the commit offset `limit`; return how many.
+
+        Each queue is written once.
 
         Raises:
-            OSError: the disk failed; all of them still wait, and none is seen.
+            OSError: the disk failed; all of them still wait, and none is visible.
         """
         ready = list(takewhile(lambda appended: appended.end <= limit, self._waiting))
         if not ready:
@@ -133,7 +138,7 @@ class Dispatcher:
         for appended in ready:
             if appended.queued:
                 entries = by_queue.setdefault((appended.topic, appended.queue_id), [])
-                if appended.queue_offset == 0:  # a master's topic was deleted and made anew
+                if appended.queue_offset == 0:  # a master's topic was deleted and recreated
                     entries.clear()
                 entries.append(appended)
         queues = {key: self._queues.find_or_make(*key) for key in by_queue}
@@ -156,7 +161,7 @@ class Dispatcher:
         return len(ready)
 
     def dispatch(self, appended: Appended) -> bool:
-        """Write the queue entry and the keys of one record; returns whether that changed the queue."""
+        """Write the queue entry and the keys of one record; return whether that changed the queue."""
         changed = appended.queued and self._write(appended)
         self.index(appended)
         self.position = appended.end
@@ -164,7 +169,7 @@ class Dispatcher:
         return changed
 
     def index(self, appended: Appended) -> None:
-        """Write the keys of one record, where an index is kept."""
+        """Add the keys of one record to the index, if there is one."""
         if self._index is not None:
             self._index.add(
                 appended.topic,

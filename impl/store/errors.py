@@ -1,5 +1,5 @@
-"""What goes wrong in a store."""
+"""The errors of a store."""
 
 
 class StoreError(Exception):
-    """The store cannot be used as asked. One line that names the file and what was expected."""
+    """The store cannot be used. The message is one line that names the file and the expectation."""

@@ -1,7 +1,8 @@
-"""Deleting what is too old, or too much for the disk (docs/protocol.md, "Expiry").
+"""Deletion of expired segments, and of further segments when the disk is full (docs/protocol.md, "Expiry").
 
-Whole segments of the log go, the oldest first, never the last; then the queue and index files that were for
-them. Nobody asks whether they were consumed: a consumer that is behind is told where its queue begins now.
+Whole segments of the log are deleted, oldest first but never the last one; then the corresponding queue and
+index files. It does not matter whether the messages were consumed: a consumer that is behind receives the
+queue's new first offset.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ _SEGMENTS_A_ROUND: Final = 10
 def expired_before(
     log: CommitLog, config: StoreConfig, now_ms: int, used_percent: float, *, manually: bool
 ) -> int:
-    """The commit offset before which the log may be deleted; its begin when nothing may."""
+    """Return the commit offset before which the log may be deleted; its begin if nothing may be deleted."""
     forced = config.clean_forcibly and used_percent > config.disk_forcibly_percent
     is_time = local_hour(now_ms) in config.delete_when_hours
     if not (forced or manually or is_time or used_percent > config.disk_used_percent_max):
@@ -33,7 +34,7 @@ def expired_before(
         if start > log.needed_from:
             break
         stored_ms = _store_time_ms(log, start)
-        # A segment is as old as what follows it; the last one has nothing behind it, and stays.
+        # A segment is as old as the next one's first record; the last segment has none after it, and stays.
         if stored_ms is None or not (forced or now_ms - stored_ms >= config.file_reserved_ms):
             break
         before = start
@@ -41,7 +42,7 @@ def expired_before(
 
 
 def _store_time_ms(log: CommitLog, start: int) -> int | None:
-    """Of the first record of a segment; None where there is none that is durable."""
+    """Return the store time of a segment's first record; None if there is none that is durable."""
     if start >= log.flushed:
         return None
     stored = next((stored for _, stored in log.scan(start) if stored is not None), None)
@@ -49,7 +50,7 @@ def _store_time_ms(log: CommitLog, start: int) -> int | None:
 
 
 class Cleaner:
-    """Looks from time to time; `is_disk_full` is what it saw last."""
+    """Deletes expired segments. `is_disk_full` is the result of the last check."""
 
     def __init__(
         self,
@@ -70,16 +71,16 @@ class Cleaner:
         self._write_checkpoint = write_checkpoint
         self._may_forget = may_forget
         self._followed = 0
-        """Commit offset before which queues and index are rid of what the log no longer has."""
+        """Commit offset up to which the queues and the index have removed what the log no longer has."""
         self._one_round = asyncio.Lock()
 
     async def clean(self, directory: str, config: StoreConfig, now_ms: int, *, manually: bool) -> int:
-        """Delete what may go; returns how many segments of the log did. Raises OSError."""
+        """Delete what may be deleted; return the number of deleted log segments. Raises OSError."""
         async with self._one_round:
             return await self._clean(directory, config, now_ms, manually=manually)
 
     def look(self, directory: str, config: StoreConfig) -> float:
-        """How much of the disk is used, in percent; `is_disk_full` follows from it. Raises OSError."""
+        """Return the used part of the disk in percent, and update `is_disk_full`. Raises OSError."""
         used_percent = self._disk.space(directory).used_percent
         self.is_disk_full = used_percent > config.disk_warning_percent
         return used_percent
@@ -96,9 +97,10 @@ class Cleaner:
         return len(removal.files)
 
     async def _follow(self, log_begin: int) -> None:
-        """Delete the queue and index files of what the log no longer has.
+        """Delete the queue and index files for records that the log no longer has.
 
-        The checkpoint goes first: it counts entries, and those that are about to go must not be missed.
+        The checkpoint is written first: it counts entries, and the next recovery must not treat the
+        entries deleted now as lost.
         """
         await self._write_checkpoint()
         if not self._may_forget(log_begin):

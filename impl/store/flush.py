@@ -1,8 +1,10 @@
-"""Flushing the commit log: one fsync for all who wait for it (docs/protocol.md, "Flush").
+"""Flushing the commit log: one fsync for all waiting puts (docs/protocol.md, "Flush").
 
-`LogFlusher.flush` has three steps, so that records appended while the fsync runs are not taken for durable:
-take what is unsynced and where the log ends now; sync it, outside the event loop; count that as flushed and
-tell who waits.
+`LogFlusher.flush` has three steps, so that records appended during the fsync do not count as durable:
+
+1. Record the unsynced files and the current end of the log.
+2. Sync the files outside the event loop.
+3. Count the log up to that end as flushed, and answer the waiting puts.
 """
 
 import asyncio
@@ -27,9 +29,10 @@ class FlushRound:
 
 
 class LogFlusher:
-    """Makes the log durable and answers those who wait for it.
+    """Makes the log durable and answers the puts that wait for it.
 
-    `on_flushed` runs after each flush, before anybody is answered; `on_error` when the disk refused one.
+    `on_flushed` runs after each flush, before the waiting puts are answered; `on_error` runs when a flush
+    fails.
     """
 
     def __init__(
@@ -57,7 +60,7 @@ class LogFlusher:
         return self._log.end - self._log.flushed
 
     async def flush(self) -> None:
-        """Make durable what is in the log now. A disk error goes to `on_error`, not to the caller."""
+        """Make the current content of the log durable. A disk error goes to `on_error`, not to the caller."""
         async with self._one_round:
             if self._failed or self.unflushed_bytes == 0:
                 self._answer()
@@ -71,13 +74,15 @@ class LogFlusher:
                 self.round_done(flush_round)
 
     def begin_round(self) -> FlushRound:
-        """Take what is to be synced. The end is taken now: what is appended during the fsync is not
-        covered."""
+        """Start a round: record the unsynced files and the current end of the log.
+
+        Records appended during the fsync are not covered.
+        """
         log = self._log
         return FlushRound(log.end, log.store_timestamp_ms, log.take_unsynced())
 
     def round_done(self, flush_round: FlushRound) -> None:
-        """The fsync returned: the round's records are durable."""
+        """Complete a round after its fsync returned: its records are durable."""
         self._log.flushed = flush_round.end
         self._log.flushed_timestamp_ms = flush_round.store_timestamp_ms
         if self._events is not None:
@@ -86,19 +91,22 @@ class LogFlusher:
         self._answer()
 
     def round_failed(self, error: OSError) -> None:
-        """The fsync failed. Nothing counts as flushed, and no later fsync can change that: the operating
-        system may have dropped the pages. Whoever waits is told that durability is not known."""
+        """Fail a round after its fsync failed.
+
+        Nothing counts as flushed, and no later fsync can change that, because the operating system may have
+        dropped the pages. Each waiting put is answered as not durable.
+        """
         self._failed = True
         self._on_error(error)
         self._answer()
 
     def want(self, end: int) -> None:
-        """Ask for a flush up to the commit offset, without waiting for it."""
+        """Request a flush up to the commit offset, without waiting for it."""
         self._wanted_end = max(self._wanted_end, end)
         self.wanted.set()
 
     async def wait_durable(self, end: int, timeout_ms: int) -> bool:
-        """Wait until the log is durable up to the commit offset; False when it took too long or failed."""
+        """Wait until the log is durable up to the commit offset; return False on timeout or failure."""
         if self._log.flushed >= end:
             return True
         loop = asyncio.get_running_loop()
@@ -112,7 +120,7 @@ class LogFlusher:
             deadline.cancel()
 
     def _answer(self) -> None:
-        """Answer those whose records are durable, and after a failure all others too: not durable."""
+        """Answer the waits whose records are durable and, after a failure, all others as not durable."""
         while self._waiting and (self._failed or self._waiting[0][0] <= self._log.flushed):
             end, durable = self._waiting.popleft()
             _resolve(durable, end <= self._log.flushed)

@@ -1,7 +1,7 @@
 """Group commit: the puts of one turn of the event loop are written and flushed together.
 
-A broker under load reads many requests in a turn. One write to the log, one dispatch and one wait for all of
-them cost little more than those of one request would.
+A broker under load reads many requests in a turn. One write, one dispatch and one wait for all of them cost
+little more than for a single request.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from mqproof.impl.store.dispatch import Appended
 from mqproof.impl.store.results import PutResult, PutStatus
 
 Done = Callable[[list[PutResult]], None]
-"""Told what became of a put, once; must not raise."""
+"""Called once with the results of a put; must not raise."""
 
 
 class Put(NamedTuple):
@@ -21,18 +21,18 @@ class Put(NamedTuple):
     appended: list[Appended]
     store_host: Address
     wait: bool
-    """For the flush, and for slaves."""
+    """Whether to wait for the flush and for slaves."""
     done: Done
 
 
 def answer(puts: list[Put], status: PutStatus, reason: str) -> None:
-    """Tell each that this became of it."""
+    """Report this status to each put."""
     for put in puts:
         put.done(results(put.appended, put.store_host, status, reason))
 
 
 def results(appended: list[Appended], store_host: Address, status: PutStatus, reason: str) -> list[PutResult]:
-    """Of messages that are stored, whatever the status says of their safety."""
+    """Return the results of messages that are in the log, whatever the status says about durability."""
     return [
         PutResult(
             status,

@@ -1,7 +1,7 @@
-"""The key index: which records have a key (docs/protocol.md, "Index").
+"""The key index: the records that have a key (docs/protocol.md, "Index").
 
-It holds nothing that the commit log does not. `position` says how much of the log it covers, and recovery
-adds what is behind; what a crash made doubtful is thrown away first.
+It holds nothing that the commit log does not. `position` is the end of the part of the log that it covers,
+and recovery indexes the rest. Before that, recovery removes entries that may be wrong after a crash.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,24 +19,24 @@ from mqproof.impl.store.segments import Removal, Unsynced
 _NAME_DIGITS: Final = 17
 _HEAD_CHARACTERS: Final = 28
 _CHAIN_MAX: Final = 100_000
-"""Entries of one chain that a search looks at: a key of millions of messages must not hold up a broker."""
+"""The most entries of a chain that a search visits: a very frequent key must not block a broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How far the index was when it was made durable: that much of it may be trusted after a crash."""
+    """The state of the index when it was made durable: this part may be trusted after a crash."""
 
     position: int
-    """Every key of the records before this commit offset is there."""
+    """Every key of the records before this commit offset is in the index."""
     name: int
-    """Of the newest file; 0 when there is none. Files before it are full."""
+    """The name of the newest file; 0 when there is none. Files before it are full."""
     header: Header
-    """Of the newest file."""
+    """The header of the newest file."""
 
 
 def key_hash(topic: str, key: str) -> int:
-    """What the index keeps of a key: never negative."""
-    # A producer's unique keys of the same millisecond begin alike.
+    """Return the hash of a key that the index stores; it is never negative."""
+    # The unique keys of one producer within a millisecond have the same beginning.
     head, tail = key[:_HEAD_CHARACTERS], key[_HEAD_CHARACTERS:]
     value = (_beginning_hash(topic, head, _utf16_units(tail)) + java_hash(tail)) & 0xFFFFFFFF
     value = value - (1 << 32) if value >> 31 else value
@@ -44,12 +44,12 @@ def key_hash(topic: str, key: str) -> int:
 
 
 class Index:
-    """The files of one store, oldest first. Raises OSError where the disk fails."""
+    """The index files of one store, oldest first. The methods raise OSError when the disk fails."""
 
     def __init__(self, disk: Disk, directory: str, shape: IndexShape) -> None:
         self.directory = directory
         self.position = 0
-        """Commit offset before which every key is there."""
+        """Commit offset before which every key is in the index."""
         self._disk = disk
         self._shape = shape
         self._files: list[IndexFile] = []
@@ -64,15 +64,15 @@ class Index:
 
     @property
     def newest(self) -> Header:
-        """Header of the newest file."""
+        """The header of the newest file."""
         return self._files[-1].header if self._files else Header()
 
     @property
     def full_until_ms(self) -> int:
-        """Store time of the last entry in the last full file: released brokers trust files up to it."""
+        """The store time of the last entry in the last full file: released brokers trust files up to it."""
         return self._files[-2].header.end_timestamp_ms if len(self._files) > 1 else 0
 
-    # -- use
+    # -- adding and finding
 
     def add(
         self, topic: str, keys: Sequence[str], commit_offset: int, end: int, store_timestamp_ms: int
@@ -80,7 +80,7 @@ class Index:
         """Index the record at the commit offset, which ends at `end`, unless it is indexed already."""
         if commit_offset < self.position:
             return
-        # After a crash the last record may be there with some of its keys, in one file or two.
+        # After a crash the last record may be indexed with some of its keys only, in one file or in two.
         doubtful = bool(self._files) and commit_offset <= self.newest.end_offset
         for key in keys:
             hashed = key_hash(topic, key)
@@ -89,13 +89,16 @@ class Index:
                 self._unsynced[file.name] = file.file
                 file.put(hashed, commit_offset, store_timestamp_ms)
                 if file.header.entry_next == 2:
-                    # A released broker that takes over after a kill sees that the file is not to be trusted.
+                    # A released broker that takes over after a kill detects by this that the file must not be
+                    # trusted.
                     file.write_out()
         self.position = end
 
     def find(self, topic: str, key: str, begin_ms: int, end_ms: int) -> Iterator[int]:
-        """Commit offsets of records that may have the key and were stored about then, newest first; each
-        once. The hash of another key may be the same, and times in the index are less precise by a second.
+        """Yield the commit offsets of records of that period that may have the key, newest first.
+
+        Each is yielded once. Another key may have the same hash, and times in the index are less precise by a
+        second.
         """
         hashed, last = key_hash(topic, key), -1
         for file in reversed(self._files):
@@ -108,17 +111,20 @@ class Index:
                 return
 
     def state(self) -> IndexState:
-        """How far it is now."""
+        """Return the current state of the index."""
         return IndexState(self.position, self._files[-1].name if self._files else 0, replace(self.newest))
 
     def write_out(self) -> None:
-        """Put all into the files. Raises OSError."""
+        """Write all changes to the files. Raises OSError."""
         for file in self._files:
             if file.name in self._unsynced:
                 file.write_out()
 
     def take_unsynced(self) -> Unsynced:
-        """Hand over what is not synced yet, headers included; from now on only new changes count."""
+        """Return the unsynced changes, headers included, and stop tracking them.
+
+        Later calls return only newer changes.
+        """
         self.write_out()
         unsynced = Unsynced(
             tuple(self._unsynced.values()), self._disk, self.directory if self._names_changed else None
@@ -128,7 +134,7 @@ class Index:
         return unsynced
 
     def detach_before(self, commit_offset: int) -> Removal:
-        """Forget the files of which all records are gone, but never the newest; oldest first."""
+        """Remove from the list the files whose records are all gone, except the newest file; return them."""
         files = []
         while len(self._files) > 1 and self._files[0].header.end_offset < commit_offset:
             gone = self._files.pop(0)
@@ -146,8 +152,8 @@ class Index:
     def load(self, state: IndexState | None, full_until_ms: int, *, abnormal: bool) -> None:
         """Open the files that may be trusted and remove the others.
 
-        `state` is from the checkpoint, None when it says nothing of the index: then, after an unclean exit,
-        only files that end at or before `full_until_ms` are whole.
+        `state` is from the checkpoint; None if the checkpoint has no state of the index. In that case, after
+        an unclean exit, only files that end at or before `full_until_ms` are complete.
 
         Raises:
             StoreError: a file that does not belong there, or of another size.
@@ -162,13 +168,13 @@ class Index:
             self._trust_headers(full_until_ms if abnormal else None)
 
     def cut(self, log_begin: int, log_end: int) -> None:
-        """Remove the files that know more than the log has; what is left covers the log up to `position`."""
+        """Remove the files with entries beyond the log; the rest cover the log up to `position`."""
         while self._files and max(self.position, self.newest.end_offset + 1) > log_end:
             self._remove(self._files.pop())
             self.position = self.newest.end_offset
         self.position = min(max(self.position, log_begin), log_end)
 
-    # -- inside
+    # -- internal methods
 
     def _trust(self, state: IndexState, abnormal: bool) -> None:
         while self._files and self._files[-1].name > state.name:
@@ -182,7 +188,7 @@ class Index:
         while self._files and not self._is_trusted(self._files[-1].header, full_until_ms):
             self._remove(self._files.pop())
         if self._files:
-            self._files[-1].repair()  # a header is written now and then only: slots may be ahead of it
+            self._files[-1].repair()  # a header is written only now and then, so the slots may be ahead of it
         self.position = self.newest.end_offset
 
     def _is_trusted(self, header: Header, full_until_ms: int | None) -> bool:
@@ -190,7 +196,7 @@ class Index:
 
     def _matches(self, file: IndexFile, hashed: int, begin_ms: int, end_ms: int) -> Iterator[int]:
         for _, entry in zip(range(_CHAIN_MAX), file.chain(hashed), strict=False):
-            # A file's first entry counts its seconds from the end of the file before.
+            # A file's first entry counts its seconds from the end of the previous file.
             seconds = entry.seconds if entry.commit_offset > file.header.begin_offset else 0
             earliest_ms = file.header.begin_timestamp_ms + seconds * 1000
             if earliest_ms + 999 < begin_ms:
@@ -202,13 +208,14 @@ class Index:
         return any(file.has(hashed, commit_offset) for file in self._files[-2:])
 
     def _writable(self, store_timestamp_ms: int) -> IndexFile:
-        """The newest file, or a new one when it is full."""
+        """Return the newest file, or a new one when it is full."""
         if self._files:
             if not self._files[-1].is_full:
                 return self._files[-1]
             self._files[-1].finish()
         last = self._files[-1].name if self._files else 0
-        # Named by the record's time, not by the clock: whoever builds the index again gets the same files.
+        # The name is the record's store time, not the clock's time, so that rebuilding the index gives the
+        # same files.
         name = max(local_stamp(store_timestamp_ms), last + 1)
         before = self.newest
         header = Header(
@@ -216,7 +223,7 @@ class Index:
         )
         file = self._disk.create(self._path(name), self._shape.file_bytes)
         try:
-            file.sync()  # the size before the name, as with segments
+            file.sync()  # the size becomes durable before the name, as with segments
         except OSError:
             file.close()
             raise
@@ -231,7 +238,8 @@ class Index:
         file = self._disk.open(path)
         size = file.size()
         if size == 0:
-            # A crash came between the file's name and its size; nothing was ever written into it.
+            # A crash happened between the creation of the name and of the size; nothing was ever written into
+            # the file.
             file.close()
             self._disk.remove(path)
             return None
@@ -253,7 +261,7 @@ class Index:
 
 @lru_cache(maxsize=4096)
 def _beginning_hash(topic: str, head: str, rest_units: int) -> int:
-    """What the beginning adds to the hash of a text that goes on for so many UTF-16 units."""
+    """Return the part of a text's hash that its beginning adds, when `rest_units` UTF-16 units follow it."""
     return java_hash(f"{topic}#{head}") * pow(31, rest_units, 1 << 32)
 
 

@@ -1,7 +1,7 @@
 """One file of the key index: a hash table whose chains are linked entries (docs/protocol.md, "Index").
 
-An entry says that some record has a key with this hash; two keys may have the same. Entries are only ever
-added, so a file is known to be whole by the number of its entries: the slots follow from them.
+An entry says that a record has a key with this hash; two keys may have the same hash. Entries are only added.
+The number of entries therefore determines the whole content of a file: the slots follow from the entries.
 """
 
 import struct
@@ -17,29 +17,29 @@ _HEADER: Final = struct.Struct(">qqqqii")
 _SLOT: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">iqii")
 _HASH: Final = struct.Struct(">i16x")
-"""The first part of an entry."""
+"""The hash, which is the first field of an entry."""
 _INT_MAX: Final = (1 << 31) - 1
 _ENTRIES_READ: Final = 50_000
 _UNWRITTEN_BYTES_MAX: Final = 64 * 1024
 _PIECE_SLOTS: Final = 16 * 1024
-"""Slots that are written together: keys go to slots by their hash, all over the file."""
+"""How many slots are written together; keys are spread over all slots by their hash."""
 
 HEADER_BYTES: Final = _HEADER.size
 
 
 @dataclass(slots=True)
 class Header:
-    """Of an open file it changes with every entry: whoever keeps one keeps a copy."""
+    """The header of an index file. That of an open file changes with every entry, so keep a copy of it."""
 
     begin_timestamp_ms: int = 0
-    """Store time of the first record; until there is one, of the last record of the file before."""
+    """Store time of the first record; while the file is empty, of the last one of the previous file."""
     end_timestamp_ms: int = 0
     begin_offset: int = 0
-    """Commit offset of the first record, as with the time."""
+    """Commit offset of the first record; while the file is empty, of the last one of the previous file."""
     end_offset: int = 0
     slots_used: int = 0
     entry_next: int = 1
-    """Number of the next entry: there is no entry 0."""
+    """The number of the next entry; entry numbers begin at 1."""
 
     def encode(self) -> bytes:
         return _HEADER.pack(
@@ -60,18 +60,18 @@ class Entry(NamedTuple):
     key_hash: int
     commit_offset: int
     seconds: int
-    """From the file's begin to the record's store time."""
+    """Seconds from the file's begin to the record's store time."""
     previous: int
-    """Number of the entry before it in its chain; 0 for none."""
+    """The number of the previous entry in its chain; 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """What all files of one index have in common."""
+    """The sizes that all files of one index share."""
 
     slots: int = 5_000_000
     entries: int = 20_000_000
-    """One more than there is room for."""
+    """One more than the entries that fit."""
 
     @property
     def file_bytes(self) -> int:
@@ -85,21 +85,24 @@ class IndexShape:
 
 
 class IndexFile:
-    """`header`, the slots, and the newest entries are in memory; `write_out` puts them into the file. A crash
-    may take them, for they follow from the log."""
+    """One file of the index.
+
+    The header, the slots and the newest entries are in memory; `write_out` writes them to the file. A crash
+    may lose them, because they can be computed from the log.
+    """
 
     def __init__(self, name: int, file: File, shape: IndexShape, header: Header) -> None:
         self.name = name
-        """Its 17 digits."""
+        """The 17 digits of its name, as a number."""
         self.file = file
         self.header = header
         self._shape = shape
         self._slots: bytearray | None = None
-        """All of them as in the file, of a file that is added to."""
+        """All slots, in a file to which entries are added; otherwise None."""
         self._changed_slots: set[int] = set()
-        """Pieces of them, by number, that the file does not have yet."""
+        """The numbers of the blocks of slots that have changed since they were last written."""
         self._unwritten = bytearray()
-        """The entries before the next one that the file does not have yet."""
+        """The newest entries, which are not in the file yet."""
 
     @property
     def is_full(self) -> bool:
@@ -126,7 +129,7 @@ class IndexFile:
             self._write_entries()
 
     def write_out(self) -> None:
-        """Put everything into the file. Raises OSError: it may be called again."""
+        """Write all changes to the file. Raises OSError, after which it may be called again."""
         self._write_entries()
         for piece in sorted(self._changed_slots):
             assert self._slots is not None
@@ -137,33 +140,33 @@ class IndexFile:
         self.write_header()
 
     def finish(self) -> None:
-        """Put everything into the file, which is added to no more. Raises OSError."""
+        """Write all changes to the file, to which nothing more is added. Raises OSError."""
         self.write_out()
         self._slots = None
 
     def chain(self, key_hash: int) -> Iterator[Entry]:
-        """The entries of the hash's slot, newest first; those of other hashes are among them."""
+        """Yield the entries of the hash's slot, newest first, including those of other hashes."""
         number = self._newest(key_hash % self._shape.slots)
         while number:
             entry = self._entry(number)
             yield entry
-            # A chain leads to older entries only: a damaged one must not lead round in a circle.
+            # A chain leads only to older entries, so that a damaged one cannot form a loop.
             number = entry.previous if 0 < entry.previous < number else 0
 
     def entries(self) -> Iterator[Entry]:
-        """All entries, oldest first."""
+        """Yield all entries, oldest first."""
         for data in self._chunks():
             yield from map(Entry._make, _ENTRY.iter_unpack(data))
 
     def slots(self) -> "array[int]":
-        """What the slots say, as it stands in the file."""
+        """Return the slots as they are in the file."""
         found = array("i", self.file.read(HEADER_BYTES, self._shape.slots * _SLOT.size))
         if sys.byteorder == "little":
             found.byteswap()
         return found
 
     def has(self, key_hash: int, commit_offset: int) -> bool:
-        """Whether the hash's chain, as far as it may, has an entry for that record."""
+        """Return whether the hash's chain has an entry for that record."""
         for entry in self.chain(key_hash):
             if entry.commit_offset < commit_offset:
                 return False
@@ -172,8 +175,10 @@ class IndexFile:
         return False
 
     def repair(self) -> None:
-        """Make everything but the first `entry_next` entries follow from them: what a crash left of later
-        ones is zeroed, and each slot leads to its newest entry. Raises OSError."""
+        """Compute everything else from the first `entry_next` entries.
+
+        Later entries that a crash left are zeroed, and each slot points to its newest entry. Raises OSError.
+        """
         newest = array("i", bytes(4 * self._shape.slots))
         slots = self._shape.slots
         for number, (hashed,) in enumerate(self._hashes(), 1):
@@ -190,7 +195,10 @@ class IndexFile:
         self.file.write(0, self.header.encode())
 
     def _hashes(self) -> Iterator[tuple[int]]:
-        """The hashes of all entries, oldest first: of millions, at each start after a kill."""
+        """Yield the hashes of all entries, oldest first.
+
+        After a kill there may be millions of them to read.
+        """
         for data in self._chunks():
             yield from _HASH.iter_unpack(data)
 
@@ -215,7 +223,7 @@ class IndexFile:
 
     @property
     def _first_unwritten(self) -> int:
-        """Number of the first entry that the file does not have."""
+        """The number of the first entry that is not in the file yet."""
         return self.header.entry_next - len(self._unwritten) // _ENTRY.size
 
     def _newest(self, slot: int) -> int:
@@ -232,6 +240,6 @@ class IndexFile:
 
 
 def read_header(file: File, shape: IndexShape) -> Header | None:
-    """The header in the file; None when it cannot be one."""
+    """Return the header in the file; None when it is invalid."""
     header = Header.decode(file.read(0, HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))
     return header if 0 < header.entry_next <= shape.entries else None

@@ -1,4 +1,4 @@
-"""Where things are in a store directory (docs/protocol.md, "Store directory")."""
+"""The paths in a store directory (docs/protocol.md, "Store directory")."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ class Layout:
 
     @property
     def abort(self) -> str:
-        """There while the store runs: found at load, it says that the last exit was not clean."""
+        """A file that exists while the store runs; at load it means that the last exit was not clean."""
         return f"{self.directory}/abort"
 
     @property
@@ -40,17 +40,17 @@ class Layout:
 
     @property
     def config(self) -> str:
-        """Directory of the broker's JSON files."""
+        """The directory of the broker's JSON files."""
         return f"{self.directory}/config"
 
 
 def mark_running(disk: Disk, layout: Layout) -> None:
-    """Write the abort file, durably: from here on an exit without `mark_clean` is a crash."""
+    """Write the abort file durably: from then on an exit without `mark_clean` is a crash."""
     write_durably(disk, layout.abort, b"")
 
 
 def mark_clean(disk: Disk, layout: Layout) -> None:
-    """Remove the abort file: the very last step of a clean exit."""
+    """Remove the abort file, as the very last step of a clean exit."""
     if disk.exists(layout.abort):
         disk.remove(layout.abort)
         disk.sync_directory(parent(layout.abort))

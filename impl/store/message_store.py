@@ -1,6 +1,6 @@
-"""The store of a broker that writes its log itself: put, with a flush and perhaps slaves to wait for.
+"""The store of a broker that writes its own log: a put waits for its flush and, if configured, for slaves.
 
-`store.py` has what all stores have: their states, reading, and what keeps the files in order.
+`base.py` has the common part of all stores: their states, reading, and the maintenance of the files.
 """
 
 import asyncio
@@ -35,12 +35,14 @@ _REASONS: Final = {
 }
 
 Replicate = Callable[[int], Awaitable[PutStatus]]
-"""Begins, at the call, to wait until slaves have the log up to a commit offset."""
+"""Starts to wait, when called, until slaves have the log up to a commit offset."""
 
 
 class MessageStore(Store):
-    """`append`, `dispatch`, `flush_log`, `flush_queues` and `write_checkpoint` are what the services do by
-    themselves after `start`; after `begin` alone nothing happens but what the caller asks for.
+    """The store of a broker that writes its own log.
+
+    After `start`, background tasks call `append`, `dispatch`, `flush_log`, `flush_queues` and
+    `write_checkpoint`. After `begin` without `start`, the caller must call them.
     """
 
     def __init__(
@@ -49,9 +51,9 @@ class MessageStore(Store):
         segments = SegmentedFile(runtime.disk, Layout(directory).commit_log, config.commit_log_segment_bytes)
         super().__init__(directory, config, runtime, events, CommitLog(segments))
         self.replicate: Replicate | None = None
-        """Of a synchronous master: what a put waits for, beside its flush."""
+        """On a synchronous master, called for a put that waits for slaves."""
         self.on_append: Callable[[], None] = lambda: None
-        """Told when the log has grown; called from within `put`, must not block or raise."""
+        """Called when the log has grown, from within `put`; must not block or raise."""
         self._appender = Appender(self._log, self._queues, self._dispatcher, runtime.clock, events)
         self._turn: list[Put] = []
         self._answering: set[asyncio.Task[None]] = set()
@@ -60,11 +62,11 @@ class MessageStore(Store):
             config, self._flusher, self.flush_queues, self.write_checkpoint, self._clean
         )
 
-    # -- life
+    # -- life cycle
 
     @property
     def log_last_record(self) -> int | None:
-        """Commit offset of the last record; None of a log without any."""
+        """Commit offset of the last record; None for an empty log."""
         return self._log.last_record
 
     @property
@@ -72,12 +74,16 @@ class MessageStore(Store):
         return self.config.commit_log_segment_bytes
 
     def log_read(self, position: int, size: int) -> bytes:
-        """Bytes of the log as they are: fewer at the end of a segment, none where there is none."""
+        """Return bytes of the log; fewer at the end of a segment, none where the log has none."""
         return self._log.read(position, min(size, self._log.end - position))
 
     def begin(self) -> None:
-        """As any store. Who puts messages into it uses the places anew that a crash took from the log; a
-        slave's come again, and what of them was deleted stays so."""
+        """Begin as any store, and adjust the deletions to the end of the log.
+
+        A store that accepts puts reuses the commit offsets that a crash took from the log, so its deletions
+        are limited to the log. A slave receives the lost records again, and those that were deleted stay
+        deleted.
+        """
         super().begin()
         if not self.refusal:
             try:
@@ -86,13 +92,19 @@ class MessageStore(Store):
                 raise StoreError(f"{self._layout.deleted_topics}: {error}") from None
 
     async def start(self) -> None:
-        """Begin, and run the services that flush; `put` works from here on. StoreError on a disk error."""
+        """Begin, and start the background tasks that flush; puts work from then on.
+
+        Raises StoreError on a disk error.
+        """
         self.begin()
         self._services.start()
 
     async def stop(self) -> None:
-        """Stop cleanly: flush the log, dispatch all, flush the queues, write the checkpoint, remove the abort
-        file, release the lock. After a disk error the abort file stays. Works from any state, also twice."""
+        """Stop cleanly. Works in any state, also twice.
+
+        It flushes the log, dispatches everything, flushes the queues, writes the checkpoint, removes the
+        abort file and releases the lock. After a disk error the abort file stays.
+        """
         started, self._writable = self._writable, False
         try:
             await self._services.stop()
@@ -102,7 +114,7 @@ class MessageStore(Store):
             self._release()
 
     def kill(self) -> None:
-        """The end of a simulated process: services stop where they are, nothing is written or released."""
+        """End as a killed process does, in a simulation: tasks stop, and nothing is written or released."""
         self._writable = False
         self._turn = []
         for task in self._answering:
@@ -112,7 +124,7 @@ class MessageStore(Store):
     # -- messages
 
     async def put_batch(self, messages: Sequence[Message], *, wait: bool = True) -> list[PutResult]:
-        """Store messages of one queue, one behind the other; all have the same status. As `put`."""
+        """Store messages of one queue, one after the other, and wait; all have the same status."""
         appended = self._try(messages, self.append_batch)
         if isinstance(appended, PutResult):
             return [appended] * len(messages)
@@ -121,8 +133,11 @@ class MessageStore(Store):
         return group_commit.results(appended, messages[0].store_host, status, self._reason(status))
 
     def put_soon(self, messages: Sequence[Message], done: Done, *, wait: bool = True) -> None:
-        """As `put_batch`, together with all that is put in this turn of the event loop. `done` is called when
-        the status is known: before this returns, when the messages are refused."""
+        """Store messages like `put_batch`, together with all puts of this turn of the event loop.
+
+        `done` is called when the status is known. If the messages are refused, it is called before this
+        method returns.
+        """
         appended = self._try(messages, self._stage)
         if isinstance(appended, PutResult):
             done([appended] * len(messages))
@@ -134,7 +149,7 @@ class MessageStore(Store):
     def _try(
         self, messages: Sequence[Message], append: Callable[[Sequence[Message]], list[Appended]]
     ) -> list[Appended] | PutResult:
-        """The messages as they were appended, or why they were not."""
+        """Return the appended messages, or the result with the reason why they were not appended."""
         if refused := self._refused():
             return refused
         try:
@@ -146,7 +161,7 @@ class MessageStore(Store):
             return PutResult(PutStatus.UNKNOWN_ERROR, reason=self.failure)
 
     def _end_turn(self) -> None:
-        """Write what was put in this turn, and answer it as soon as its status is known."""
+        """Write the puts of this turn, and answer each when its status is known."""
         puts, self._turn = self._turn, []
         if not puts:
             return  # the store was stopped in this turn
@@ -174,12 +189,12 @@ class MessageStore(Store):
         answer(puts, status, self._reason(status))
 
     def confirms_at_once(self, wait: bool) -> bool:
-        """Whether the status of a put is known as soon as it is written."""
+        """Return whether the status of a put is known as soon as it is written."""
         return self.config.flush_mode is FlushMode.ASYNC_FLUSH and not (wait and self.replicate)
 
     async def _confirmed(self, last: Appended, wait: bool) -> PutStatus:
-        """The status of all that was put up to that record."""
-        # Asked for now: whether there is a slave to wait for is decided as the record is appended.
+        """Return the status of everything put up to that record."""
+        # Called now, because whether there is a slave to wait for is decided when the record is appended.
         replicated = self.replicate(last.end) if wait and self.replicate else None
         status = await self.settle(last, wait)
         return status if replicated is None else results.put_status(status, await replicated)
@@ -188,7 +203,7 @@ class MessageStore(Store):
         return "" if status is PutStatus.PUT_OK else self.failure or _REASONS.get(status, "")
 
     def append(self, message: Message) -> Appended:
-        """Write the message to the end of the log, in the page cache; its queue offset is taken.
+        """Write the message to the end of the log in the page cache; assign its queue offset.
 
         Raises:
             ValueError: the message cannot be stored; nothing was written. OSError: the disk failed.
@@ -197,18 +212,20 @@ class MessageStore(Store):
         return appended
 
     def append_batch(self, messages: Sequence[Message]) -> list[Appended]:
-        """The same for messages of one queue, in one segment: in one write, so that a process dies before or
-        after all of them; of a crash of the machine a prefix may be left."""
+        """Append messages of one queue in one segment, like `append`, with a single write.
+
+        If the process dies, all of them are written or none. A crash of the machine may keep a prefix.
+        """
         appended = self._stage(messages)
         self._write()
         return appended
 
     def append_replicated(self, records: Sequence[tuple[bytes, StoredMessage]]) -> None:
-        """Write records as a master's log has them, at the end of this one, in the page cache; dispatch them.
+        """Write records of a master's log to the end of this one, in the page cache, and dispatch them.
 
         Raises:
-            OSError: the disk failed or is full, or a queue lacks the entries before these; but for a full
-                disk the store is read-only now.
+            OSError: the disk failed or is full, or a queue lacks the entries before these. The store is then
+                read-only, unless the disk is full.
         """
         self._require_writable()
         try:
@@ -230,20 +247,22 @@ class MessageStore(Store):
             self._fail(error)
             raise
         if self.config.flush_mode is FlushMode.SYNC_FLUSH:
-            self._flusher.want(self._log.end)  # nobody waits for it, but it is seen only when it is durable
+            self._flusher.want(self._log.end)  # it becomes visible only when it is durable
 
     def _begin_queue(self, appended: Appended) -> None:
-        """A log that does not begin at 0 has queues that begin with its first record of them."""
+        """Let the queue begin at this record, if the log does not begin at 0 and the queue is empty."""
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
         if queue.end == 0 < appended.queue_offset:
             queue.begin_at(appended.queue_offset)
 
     def delete_topic(self, topic: str) -> None:
-        """Forget the topic's queues, durably: one of that name made anew begins at offset 0. Its messages
-        stay in the log until they expire. In one go, so that no message is of neither topic.
+        """Remove the topic's queues durably; a topic recreated with this name begins at offset 0.
+
+        Its messages stay in the log until they expire. No other put can happen during the deletion, so each
+        message belongs to either the old or the new topic.
 
         Raises:
-            OSError: the disk failed; when nothing was changed by then, the store stays writable.
+            OSError: the disk failed; if nothing was changed by then, the store stays writable.
         """
         self._end_turn()
         self._require_writable()
@@ -258,12 +277,15 @@ class MessageStore(Store):
         return list(newer)
 
     def awaits_deleted_records(self) -> bool:
-        """Of a slave: the log ends before all came that its master deleted."""
+        """Return whether a slave's log ends before all records that its master deleted have arrived."""
         return self._deleted.lies_beyond(self._log.end)
 
     def correct_deletions(self, deleted: Mapping[str, int]) -> None:
-        """Before a slave's log goes on: what of its master's deletions is still to come lies where the master
-        says now. One that lost the end of its log uses those places anew. Raises OSError: the disk failed."""
+        """Correct the deletions beyond the end of a slave's log to those that the master has now.
+
+        Call this before the slave follows. A master that lost the end of its log uses those commit offsets
+        again. Raises OSError: the disk failed.
+        """
         if earlier := self._deleted.taken_back(deleted, self._log.end):
             self._require_writable()
             self._deleted.add(earlier, self._log.begin)
@@ -273,7 +295,7 @@ class MessageStore(Store):
             raise OSError(self.failure or "the store is not started, or its disk is nearly full")
 
     def _forget(self, deleted: Mapping[str, int]) -> None:
-        """These topics are deleted, as far as their records stand before those commit offsets."""
+        """Remove the queues of deleted topics whose records are before those commit offsets."""
         self._deleted.add(deleted, self._log.begin)
         try:
             for topic, before in deleted.items():
@@ -286,11 +308,11 @@ class MessageStore(Store):
         self._checkpoint_writer.count_again()
 
     async def settle(self, appended: Appended, wait: bool) -> PutStatus:
-        """The answer to a put: under SYNC_FLUSH it waits until the record is durable."""
+        """Return the status of a put; under SYNC_FLUSH, wait until the record is durable."""
         if self.config.flush_mode is FlushMode.ASYNC_FLUSH:
             return PutStatus.PUT_OK
         if not wait:
-            self._flusher.want(appended.end)  # nobody waits for it, but it is seen only when it is durable
+            self._flusher.want(appended.end)  # it becomes visible only when it is durable
             return PutStatus.PUT_OK
         if await self._flusher.wait_durable(appended.end, self.config.sync_flush_timeout_ms):
             return PutStatus.PUT_OK
@@ -299,8 +321,10 @@ class MessageStore(Store):
     # -- steps
 
     def dispatch(self) -> int:
-        """Dispatch what may be seen; returns how many records. A disk error, or entries that a
-        queue lacks, make the store read-only."""
+        """Dispatch the records that may be visible; return how many.
+
+        A disk error or a missing queue entry makes the store read-only.
+        """
         try:
             return self._dispatcher.run(self.confirm_offset(), self._arrived)
         except (OSError, QueueGapError) as error:
@@ -308,20 +332,24 @@ class MessageStore(Store):
             return 0
 
     def confirm_offset(self) -> int:
-        """Up to where records may be seen: under SYNC_FLUSH only what no crash can take back."""
+        """Return the commit offset up to which records may be visible; under SYNC_FLUSH, the durable end."""
         return self._log.flushed if self.config.flush_mode is FlushMode.SYNC_FLUSH else self._log.end
 
     def taken_end(self, topic: str, queue_id: int) -> int:
-        """Under SYNC_FLUSH a record is shown when it is durable; at a slave it may have been read before."""
+        """Return one more than the last offset in the queue that any client may have read.
+
+        Under SYNC_FLUSH a record is visible here only when it is durable, but a client may have read it from
+        a slave before.
+        """
         if self.config.flush_mode is FlushMode.SYNC_FLUSH:
             return self.next_queue_offset(topic, queue_id)
         return super().taken_end(topic, queue_id)
 
     async def flush_log(self) -> None:
-        """Make the log durable up to its present end; a disk error makes the store read-only."""
+        """Make the log durable up to its current end; a disk error makes the store read-only."""
         await self._flusher.flush()
 
-    # -- inside
+    # -- internal methods
 
     def _open_log(self) -> None:
         self._log.segments.load()
@@ -330,7 +358,7 @@ class MessageStore(Store):
         return recover(parts, abnormal)
 
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
-        """The offset that the queue's next message gets."""
+        """Return the offset that the queue's next message gets."""
         return self._appender.next_queue_offset(topic, queue_id)
 
     def _stage(self, messages: Sequence[Message]) -> list[Appended]:
@@ -344,7 +372,10 @@ class MessageStore(Store):
         self.dispatch()
 
     async def _make_all_durable(self) -> None:
-        """The clean exit. The abort file goes last, and only when everything before it succeeded."""
+        """Make everything durable for a clean exit.
+
+        The abort file is removed last, and only if no step failed.
+        """
         self._end_turn()
         await self.flush_log()
         self.dispatch()

@@ -1,7 +1,7 @@
-"""Making the consume queues and the index durable, and the checkpoint that tells the next recovery so.
+"""Flushing of the consume queues and the index, and the checkpoint that records it for the next recovery.
 
-The order is what counts (docs/protocol.md, "Checkpoint"): first note how far dispatch has come, then sync,
-then write down what was noted.
+The order matters (docs/protocol.md, "Checkpoint"): first determine how far dispatch has come, then sync, then
+write the checkpoint with the determined position.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class QueueFlusher:
         on_error: Callable[[OSError], None],
     ) -> None:
         self.position = 0
-        """Commit offset up to which all entries are durable, as far as known in this life."""
+        """Commit offset up to which this process knows all entries to be durable."""
         self.store_timestamp_ms = 0
         """Store time of the last record whose entry is durable."""
         self._queues = queues
@@ -44,12 +44,13 @@ class QueueFlusher:
 
     async def flush(self) -> None:
         """Make the entries dispatched so far durable."""
-        # One at a time: a second one would vouch for what the first has taken and not yet synced.
+        # One at a time: a second flush would report entries as durable that the first has taken but not
+        # synced.
         async with self._one_flush:
             await self._flush()
 
     async def _flush(self) -> None:
-        # Noted before the fsync: what is dispatched while it runs is not covered.
+        # Determined before the fsync: entries dispatched during the fsync are not covered.
         position, timestamp_ms = self._dispatcher.position, self._dispatcher.store_timestamp_ms
         unsynced = self._queues.take_unsynced()
         if not unsynced:
@@ -76,7 +77,7 @@ class IndexFlusher:
         on_error: Callable[[OSError], None],
     ) -> None:
         self.state: IndexState | None = None
-        """What is durable; None as long as that is not known in this life."""
+        """The durable state of the index; None while this process does not know it."""
         self.full_until_ms = 0
         """Store time of the last entry in the last full file that is durable."""
         self._index = index
@@ -87,8 +88,10 @@ class IndexFlusher:
         self._one_flush = asyncio.Lock()
 
     async def flush(self) -> None:
-        """Make what is in the index now durable, and the log before it: of an index that knows more than the
-        log a whole file would have to be built again."""
+        """Make the current index durable, and the log before it.
+
+        If the index had entries beyond the log, recovery would have to rebuild a whole file.
+        """
         if self._index is not None:
             async with self._one_flush:
                 await self._flush(self._index)
@@ -137,33 +140,33 @@ class CheckpointWriter:
         self._one_write = asyncio.Lock()
 
     def recovered(self, checkpoint: Checkpoint) -> None:
-        """What the file says when the store is loaded; of the queues no more is known to be durable."""
+        """Set the checkpoint that was read at load; more of the queues is not known to be durable."""
         self._written = checkpoint
-        # Not later than its count reaches: what is counted and what is trusted must meet.
+        # Not later than the count reaches: the counted part and the trusted part must meet.
         self._queue_flusher.store_timestamp_ms = min(
             checkpoint.log_timestamp_ms, checkpoint.queues_timestamp_ms
         )
 
     def distrust_queues(self) -> None:
-        """Until a later checkpoint tells otherwise, every recovery dispatches the whole log again.
+        """Make every recovery dispatch the whole log again, until the next checkpoint.
 
-        Raises OSError: then the file says what it said before.
+        Raises OSError: the file then has its old content.
         """
         distrusting = replace(self._written, queue_count=DISTRUST)
         write_checkpoint(self._disk, self._path, distrusting)
         self._written = distrusting
 
     def count_again(self) -> None:
-        """Queues were removed: what the file counts is too much, until it is written again."""
+        """Mark the count as outdated after queues were removed, so that the next checkpoint counts again."""
         self._written = replace(self._written, queue_count=None)
 
     def allows_to_forget(self, begin: int) -> bool:
-        """Whether the file says that nothing before the commit offset is counted."""
+        """Return whether the file's count covers no entry of a record before the commit offset."""
         count = self._written.queue_count
         return count is not None and count != DISTRUST and count.begin >= begin
 
     async def write(self) -> None:
-        """Replace the file when there is more to say."""
+        """Replace the file if the checkpoint has changed."""
         async with self._one_write:
             await self._write()
 
@@ -182,7 +185,7 @@ class CheckpointWriter:
             self._events.emit(Kind.FLUSH, commit_offset=position, attrs={"file": "checkpoint"})
 
     def checkpoint_now(self) -> Checkpoint:
-        """Times and count of what is known to be durable: never of what was merely written."""
+        """Return the checkpoint of what is known to be durable, never of what was merely written."""
         return Checkpoint(
             self._log.flushed_timestamp_ms,
             self._queue_flusher.store_timestamp_ms,
@@ -198,5 +201,5 @@ class CheckpointWriter:
         return QueueCount(begin, position, self._queues.count_between(begin, position))
 
     def _position(self) -> int:
-        """Commit offset before which log and queues are durable; 0 before this life's first flush."""
+        """Return the commit offset before which log and queues are durable; 0 before the first flush."""
         return min(self._log.flushed, self._queue_flusher.position)

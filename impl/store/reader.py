@@ -1,5 +1,4 @@
-"""Reading: from the entries of a queue or the index to whole records (docs/protocol.md, "Get statuses" and
-"Index")."""
+"""Reads records by queue entry or index entry (docs/protocol.md, "Get statuses" and "Index")."""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final
@@ -12,7 +11,7 @@ from mqproof.impl.store.dispatch import index_keys
 from mqproof.impl.store.results import GetResult, GetStatus
 
 _UNITS_LOOKED_AT: Final = 800
-"""How many entries one read looks at when few of them match; more when more messages are asked for."""
+"""How many entries one read visits when few of them match; more if more messages are requested."""
 
 
 def read_messages(
@@ -23,7 +22,10 @@ def read_messages(
     max_bytes: int,
     tag_codes: Collection[int] | None,
 ) -> GetResult:
-    """At most `max_count` records, of at most `max_bytes` together but for the first, from `offset` on."""
+    """Read at most `max_count` records from `offset` on.
+
+    They have at most `max_bytes` together, but the first one is returned whatever its size.
+    """
     begin, end = queue.first, queue.end
     refusal = _refusal(offset, begin, end)
     if refusal is not None:
@@ -35,7 +37,7 @@ def read_messages(
         if not tag_codes or unit.tags_code in tag_codes:
             if records and (len(records) >= max_count or unit.size > room):
                 break
-            # An entry that was damaged may say anything: its reader passes it over, and goes on.
+            # A damaged entry may contain any values: the reader skips it and goes on.
             data = log.read(unit.commit_offset, unit.size) if min(unit.commit_offset, unit.size) >= 0 else b""
             if data and len(data) == unit.size:
                 records.append(data)
@@ -53,7 +55,7 @@ def read_messages(
 def find_records(
     log: CommitLog, offsets: Iterable[int], topic: str, key: str
 ) -> Iterator[tuple[StoredMessage, bytes]]:
-    """Those of the records that the index suggests which have the key: another one may have its hash."""
+    """Yield those suggested records that have the key; others may only have the same hash."""
     for offset in offsets:
         size, _ = record.peek(log.read(offset, 8))
         stored = log.record_at(offset, size) if offset >= log.begin else None
@@ -62,7 +64,7 @@ def find_records(
 
 
 def _refusal(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
-    """Why nothing can be read there, and where to go on; None when something can."""
+    """Return why nothing can be read at this offset, and where to continue; None if a read is possible."""
     if end == 0:
         return GetStatus.NO_MESSAGE_IN_QUEUE, 0
     if offset < begin:

@@ -1,8 +1,8 @@
 """The commit-log record: bytes to messages and back (docs/protocol.md, "Commit log record").
 
-Only the body has a checksum. Where the released format would let damage through we are stricter: a record
-must say that it stands where it stands, so a stale or misplaced one is refused; and a topic or properties
-text that was cut off by a torn write (it then ends in zero bytes) is refused too.
+Only the body has a checksum. Where the released format would not detect damage, this module is stricter. A
+record must contain its own position, so a stale or misplaced one is refused. A topic or properties text that
+a torn write cut off ends in zero bytes, and is refused too.
 """
 
 import re
@@ -24,17 +24,17 @@ from mqproof.impl.remoting.message import (
 
 MAGIC_V1: Final = 0xDAA320A7
 MAGIC_V2: Final = 0xDAA320AB
-"""As version 1, with two bytes for the length of the topic: for topics of more than 127 bytes."""
+"""As version 1, with a topic length of two bytes, for topics of more than 127 bytes."""
 MAGIC_FILLER: Final = 0xCBD43194
-"""Nothing follows in this segment."""
+"""The magic of a filler: nothing follows in this segment."""
 MAGICS: Final = frozenset({MAGIC_V1, MAGIC_V2})
 
 SIZE_MIN: Final = 91
-"""Bytes of a record with IPv4 hosts and no body, topic and properties."""
+"""The size of a record with IPv4 hosts and without body, topic and properties."""
 FILLER_BYTES: Final = 8
 PROPERTIES_BYTES_MAX: Final = 32767
 AROUND_BODY_BYTES_MAX: Final = SIZE_MIN + 2 * 12 + 1 + 65_535 + PROPERTIES_BYTES_MAX
-"""Everything but the body, with IPv6 hosts and the longest topic that version 2 can say."""
+"""The size of everything but the body, with IPv6 hosts and the longest topic that version 2 can have."""
 _TOPIC_V1_BYTES_MAX: Final = 127
 _TOPIC_PATTERN: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
 
@@ -47,7 +47,7 @@ _HEADS: Final = {
     for born in (8, 20)
     for store in (8, 20)
 }
-"""All before the body, by the lengths of the two hosts."""
+"""The part before the body, by the lengths of the two hosts."""
 _PLACE: Final = struct.Struct(">qq")  # queue offset, position
 _PLACE_AT: Final = 20
 _PREFIX: Final = struct.Struct(">II")
@@ -55,15 +55,15 @@ _TIME: Final = struct.Struct(">q")
 _BORN_TIME_AT: Final = _FRONT.size
 _BORN_HOST_AT: Final = _BORN_TIME_AT + 8
 FRONT_BYTES: Final = _BORN_HOST_AT + 20 + 8
-"""Up to the end of the store timestamp, whatever the hosts are; no record has fewer bytes."""
+"""The size of the part up to the end of the store timestamp with the longest host; no record is shorter."""
 
 
 class RecordError(ValueError):
-    """These bytes are no record of this place; the message says what is wrong."""
+    """The bytes are not a record at this position; the message describes the problem."""
 
 
 def encode(message: Message) -> bytearray:
-    """The record with its place left open: give it to `place` before it is written.
+    """Return the record without its position; call `place` before it is written.
 
     Raises:
         ValueError: the message cannot be stored: topic empty, too long or with other characters than letters,
@@ -110,14 +110,14 @@ def encode(message: Message) -> bytearray:
 
 
 def place(draft: bytearray, queue_offset: int, commit_offset: int, store_timestamp_ms: int) -> None:
-    """Write into the encoded record where and when it is stored."""
+    """Write the offsets and the store time into the encoded record."""
     _PLACE.pack_into(draft, _PLACE_AT, queue_offset, commit_offset)
     born_host_bytes = 20 if draft[39] & SYS_BORN_HOST_V6 else 8
     _TIME.pack_into(draft, _BORN_HOST_AT + born_host_bytes, store_timestamp_ms)
 
 
 def store_time_ms(front: bytes) -> int | None:
-    """When the record was stored that begins with these FRONT_BYTES; None when they are too few."""
+    """Return the store time of the record that begins with these FRONT_BYTES; None if they are too few."""
     if len(front) < FRONT_BYTES:
         return None
     born_host_bytes = 20 if front[39] & SYS_BORN_HOST_V6 else 8
@@ -126,19 +126,18 @@ def store_time_ms(front: bytes) -> int | None:
 
 
 def filler(size: int) -> bytes:
-    """The mark that the `size` bytes left in a segment hold nothing."""
+    """Return the filler for the `size` bytes that are left in a segment."""
     assert size >= FILLER_BYTES, f"a filler needs {FILLER_BYTES} bytes, {size} are left"
     return _PREFIX.pack(size, MAGIC_FILLER)
 
 
 def peek(prefix: bytes) -> tuple[int, int]:
-    """Size and magic of what begins with these 8 bytes; (0, 0) when there are fewer."""
+    """Return size and magic from the first 8 bytes; (0, 0) if there are fewer."""
     return _PREFIX.unpack(prefix) if len(prefix) == _PREFIX.size else (0, 0)
 
 
 def decode(data: bytes, position: int | None = None) -> StoredMessage:
-    """The message of exactly one record; `position` is where it was read in the commit log, None when unknown
-    (a record off the wire).
+    """Decode exactly one record; `position` is its commit offset, or None for one from the network.
 
     Raises:
         RecordError: not a whole, undamaged record of that position.
@@ -193,29 +192,29 @@ def _decode(data: bytes, position: int | None) -> StoredMessage:
 
 
 def stands_where_it_says(commit_offset: int, position: int) -> bool:
-    """A record that was not written for this place is none."""
+    """Return whether the record was written for the position at which it was found."""
     return commit_offset == position
 
 
 def body_crc(body: bytes) -> int:
-    """CRC-32 of the body, without its highest bit."""
+    """Return the CRC-32 of the body, without its highest bit."""
     return zlib.crc32(body) & 0x7FFFFFFF
 
 
 def body_is_whole(crc: int, body: bytes) -> bool:
-    """The body is the one that was written."""
+    """Return whether the body is the one that was written."""
     return body_crc(body) == crc
 
 
 def text_is_whole(text: bytes) -> bool:
-    """The text was not cut off by a torn write: behind a tear there are only zero bytes."""
+    """Return whether the text was not cut off by a torn write, after which there are only zero bytes."""
     return not text.endswith(b"\0")
 
 
 @lru_cache(maxsize=4096)
 def _topic_bytes(topic: str) -> bytes:
-    """The topic behind its length."""
-    # Also what keeps a topic a single file name: it is a directory of the store.
+    """Return the topic with its length before it."""
+    # This also keeps a topic a valid file name: it is a directory of the store.
     if not _TOPIC_PATTERN.fullmatch(topic) or len(topic) > 255:
         raise ValueError(f"topic {topic[:300]!r}: 1 to 255 letters, digits or %|_- expected")
     long_topic = len(topic) > _TOPIC_V1_BYTES_MAX

@@ -1,9 +1,8 @@
-"""Recovery: from whatever files a crash left to a store that may be served from (docs/protocol.md,
-"Recovery").
+"""Recovery: makes a store consistent again from the files that a crash left (docs/protocol.md, "Recovery").
 
-The order is that of spec/tla/Flush.tla: recover the log, cut the queues, dispatch again. Each step only
-repeats what the files themselves say, so a crash during recovery changes nothing: the next one begins from
-scratch and ends in the same state. After a clean exit the same steps run and find nothing to do.
+The order is that of spec/tla/Flush.tla: recover the log, cut the queues, dispatch again. Each step depends
+only on the content of the files. A crash during recovery therefore changes nothing: the next recovery starts
+over and ends in the same state. After a clean exit the same steps run and find nothing to do.
 """
 
 from collections.abc import Callable
@@ -35,7 +34,7 @@ class Parts:
     checkpoint: Checkpoint
     deleted: DeletedTopics
     distrust_queues: Callable[[], None]
-    """Writes down that queue entries of any age may be missing; raises OSError."""
+    """Records durably that queue entries of any age may be missing; raises OSError."""
     events: EventLog | None
     config: StoreConfig
     role: str | None
@@ -45,7 +44,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     """Run all steps; afterwards log, queues and dispatcher know their positions.
 
     Raises:
-        StoreError: queue entries are missing that the log can no longer give. OSError: the disk failed.
+        StoreError: queue entries are missing that the log can no longer provide. OSError: the disk failed.
     """
     log, queues = parts.log, parts.queues
     start = choose_start(log, queues, parts.checkpoint)
@@ -69,8 +68,10 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
 
 
 def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
-    """Bring queues and index to the recovered log; all before `start` is in them, by the checkpoint's word.
-    How many entries were cut, and how many were missing or wrong. Raises as `recover`."""
+    """Bring queues and index to the recovered log; return how many entries were cut and how many written.
+
+    By the checkpoint, the queues contain everything before `start`. Raises as `recover`.
+    """
     log, queues = parts.log, parts.queues
     entries_cut = sum(cut_queue(queue, log) for queue in queues)
     for queue in queues:
@@ -83,25 +84,27 @@ def recover_queues(parts: Parts, start: int) -> tuple[int, int]:
 
 
 def choose_start(log: CommitLog, queues: ConsumeQueues, checkpoint: Checkpoint) -> int:
-    """The latest record before which everything is durable by the checkpoint's word, queues included."""
+    """Return the latest position before which everything is durable by the checkpoint, queues included."""
     return max(last_counted(log, queues, checkpoint.queue_count), newest_segment(log, checkpoint))
 
 
 def last_counted(log: CommitLog, queues: ConsumeQueues, count: QueueCount | None) -> int:
-    """The last record before the counted position, as far as queues lead to it; else the log's begin."""
+    """Return the last record before the counted position to which a queue points; else the log's begin."""
     found, position = log.begin, count.position if count else 0
     for queue in queues:
         end = queue.find_end(lambda unit: points_into_log(unit, position))
         last = queue.units(end - 1, 1)[0] if end > queue.begin else None
-        # What an entry says is not trusted: the record itself must be there, or it is none to begin with.
+        # An entry is not trusted: recovery can begin only at a record that is really there.
         if last and last.commit_offset > found and points_at_its_record(queue, end - 1, log):
             found = last.commit_offset - log.header_bytes
     return found
 
 
 def newest_segment(log: CommitLog, checkpoint: Checkpoint) -> int:
-    """The newest segment whose first record is not later than the checkpoint's safe time; else the log's
-    begin. A released broker writes down no more than times."""
+    """Return the newest segment whose first record is not later than the checkpoint's safe time.
+
+    If there is none, return the log's begin. Released brokers write only times to their checkpoint.
+    """
     for start in reversed(log.segments.starts):
         at = start + log.header_bytes
         size, _ = record.peek(log.read(at, 8))
@@ -112,7 +115,7 @@ def newest_segment(log: CommitLog, checkpoint: Checkpoint) -> int:
 
 
 def find_end(log: CommitLog, start: int) -> int:
-    """The commit offset behind the last whole record; the log's end and last store time are set to it."""
+    """Find the end of the last whole record; set the log's end, last record and store time to it."""
     log.end = start
     for end, stored in log.scan(start):
         log.end = end
@@ -123,7 +126,10 @@ def find_end(log: CommitLog, start: int) -> int:
 
 
 def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
-    """Tell of the records behind the last append event: a kill may fall between a record and its event."""
+    """Emit append events for the records after the last append event.
+
+    The process may have been killed between a record and its event.
+    """
     if events.last_append is None:
         return
     for _, stored in parts.log.scan(events.last_append):
@@ -132,38 +138,43 @@ def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
 
 
 def cut_log(log: CommitLog, end: int) -> int:
-    """Remove and zero what is behind the end; returns how many bytes that were. A torn record is no record,
-    and stale bytes left behind could later pass for one."""
+    """Remove and zero everything after the end; return how many bytes were cut.
+
+    A torn record is not a record, and stale bytes after the end could later be read as one.
+    """
     return log.segments.cut(end)
 
 
 def sync_recovered_log(log: CommitLog, doubtful_from: int) -> None:
-    """What a killed process left in the page cache is durable only now.
+    """Make durable what a killed process left in the page cache.
 
-    The doubtful part is written again first: where an fsync failed in an earlier life, the page cache shows
-    what the disk does not have, and would not be written out by itself.
+    The part that may not be durable is written again first. If an fsync failed in an earlier process, the
+    page cache shows data that the disk does not have and that the system would not write by itself.
     """
     log.segments.write_again(doubtful_from, log.end)
     log.segments.sync()
 
 
 def count_as_flushed(log: CommitLog) -> None:
-    """The whole recovered log counts as durable: right after it was synced, and not before."""
+    """Count the whole recovered log as durable; call this right after it was synced."""
     log.flushed = log.end
     log.flushed_timestamp_ms = log.store_timestamp_ms
 
 
 def clear_deleted(queue: ConsumeQueue, deleted: DeletedTopics) -> None:
-    """A crash came between the deletion of a topic and that of its queues: their last entries tell."""
+    """Clear a queue whose last entry is of a deleted topic.
+
+    This happens if a crash came between the deletion of the topic and that of its queues.
+    """
     if (last := queue.last) is not None and deleted.has(queue.key[0], last.commit_offset):
         queue.clear()
 
 
 def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
-    """Cut the entries that point beyond the log, and those never written; returns how many were cut.
+    """Cut the entries that point beyond the log, and those never written; return how many were cut.
 
-    The last entry kept must be that of its record: one that an earlier cut, itself torn by a crash, zeroed in
-    part may point anywhere.
+    The last entry that is kept must match its record. An entry may be partly zeroed by an earlier cut that a
+    crash interrupted, and such an entry may point anywhere.
     """
     end = queue.find_end(lambda unit: points_into_log(unit, log.end))
     while end > queue.begin and not (
@@ -174,12 +185,12 @@ def cut_queue(queue: ConsumeQueue, log: CommitLog) -> int:
 
 
 def points_into_log(unit: Unit, log_end: int) -> bool:
-    """The entry was written, for a record that the log still has."""
+    """Return whether the entry was written, for a record before the log's end."""
     return unit.size > 0 and 0 <= unit.commit_offset < log_end
 
 
 def is_expired(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
-    """The entry is of a record that the log had before; in a queue commit offsets grow."""
+    """Return whether the entry's record has expired; the commit offsets in a queue always increase."""
     (unit,) = queue.units(queue_offset, 1)
     before = queue.units(queue_offset - 1, 1) if queue_offset > queue.begin else []
     least = before[0].commit_offset if before else -1
@@ -187,7 +198,7 @@ def is_expired(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
 
 
 def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog) -> bool:
-    """The record that the entry points at is of this queue and has this offset."""
+    """Return whether the entry's record is of this queue and has this offset."""
     (unit,) = queue.units(queue_offset, 1)
     stored = log.record_at(unit.commit_offset, unit.size)
     return (
@@ -198,8 +209,10 @@ def points_at_its_record(queue: ConsumeQueue, queue_offset: int, log: CommitLog)
 
 
 def index_again(parts: Parts, start: int) -> None:
-    """Throw away what the index knows of records that are gone, and index those before `start` that it
-    lacks; the others are indexed as they are dispatched again."""
+    """Remove index entries of records that are gone, and index the missing ones before `start`.
+
+    The other records are indexed when they are dispatched again.
+    """
     if parts.index is None:
         return
     parts.index.cut(parts.log.begin, parts.log.end)
@@ -211,20 +224,21 @@ def index_again(parts: Parts, start: int) -> None:
 
 
 def queues_are_whole(queues: ConsumeQueues, checkpoint: Checkpoint) -> bool:
-    """No queue file is gone, as far as the checkpoint tells: no fewer entries are there than it counted.
+    """Return whether the queues have at least as many entries as the checkpoint counted.
 
-    There may be more: stale ones behind a torn cut, which dispatch is about to overwrite.
+    If not, queue files are missing. There may be more entries: stale ones after a torn cut, which dispatch is
+    about to overwrite.
     """
     count = checkpoint.queue_count
-    if count is None:  # a released broker wrote it; at least some queue must be there
+    if count is None:  # written by a released broker; at least one queue must exist
         return len(queues) > 0
     return queues.count_between(count.begin, count.position) >= count.entries
 
 
 def dispatch_again(parts: Parts, start: int) -> int:
-    """Dispatch every record from `start` on; returns how many entries were missing or wrong.
+    """Dispatch every record from `start` on; return how many entries were missing or wrong.
 
-    When entries before `start` are missing (the checkpoint was wrong, or files are gone), everything is
+    When entries before `start` are missing (the checkpoint was wrong, or files are missing), the whole log is
     dispatched again.
     """
     if start > parts.log.begin:
@@ -233,7 +247,8 @@ def dispatch_again(parts: Parts, start: int) -> int:
                 return _dispatch_from(parts, start)
         except QueueGapError:
             pass
-        # What is made up now is not durable: a crash must not leave less than the checkpoint vouches for.
+        # The entries written now are not durable, and a crash must not leave fewer than the checkpoint
+        # counts.
         parts.distrust_queues()
     try:
         return _dispatch_from(parts, parts.log.begin)
@@ -261,14 +276,17 @@ def _dispatch_from(parts: Parts, start: int) -> int:
     for key, end in ends.items():
         queue = parts.queues.find(*key)
         assert queue is not None, f"queue {key} was just dispatched to"
-        if queue.end > end:  # entries that point into the log, but at no record of this queue
+        if queue.end > end:  # entries that point into the log, but not at a record of this queue
             queue.cut(end)
     return written
 
 
 def _births(parts: Parts, start: int) -> dict[QueueKey, int]:
-    """Where the first record is of the queues that begin behind `start`. A released broker tells no more of a
-    topic that was deleted and made anew: records before are of the old one."""
+    """Return the first commit offset of each queue that begins after `start`.
+
+    Records of the queue before it belong to an old topic that was deleted and recreated. After a released
+    broker, this is the only sign of the deletion.
+    """
     found = {}
     for queue in parts.queues:
         units = queue.units(0, 1) if queue.begin == 0 else []
@@ -283,24 +301,26 @@ def _is_deleted(stored: StoredMessage, deleted: DeletedTopics, births: dict[Queu
 
 
 def _make_room(parts: Parts, appended: Appended, *, is_oldest: bool) -> None:
-    """Before a queue's first record is dispatched: where the queue's files do not reach to it and yet
-    nothing is missing, the queue begins with it. `is_oldest`: the log has none before it any more."""
+    """Prepare a queue for its first record, if its entries do not reach it and none is missing.
+
+    The queue then begins with this record. `is_oldest` means that the log no longer has earlier records.
+    """
     offset = appended.queue_offset
     queue = parts.queues.find_or_make(appended.topic, appended.queue_id)
     if offset == 0 < queue.begin:
-        queue.clear()  # its first files are gone, and the log has all that was in them
+        queue.clear()  # its first files are missing, and the log has all their records
     elif is_oldest and not queue.begin <= offset <= queue.end:
-        queue.clear()  # the entries between are of records that the log no longer has
+        queue.clear()  # the records of the entries between are no longer in the log
         queue.begin_at(offset)
 
 
 def _dispatch_one(parts: Parts, appended: Appended, ends: dict[QueueKey, int]) -> bool:
-    """Dispatch a record and note the end of its queue; returns whether its entry was missing or wrong."""
+    """Dispatch a record and record the end of its queue; return whether its entry was missing or wrong."""
     if appended.queued:
         key, offset = (appended.topic, appended.queue_id), appended.queue_offset
-        if offset == 0 < ends.get(key, 0):  # a master's topic was deleted and made anew
+        if offset == 0 < ends.get(key, 0):  # a master's topic was deleted and recreated
             parts.queues.find_or_make(*key).clear()
         elif offset < ends.get(key, offset):
-            return False  # a damaged one, for the offset is another record's already
+            return False  # a damaged record: its offset belongs to another record already
         ends[key] = offset + 1
     return parts.dispatcher.dispatch(appended)

@@ -1,19 +1,19 @@
-"""The rules that keep messages safe, each by the one function that is all of it.
+"""The rules that protect messages, each implemented by exactly one function.
 
-Whoever wants to see what a rule is good for replaces that function and watches which invariant breaks. The
-functions are called by name through their module or class, so replacing the attribute is enough.
+To see what a rule protects, replace its function and observe which invariant breaks. The functions are called
+by name through their module or class, so replacing the attribute is enough.
 """
 
 from typing import Final
 
 RULES: Final = {
-    # an answer tells the truth
+    # answers are true
     "ack-waits-for-flush": "mqproof.impl.store.message_store:MessageStore.settle",
     "flush-covers-what-was-there-before": "mqproof.impl.store.flush:LogFlusher.begin_round",
     "failed-fsync-is-no-flush": "mqproof.impl.store.flush:LogFlusher.round_failed",
     "seen-only-when-confirmed": "mqproof.impl.store.message_store:MessageStore.confirm_offset",
     "read-elsewhere-is-not-beyond-the-end": "mqproof.impl.store.message_store:MessageStore.taken_end",
-    # a record is whole and in its place
+    # a record is whole and at its position
     "body-checksum": "mqproof.impl.store.record:body_is_whole",
     "torn-text": "mqproof.impl.store.record:text_is_whole",
     "position-checked": "mqproof.impl.store.record:stands_where_it_says",
@@ -31,7 +31,7 @@ RULES: Final = {
     "index-repaired": "mqproof.impl.store.index_file:IndexFile.repair",
     "missing-keys-indexed-again": "mqproof.impl.store.recovery:index_again",
     "offsets-continue": "mqproof.impl.store.appender:Appender.next_queue_offset",
-    # what the next recovery rests on
+    # preconditions of the next recovery
     "checkpoint-behind-the-durable": "mqproof.impl.store.queue_flush:CheckpointWriter.checkpoint_now",
     "only-the-old-is-deleted": "mqproof.impl.store.expiry:expired_before",
     "offsets-outlive-their-messages": "mqproof.impl.store.recovery:is_expired",
@@ -39,4 +39,4 @@ RULES: Final = {
     "abort-file-while-running": "mqproof.impl.store.layout:mark_running",
     "abort-file-removed-last": "mqproof.impl.store.layout:mark_clean",
 }
-"""Rule to "module:object"."""
+"""Maps each rule to "module:object"."""

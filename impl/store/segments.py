@@ -1,7 +1,7 @@
-"""One long file, kept as segments of one size: the base of commit log and consume queues.
+"""One long file in segments of equal size: the base of commit log and consume queues.
 
-A segment is named by 20 decimal digits, the position of its first byte, and has its full size from the start;
-what was not written is zero (docs/protocol.md, "Segments").
+A segment's name is the position of its first byte in 20 decimal digits. It has its full size from the start;
+unwritten bytes are zero (docs/protocol.md, "Segments").
 """
 
 from collections.abc import Iterable
@@ -17,15 +17,15 @@ _CHUNK_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Unsynced:
-    """What must be synced for everything written so far to be durable. `sync` may run in another thread."""
+    """The files to sync so that everything written so far is durable. `sync` may run in another thread."""
 
     files: tuple[File, ...]
     disk: Disk
     directory: str | None
-    """Set when names in it changed."""
+    """The directory to sync; set when names in it have changed."""
 
     def sync(self) -> None:
-        """Raises OSError: then nothing of this may be taken for durable, now or later."""
+        """Sync everything. Raises OSError; nothing of it may then be considered durable, now or later."""
         for file in self.files:
             file.sync()
         if self.directory is not None:
@@ -34,14 +34,14 @@ class Unsynced:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Files that nobody reads any more. `carry_out` may run in another thread: it takes its time."""
+    """Files that are not read any more. `carry_out` is slow and may run in another thread."""
 
     files: tuple[File, ...]
     disk: Disk
     directory: str
 
     def carry_out(self) -> None:
-        """Remove the files, in their order, and their names durably. Raises OSError."""
+        """Remove the files in their order, and their names durably. Raises OSError."""
         for file in self.files:
             file.close()
             self.disk.remove(file.path)
@@ -50,7 +50,7 @@ class Removal:
 
 
 def sync_all(unsynced: Iterable[Unsynced]) -> None:
-    """Sync each; raises OSError as Unsynced.sync."""
+    """Sync each. Raises OSError as Unsynced.sync."""
     for each in unsynced:
         each.sync()
 
@@ -66,26 +66,27 @@ class SegmentedFile:
         self._unsynced: set[int] = set()
         self._names_changed = False
         self._size_in_doubt: File | None = None
-        """The last segment as it was loaded: whoever made it may have died before its size was durable."""
+        """The last segment at load: the process that created it may have died before its size was durable."""
 
     @property
     def begin(self) -> int:
-        """Position of the first byte there is."""
+        """The position of the first existing byte."""
         return next(iter(self._segments), 0)
 
     @property
     def capacity_end(self) -> int:
-        """Position after the last segment."""
+        """The position after the last segment."""
         return next(reversed(self._segments)) + self.segment_bytes if self._segments else 0
 
     @property
     def starts(self) -> tuple[int, ...]:
-        """Positions of the segments' first bytes, ascending."""
+        """The positions of the segments' first bytes, ascending."""
         return tuple(self._segments)
 
     def load(self) -> None:
-        """Open the segments of the directory. All count as unsynced, and so do their names: who knows what
-        the last process left.
+        """Open the segments of the directory.
+
+        All of them and their names count as unsynced, because it is unknown what the last process synced.
 
         Raises:
             StoreError: a file that is no segment, one of another size, or a gap between two.
@@ -95,7 +96,8 @@ class SegmentedFile:
             path = self._path(start)
             file = self._disk.open(path)
             if file.size() == 0 and number == len(starts) - 1:
-                # A crash came between the file's name and its size; nothing was ever written into it.
+                # A crash happened between the creation of the name and of the size; nothing was ever written
+                # into the file.
                 file.close()
                 self._disk.remove(path)
                 break
@@ -109,11 +111,11 @@ class SegmentedFile:
         self._names_changed = bool(starts)
 
     def adopt(self, start: int, file: File) -> None:
-        """Take an open segment as it is, behind those there are: for reading only."""
+        """Add an open segment after the existing ones, for reading only."""
         self._segments[start] = file
 
     def write(self, position: int, data: bytes | bytearray) -> None:
-        """Raises OSError, and what is then at `position` is undefined."""
+        """Write the data. Raises OSError; the bytes at `position` are undefined then."""
         offset = position % self.segment_bytes
         assert offset + len(data) <= self.segment_bytes, (
             f"{len(data)} bytes at {position} cross a segment's end"
@@ -124,16 +126,18 @@ class SegmentedFile:
         file.write(offset, data)
 
     def read(self, position: int, size: int) -> bytes:
-        """Fewer bytes than `size` at the end of a segment; none where there is no segment."""
+        """Read bytes: fewer than `size` at the end of a segment, none where there is no segment."""
         offset = position % self.segment_bytes
         file = self._segments.get(position - offset)
         return file.read(offset, size) if file else b""
 
     def cut(self, position: int) -> int:
-        """Forget everything from `position` on: later segments are removed, the rest of this one is zeroed,
-        so that stale bytes can never come back as records.
+        """Remove everything from `position` on; return how many bytes were cut.
 
-        Returns how many bytes were cut, up to the last one that was not zero.
+        The bytes are counted up to the last one that was not zero.
+
+        Later segments are removed. The rest of the segment at `position` is zeroed, so that stale bytes can
+        never be read as records.
         """
         end = position
         for start in reversed(self.starts):
@@ -148,13 +152,13 @@ class SegmentedFile:
         return end - position
 
     def clear(self) -> None:
-        """Remove all segments, durably: what is written next may begin anywhere."""
+        """Remove all segments durably; the next write may begin at any position."""
         for start in reversed(self.starts):  # in this order a crash leaves no gap
             self._remove(start)
         self._disk.sync_directory(self.directory)
 
     def detach_before(self, position: int) -> Removal:
-        """Forget the segments that end at or before the position, but never the last one; oldest first."""
+        """Detach the segments that end at or before the position, except the last one; return them."""
         files = []
         for start in self.starts[:-1]:
             if start + self.segment_bytes > position:
@@ -164,14 +168,17 @@ class SegmentedFile:
         return Removal(tuple(files), self._disk, self.directory)
 
     def write_again(self, begin: int, end: int) -> None:
-        """Write the bytes from `begin` to `end` as they are, so that the next sync covers them."""
+        """Write the bytes from `begin` to `end` again unchanged, so that the next sync covers them."""
         while begin < end:
             size = min(_CHUNK_BYTES, end - begin, self.segment_bytes - begin % self.segment_bytes)
             self.write(begin, self.read(begin, size))
             begin += size
 
     def take_unsynced(self) -> Unsynced:
-        """Hand over what is not synced yet; from now on only new changes count."""
+        """Return the unsynced changes, and stop tracking them.
+
+        Later calls return only newer changes.
+        """
         files = tuple(self._segments[start] for start in sorted(self._unsynced))
         unsynced = Unsynced(files, self._disk, self.directory if self._names_changed else None)
         self._unsynced.clear()
@@ -179,12 +186,12 @@ class SegmentedFile:
         return unsynced
 
     def sync(self) -> None:
-        """Make all durable, here and now. Raises OSError as Unsynced.sync."""
+        """Make everything durable at once. Raises OSError as Unsynced.sync."""
         self.take_unsynced().sync()
         self._size_in_doubt = None
 
     def path_of(self, position: int) -> str:
-        """The file that has, or would have, the byte at that position."""
+        """Return the path of the file that has, or would have, the byte at that position."""
         return self._path(position - position % self.segment_bytes)
 
     def close(self) -> None:
@@ -195,11 +202,12 @@ class SegmentedFile:
     def _create(self, start: int) -> File:
         assert not self._segments or start == self.capacity_end, f"segment {start} after {self.capacity_end}"
         if self._size_in_doubt is not None:
-            self._size_in_doubt.sync()  # else a crash could leave it empty, with this one behind it
+            self._size_in_doubt.sync()  # otherwise a crash could leave it empty, with this one after it
             self._size_in_doubt = None
         file = self._disk.create(self._path(start), self.segment_bytes)
         try:
-            # The size before the name: a segment that a crash leaves behind is empty or whole, never short.
+            # The size becomes durable before the name, so that a crash leaves a segment empty or whole, never
+            # short.
             file.sync()
         except OSError:
             file.close()
