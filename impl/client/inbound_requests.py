@@ -36,15 +36,22 @@ class Member(Protocol):
         ...
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
-        """Have the listener consume a message, whatever its queue; None where there is no listener."""
+        """Pass a message to the listener, whatever queue it is from.
+
+        Returns None if the member has no listener.
+        """
         ...
 
 
 def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
-    """By request code. `members` has those of the moment, by group."""
+    """Return the handlers by request code.
+
+    `members` holds the current members, by group, and is read on each request.
+    """
 
     def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
-        # Of all groups, whichever it names: what one of them missed is made good.
+        # Notify all groups, whichever the request names. This makes up for a notification that a group
+        # missed.
         for member in list(members.values()):
             member.members_changed()
         return request.answer(ResponseCode.SUCCESS)
