@@ -21,7 +21,7 @@ _LZ4: Final = 0x100
 _ZSTD: Final = 0x200
 _ZLIB: Final = 0x300
 _TYPES: Final = 0x700
-"""The bits of the system flag that name the method. Older clients set none of them for zlib."""
+"""The bits of the system flag that name the method. Older clients leave them 0 for zlib."""
 
 _INFLATED_BYTES_MAX: Final = 64 << 20
 _ZSTD_OPTIONS: Final[dict[int, int]] = {

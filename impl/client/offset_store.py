@@ -24,7 +24,10 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):
-    """The store of a group's offsets. An offset that cannot be saved is logged, and saved with the next call."""
+    """The store of a group's offsets.
+
+    An offset that cannot be saved is logged, and saved by the next call.
+    """
 
     async def load(self, queue: MessageQueue) -> int | None:
         """Return the offset to continue from, or None if there certainly is none.

@@ -56,7 +56,7 @@ class ProcessQueue:
 
     @property
     def begun_ends(self) -> tuple[int, int]:
-        """Return the lowest and the highest offset that the listener is consuming, or zeros if there is none."""
+        """Return the lowest and the highest offset that the listener is consuming, or zeros."""
         return (min(self._begun_s), max(self._begun_s)) if self._begun_s else (0, 0)
 
     def put(self, messages: Sequence[ReceivedMessage]) -> None:

@@ -1,4 +1,4 @@
-"""Sends messages: chooses a queue, retries at other brokers, and reports exactly what is known at the end."""
+"""Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -75,7 +75,7 @@ class _Ended:
 class Producer:
     """A producer of one group. Its methods may run concurrently; responses may arrive in any order.
 
-    A send has one of three outcomes, and none of them is an exception. `Sent` means stored. `Refused` means
+    A send has one of three outcomes, and does not raise for any of them. `Sent` means stored. `Refused` means
     certainly not stored. `Unknown` means that the message may be stored. Sending an unknown message again may
     store it twice, under the same id.
     """

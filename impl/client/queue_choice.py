@@ -55,7 +55,7 @@ class QueueChoice:
     """The round robin state of one producer, and the brokers to avoid."""
 
     def __init__(self, turn: int, levels: LatencyLevels | None = None) -> None:
-        """`turn` is the start of the round robin. Without levels, no broker is avoided because it was slow."""
+        """`turn` is the start of the round robin. Without levels, slow brokers are not avoided."""
         self._turn = turn
         self._levels = levels
         self._rested_until_s: dict[str, float] = {}

@@ -8,7 +8,7 @@ from mqproof.impl.store import record
 
 
 def read_records(body: bytes) -> Iterator[StoredMessage]:
-    """Yield the consecutive messages in the body of a pull response. Raises ValueError for an invalid record."""
+    """Yield the consecutive messages in the body of a pull response. Raises ValueError for a bad record."""
     at = 0
     while at < len(body):
         size, _ = record.peek(body[at : at + record.FILLER_BYTES])

@@ -102,7 +102,7 @@ class Routes:
         return None
 
     def replicas(self, topic: str, broker_name: str) -> dict[int, Address]:
-        """Return the addresses of a broker name by broker id, from the topic's route. The master's id is 0."""
+        """Return the addresses of a broker name by broker id, from the topic's route. The master has id 0."""
         route = self._routes.get(topic)
         for broker in route.broker_datas if route else ():
             if broker.broker_name == broker_name:
@@ -110,7 +110,7 @@ class Routes:
         return {}
 
     def brokers_of(self, topic: str) -> list[Address]:
-        """Return one address for each broker name in the topic's route: its master's, or another replica's."""
+        """Return one address per broker name in the topic's route: its master's, or another replica's."""
         route = self._routes.get(topic)
         replicas = [broker.broker_addrs for broker in route.broker_datas] if route else []
         return [_address(addresses[min(addresses)]) for addresses in replicas if addresses]
@@ -186,7 +186,7 @@ def require(topic: str, route: TopicRoute | None) -> TopicRoute:
 
 
 def _order(text: str) -> dict[str, int]:
-    """Return the number of queues per broker in `b-a:4;b-b:4`. Parts that do not have this form are ignored."""
+    """Return the number of queues per broker in `b-a:4;b-b:4`, ignoring parts of another form."""
     parts = (part.rpartition(":") for part in text.split(";"))
     return {name: int(count) for name, _, count in parts if name and count.isascii() and count.isdecimal()}
 

@@ -125,11 +125,11 @@ class Session:
         }
 
     async def heartbeat(self) -> None:
-        """Send one heartbeat to every broker in the routes. A broker that does not respond gets the next one."""
+        """Send one heartbeat to every broker in the routes. Failures are only logged."""
         await self._beat(self.routes.brokers())
 
     async def greet(self) -> None:
-        """Send a heartbeat to brokers that do not know this client: new in the routes, or reconnected since."""
+        """Send a heartbeat to brokers that do not know this client: new ones, or reconnected ones."""
         channel = self.remoting.channel
         await self._beat(
             address
