@@ -200,8 +200,8 @@ async def reset_queue(
 ) -> dict[MessageQueue, int]:
     """Reset the group in one queue of a broker to an offset, or else to a time. Returns its new offset.
 
-    Raises ClientError when the queue has no such offset, or when the group has members and the broker, of 4.9
-    or before, could not reset only one of their queues.
+    Raises ClientError when the queue has no such offset. Also raises it when the group has members and the
+    broker, of 4.9 or before, would reset all their queues.
     """
     (name,) = await _reset_where(admin, topic, None, broker)
     queue = MessageQueue(topic, name, queue_id)

@@ -193,11 +193,7 @@ class AssignedQueues:
 
 
 def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
-    """Check that the offsets in a response increase from the requested offset.
-
-    Raises:
-        ClientError: they do not.
-    """
+    """Check that the offsets in a response increase from the requested offset. Raises ClientError if not."""
     reached = [offset - 1, *(stored.queue_offset for stored in result.messages), result.next_offset]
     if any(later <= earlier for earlier, later in pairwise(reached)):
         raise ClientError(f"{queue}: a pull from {offset} was answered with offsets {reached[1:]}")

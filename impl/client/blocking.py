@@ -167,7 +167,7 @@ class BlockingClient:
         """Return the queue's end offset, as PullConsumer.max_offset does."""
         return self._run(self._pull_consumer().max_offset(queue))
 
-    # Inside.
+    # Internals.
 
     async def _start(self) -> None:
         self._session = connect(

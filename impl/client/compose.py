@@ -68,11 +68,7 @@ def new_message(
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Check that these messages can be sent in one request.
-
-    Raises:
-        MessageError: they cannot.
-    """
+    """Check that these messages can be sent in one request. Raises MessageError when they cannot."""
     if not messages:
         raise MessageError("a batch of no messages")
     first = messages[0]

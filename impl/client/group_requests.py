@@ -217,7 +217,7 @@ class GroupRequests:
         named = [bodies.MessageQueue(each.broker_name, each.queue_id, each.topic) for each in queues]
         return java_json.write(QueueLocks(self._session.client_id, self.group, named), standard=True)
 
-    # Where to.
+    # Brokers and routes.
 
     async def _of_queue(self, queue: MessageQueue, code: RequestCode, header: headers.Header) -> Command:
         address = await self._any_replica(queue)

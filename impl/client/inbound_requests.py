@@ -17,14 +17,14 @@ from mqproof.impl.remoting.request_handler import RefusedError
 
 
 class Member(Protocol):
-    """A consumer that shares the queues of its group with others."""
+    """A consumer that divides the queues of its group with other members."""
 
     def members_changed(self) -> None:
-        """A member joined, left, or changed its subscriptions."""
+        """Handle that a member joined, left, or changed its subscriptions."""
         ...
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """An operator sets the offsets from which the group continues."""
+        """Move the group to the offsets that an operator sets."""
         ...
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:

@@ -24,7 +24,7 @@ class SafeListener:
         self._offload = offload
         self._rates = rates
         is_async = inspect.iscoroutinefunction
-        self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # asks for its kind
+        self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # inspected, not called
 
     async def consume(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         """Return the listener's answer for the messages."""

@@ -264,7 +264,7 @@ class LitePullConsumer:
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
         """Return None: a consumer that polls has no listener."""
 
-    # Inside.
+    # Internals.
 
     async def _announce(self) -> None:
         data = ConsumerData(
@@ -281,7 +281,7 @@ class LitePullConsumer:
             queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
         )
 
-    def _received(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:  # noqa: ARG002  # polls look themselves
+    def _received(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:  # noqa: ARG002  # polls read the process queues themselves
         self._arrived.set()
 
     async def _settled(self, held: ProcessQueue) -> None:

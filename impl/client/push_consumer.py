@@ -47,9 +47,9 @@ _GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 
 class MessageModel(StrEnum):
     CLUSTERING = "CLUSTERING"
-    """Each message goes to one member of the group."""
+    """Each message is delivered to one member of the group."""
     BROADCASTING = "BROADCASTING"
-    """Each message goes to every member. A message that fails is not redelivered."""
+    """Each message is delivered to every member. A message that fails is not redelivered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +282,7 @@ class PushConsumer:
             spent_time_mills=round(spent_s * 1000),
         )
 
-    # Inside.
+    # Internals.
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         """Return the coroutines that run in the background while the consumer is started."""

@@ -1,8 +1,8 @@
 """The brokers and queues of each topic, as the name servers report them.
 
-A route is requested when it is first needed, then at every refresh interval, and soon after a broker turns
-out not to match its route. A topic that a name server does not know, or no longer knows, keeps the route it
-had.
+A route is requested when it is first needed, then at every refresh interval. It is also requested soon after
+a broker turns out not to match its route. A topic that a name server does not know, or no longer knows, keeps
+the route it had.
 """
 
 import asyncio

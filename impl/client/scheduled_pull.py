@@ -137,7 +137,7 @@ class ScheduledPull:
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
         """Return None: a task is not a listener, because it pulls messages itself."""
 
-    # Inside.
+    # Internals.
 
     async def _work(self, queue: MessageQueue, leave: asyncio.Event) -> None:
         while not leave.is_set():

@@ -198,7 +198,7 @@ class Core:
         """
         return self._election.leads(now)
 
-    # -- inside
+    # -- internals
 
     def _expire(self, now: float) -> None:
         """Step down first if the leadership has expired: the process may have been paused for long."""

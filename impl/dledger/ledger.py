@@ -239,7 +239,7 @@ class Ledger:
         self._data.close()
         self._index.close()
 
-    # -- inside
+    # -- internals
 
     def _place(self, size: int) -> int:
         """Return the position of the next entry. Writes a filler first if the segment has no room for it."""

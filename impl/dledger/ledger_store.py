@@ -110,7 +110,7 @@ class LedgerStore(Store):
         """The term of the group, as far as this member knows."""
         return self.node.member.core.state.term
 
-    # -- life
+    # -- start and stop
 
     async def start(self) -> None:
         """Join the group. Raises StoreError, OSError for a failure of the disk or of the member's address."""
@@ -283,7 +283,7 @@ class LedgerStore(Store):
             self.leads = False
             self.on_role()
 
-    # -- inside
+    # -- internals
 
     def _dispatch_committed(self) -> None:
         """Dispatch entries that the group has committed, a limited number at a time.

@@ -1,4 +1,4 @@
-"""The rules that need no state. A mutant breaks each of them. See docs/protocol.md, "DLedger"."""
+"""The rules that need no state. Each of them is broken by a mutant. See docs/protocol.md, "DLedger"."""
 
 from collections.abc import Collection, Iterable
 

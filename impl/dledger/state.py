@@ -138,7 +138,7 @@ class State:
             term=self.term,
             **fields,
         )
-        self.requests.append(request)  # type: ignore[arg-type]  # every kind that is asked is a Request
+        self.requests.append(request)  # type: ignore[arg-type]  # every kind passed in is a Request
         return request
 
     def answer(self, request: Request, kind: Callable[..., Response], **fields: object) -> None:

@@ -82,7 +82,7 @@ class LedgerWalk:
             )
         self._check_ballot()
 
-    # -- inside
+    # -- internals
 
     def _entries(self, start: int) -> Iterator[Entry]:
         """Yield the complete entries of a segment."""

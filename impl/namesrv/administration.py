@@ -45,7 +45,7 @@ def add_write(services: Services, request: Command, channel: Channel) -> Reply: 
 
 
 def delete_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Delete a topic, until a broker that still has it registers with another data version."""
+    """Delete a topic, until a broker that still has it registers again."""
     header = headers.read(DeleteRoutedTopicRequest, request.fields)
     services.table.delete_topic(header.topic, header.cluster_name or None)
     return request.answer(ResponseCode.SUCCESS)

@@ -61,7 +61,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Remove the broker, if its registration has the same name, id and address."""
+    """Remove the broker, if it is registered with the same cluster, name, id and address."""
     header = headers.read(UnregisterBrokerRequest, request.fields)
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
     if services.table.unregister(key):

@@ -26,7 +26,7 @@ class NameServerConfig:
     order_messages: bool = False
     """Whether a route has the number of queues per broker of an ordered topic."""
     tell_brokers_order: bool = True
-    """Whether the response to a registration has the ordered topics."""
+    """Whether the response to a registration has the ordered topics and their queues per broker."""
     acting_masters: bool = False
     """Whether a slave replaces a missing master in routes.
 

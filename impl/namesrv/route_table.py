@@ -216,7 +216,7 @@ class RouteTable:
             if any(wanted(data.topic_sys_flag) for data in queues.values())
         ]
 
-    # Changes by administrators. They last until the broker registers with another data version.
+    # Changes by administrators. Changed permissions last until the broker registers another data version.
 
     def change_permissions(self, broker_name: str, change: Callable[[int], int]) -> int:
         """Change the permissions of all queues of a broker name. Returns the number of topics affected."""

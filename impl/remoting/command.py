@@ -107,12 +107,12 @@ def encode(command: Command) -> bytes:
 
 
 def decode(frame: bytes) -> Command:
-    """Return the command in a frame, which is given without its length field.
+    """Return the command in a frame, which is passed without its length field.
 
     Raises:
         FrameError: the frame is too short, the header length exceeds the frame, the serialization is unknown,
             or the
-        header does not have the form of its serialization.
+        header does not match its serialization.
     """
     if len(frame) < 4:
         raise FrameError(f"a frame of {len(frame)} bytes, at least 4 expected")

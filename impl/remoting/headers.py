@@ -478,9 +478,9 @@ class RegisterBrokerRequest(Header):
     heartbeat_timeout_millis: Long | None = msgspec.field(name="heartbeatTimeoutMillis", default=None)
     """The name server must remove the broker after this time without a heartbeat."""
     enable_acting_master: bool | None = msgspec.field(name="enableActingMaster", default=None)
-    """Present, with either value, from 5.x on.
+    """Present from 5.x on. If true, the slave with the lowest id replaces a missing master in routes.
 
-    If true, the slave with the lowest id replaces a missing master.
+    With either value, the topics that this slave registers count while there is no master.
     """
 
 

@@ -13,7 +13,7 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 _log = logging.getLogger(__name__)
 
 IDLE_S: Final = 120.0
-"""The time without reads and writes, or for one frame, after which a connection is closed."""
+"""A connection is closed after this time without reads and writes, or when one frame takes this long."""
 
 _RECEIVE_BYTES_MAX: Final = 512 * 1024 * 1024
 """The maximum size of all incomplete frames, over all connections."""
