@@ -41,8 +41,7 @@ def new_message(
 
     Raises:
         MessageError: a property name is reserved by the protocol, a name or value is blank, or a key is empty
-            or
-        contains a space.
+            or contains a space.
     """
     found = dict(properties or {})
     for name, value in found.items():

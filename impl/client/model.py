@@ -30,7 +30,7 @@ class RefusalError(ClientError):
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
-        """The response code."""
+        """The response code of the refusal."""
 
 
 class MessageError(ValueError):

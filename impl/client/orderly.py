@@ -49,11 +49,10 @@ class OrderlyConsumption:
         batch_max: int,
         reconsume_max: int | None,
     ) -> None:
-        """Create it.
+        """Create a consumption without queues.
 
-        `locks` and `redelivery` are None for broadcast, where no other member reads these queues.
-
-        If `reconsume_max` is None, a message that fails blocks its queue until it is consumed.
+        `locks` and `redelivery` are None for broadcast, where no other member reads these queues. If
+        `reconsume_max` is None, a message that fails blocks its queue until it is consumed.
         """
         self._listening = listening
         self._offsets = offsets

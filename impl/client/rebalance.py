@@ -51,7 +51,7 @@ class Rebalancer:
         topics: Callable[[], Iterable[str]],
         strategy: Strategy | None,
     ) -> None:
-        """Create it. Without a strategy the owner reads every queue (broadcast)."""
+        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast)."""
         self._session = session
         self._calls = calls
         self._owner = owner

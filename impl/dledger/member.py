@@ -59,8 +59,7 @@ class Member:
 
         Raises:
             OSError, StoreError: the disk failed. The member must not be used any more, because its messages
-                would claim state
-            that it may not have on disk.
+                would claim state that it may not have on disk.
         """
         for change in self.core.take_changes():
             self.carry_out(change)

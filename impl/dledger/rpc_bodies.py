@@ -112,7 +112,7 @@ class MetadataRequest(Message, frozen=True, kw_only=True):
 
 class MetadataResponse(Message, frozen=True, kw_only=True):
     peers: dict[str, str] = {}
-    """Addresses by member."""
+    """The address of each member, keyed by its id."""
 
 
 class AppendRequest(Message, frozen=True, kw_only=True):

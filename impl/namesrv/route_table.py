@@ -75,11 +75,11 @@ class RouteTable:
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._live: dict[tuple[str, str], LiveBroker] = {}
-        """By cluster and address."""
+        """Keyed by cluster and address."""
         self._brokers: dict[str, BrokerData] = {}
-        """By broker name."""
+        """Keyed by broker name."""
         self._queues: dict[str, dict[str, QueueData]] = {}
-        """By topic, then broker name."""
+        """Keyed by topic, then broker name."""
 
     # Registration and removal of brokers.
 

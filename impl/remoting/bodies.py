@@ -48,14 +48,14 @@ class TopicConfigs(_Body, frozen=True):
 
 
 class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
-    """GET_ALL_TOPIC_CONFIG."""
+    """The response body of GET_ALL_TOPIC_CONFIG."""
 
     deleted_topics: dict[str, int] = {}
     """Only mqproof has it: for each deleted topic, the commit offset before which its records are."""
 
 
 class TopicConfigList(_Body, frozen=True):
-    """UPDATE_AND_CREATE_TOPIC_LIST."""
+    """The request body of UPDATE_AND_CREATE_TOPIC_LIST."""
 
     topic_config_list: list[TopicConfig]
 
@@ -89,7 +89,7 @@ class SubscriptionGroup(_Body, frozen=True):
 
 
 class SubscriptionGroupList(_Body, frozen=True):
-    """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
+    """The request body of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
     group_config_list: list[SubscriptionGroup]
 
@@ -216,7 +216,7 @@ class MessageQueue(_Body, frozen=True):
 
 
 class QueueLocks(_Body, frozen=True):
-    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+    """The request body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
 
     client_id: str
     consumer_group: str
@@ -230,7 +230,7 @@ class LockedQueues(_Body, frozen=True):
 
 
 class ClientCheck(_Body, frozen=True):
-    """CHECK_CLIENT_CONFIG."""
+    """The request body of CHECK_CLIENT_CONFIG."""
 
     client_id: str
     group: str
@@ -287,10 +287,10 @@ class RunningInfo(_Body, frozen=True):
     """The response to GET_CONSUMER_RUNNING_INFO."""
 
     mq_table: dict[ObjectKey, HeldQueue] = {}
-    """By MessageQueue: the queues that the client reads."""
+    """The queues that the client reads, keyed by MessageQueue."""
     properties: dict[str, str] = {}
     status_table: dict[str, TopicPace] = {}
-    """By topic."""
+    """Keyed by topic."""
     subscription_set: list[Subscription] = []
 
 
@@ -326,11 +326,11 @@ class QueueProgress(_Body, frozen=True):
 class ConsumeStats(_Body, frozen=True):
     consume_tps: float = 0.0
     offset_table: dict[ObjectKey, QueueProgress] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class ConsumeStatsList(_Body, frozen=True):
-    """GET_BROKER_CONSUME_STATS."""
+    """The response body of GET_BROKER_CONSUME_STATS."""
 
     broker_addr: str
     consume_stats_list: list[dict[str, list[ConsumeStats]]]
@@ -349,7 +349,7 @@ class StatsWindow(_Body, frozen=True):
 
 
 class BrokerStats(_Body, frozen=True):
-    """VIEW_BROKER_STATS_DATA."""
+    """The response body of VIEW_BROKER_STATS_DATA."""
 
     stats_day: StatsWindow
     stats_hour: StatsWindow
@@ -357,10 +357,10 @@ class BrokerStats(_Body, frozen=True):
 
 
 class CorrectionOffsets(_Body, frozen=True):
-    """QUERY_CORRECTION_OFFSET."""
+    """The response body of QUERY_CORRECTION_OFFSET."""
 
     correction_offsets: dict[int, int]
-    """By queue id."""
+    """Keyed by queue id."""
 
 
 class QueueEntry(_Body, frozen=True):
@@ -375,7 +375,7 @@ class QueueEntry(_Body, frozen=True):
 
 
 class QueueEntries(_Body, frozen=True):
-    """QUERY_CONSUME_QUEUE."""
+    """The response body of QUERY_CONSUME_QUEUE."""
 
     filter_data: str | None = None
     max_queue_index: int = 0
@@ -385,7 +385,7 @@ class QueueEntries(_Body, frozen=True):
 
 
 class GroupSubscription(_Body, frozen=True):
-    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+    """The response body of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
     group: str
     subscription_data: Subscription | None = None
@@ -401,14 +401,14 @@ class QueueExtent(_Body, frozen=True):
 
 class TopicStats(_Body, frozen=True):
     offset_table: dict[ObjectKey, QueueExtent] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class QueueOffsets(_Body, frozen=True):
-    """RESET_CONSUMER_CLIENT_OFFSET, and the response to INVOKE_BROKER_TO_RESET_OFFSET."""
+    """The request body of RESET_CONSUMER_CLIENT_OFFSET, and the response to INVOKE_BROKER_TO_RESET_OFFSET."""
 
     offset_table: dict[ObjectKey, int] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class ListedOffset(_Body, frozen=True):
@@ -428,9 +428,9 @@ class ConsumerStatus(_Body, frozen=True):
     """The responses to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
 
     consumer_table: dict[str, dict[ObjectKey, int]] = {}
-    """By client id and MessageQueue."""
+    """Keyed by client id and MessageQueue."""
     message_queue_table: dict[ObjectKey, int] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class TimeSpan(_Body, frozen=True):

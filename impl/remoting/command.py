@@ -111,8 +111,7 @@ def decode(frame: bytes) -> Command:
 
     Raises:
         FrameError: the frame is too short, the header length exceeds the frame, the serialization is unknown,
-            or the
-        header does not match its serialization.
+            or the header does not match its serialization.
     """
     if len(frame) < 4:
         raise FrameError(f"a frame of {len(frame)} bytes, at least 4 expected")
@@ -217,7 +216,7 @@ _LANGUAGES: Final = (
     "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS",
 )
 # fmt: on
-"""By language code."""
+"""The names, indexed by language code."""
 
 _FIXED: Final = struct.Struct(">hbhii")  # code, language, version, opaque, flag
 _INT16: Final = struct.Struct(">h")

@@ -26,8 +26,7 @@ def read_frame(buffer: bytearray, frame_bytes_max: int = FRAME_BYTES_MAX) -> byt
 
     Raises:
         FrameError: the announced length exceeds frame_bytes_max. The buffer is unchanged; the connection
-            cannot be
-        resynchronised and should be closed.
+            cannot be resynchronised and should be closed.
     """
     if len(buffer) < LENGTH_BYTES:
         return None

@@ -53,7 +53,7 @@ def _text(value: str | bool | int) -> str:
 
 
 class SendRequest(Header):
-    """SEND_MESSAGE. With queue id -1, the broker chooses the queue."""
+    """The request header of SEND_MESSAGE. With queue id -1, the broker chooses the queue."""
 
     producer_group: str
     topic: str
@@ -138,7 +138,7 @@ def write_send_response(
 
 
 class SendBackRequest(Header):
-    """CONSUMER_SEND_MSG_BACK: request redelivery of the message at a commit offset."""
+    """The request header of CONSUMER_SEND_MSG_BACK: redeliver the message at a commit offset."""
 
     offset: Long
     """Commit offset of the message."""
@@ -190,7 +190,7 @@ class PullResponse(Header):
 
 
 class QueueRequest(Header):
-    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
+    """The request header of GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
 
     topic: str
     queue_id: Int
@@ -253,7 +253,7 @@ class QueryMessageResponse(Header):
 
 
 class ViewMessageRequest(Header):
-    """VIEW_MESSAGE_BY_ID."""
+    """The request header of VIEW_MESSAGE_BY_ID."""
 
     offset: Long
     """The position in the commit log, exactly at the start of a record."""
@@ -269,7 +269,7 @@ class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
 
 
 class ConsumerGroupRequest(Header):
-    """GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
+    """The request header of GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
 
     consumer_group: str
 
@@ -282,13 +282,16 @@ class ProducerGroupRequest(Header):
 
 
 class TopicRequest(Header):
-    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO, GET_TOPIC_CONFIG."""
+    """The request header of requests that name only a topic.
+
+    They are DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO and GET_TOPIC_CONFIG.
+    """
 
     topic: str
 
 
 class UpdateTopicRequest(Header):
-    """UPDATE_AND_CREATE_TOPIC."""
+    """The request header of UPDATE_AND_CREATE_TOPIC."""
 
     topic: str
     default_topic: str
@@ -302,13 +305,13 @@ class UpdateTopicRequest(Header):
 
 
 class GroupRequest(Header):
-    """GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
+    """The request header of GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
 
 
 class DeleteGroupRequest(Header):
-    """DELETE_SUBSCRIPTIONGROUP; the flag is removeOffset in 4.9 and cleanOffset in 5.x."""
+    """The request header of DELETE_SUBSCRIPTIONGROUP. The flag is removeOffset in 4.9, cleanOffset in 5.x."""
 
     group_name: str
     remove_offset: bool | None = None
@@ -316,21 +319,21 @@ class DeleteGroupRequest(Header):
 
 
 class ConsumeStatsRequest(Header):
-    """GET_CONSUME_STATS. Without a topic: every topic in which the group has offsets."""
+    """The request header of GET_CONSUME_STATS. Without a topic: every topic with offsets of the group."""
 
     consumer_group: str
     topic: str | None = None
 
 
 class AllConsumeStatsRequest(Header):
-    """GET_BROKER_CONSUME_STATS."""
+    """The request header of GET_BROKER_CONSUME_STATS."""
 
     is_order: bool
     """Whether to include only ordered topics, or only the others."""
 
 
 class CorrectionRequest(Header):
-    """QUERY_CORRECTION_OFFSET."""
+    """The request header of QUERY_CORRECTION_OFFSET."""
 
     topic: str
     compare_group: str
@@ -339,14 +342,14 @@ class CorrectionRequest(Header):
 
 
 class StatsRequest(Header):
-    """VIEW_BROKER_STATS_DATA."""
+    """The request header of VIEW_BROKER_STATS_DATA."""
 
     stats_name: str
     stats_key: str
 
 
 class QueueEntriesRequest(Header):
-    """QUERY_CONSUME_QUEUE."""
+    """The request header of QUERY_CONSUME_QUEUE."""
 
     topic: str
     queue_id: Int
@@ -357,21 +360,21 @@ class QueueEntriesRequest(Header):
 
 
 class GroupTopicRequest(Header):
-    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+    """The request header of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
     group: str
     topic: str | None = None
 
 
 class TopicGroupRequest(Header):
-    """QUERY_CONSUME_TIME_SPAN."""
+    """The request header of QUERY_CONSUME_TIME_SPAN."""
 
     topic: str
     group: str
 
 
 class ResetOffsetRequest(Header):
-    """INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
+    """The request header of INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
 
     topic: str
     group: str
@@ -386,7 +389,7 @@ class ResetOffsetRequest(Header):
 
 
 class ConsumerStatusRequest(Header):
-    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
+    """The request header of INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
     topic: str
     group: str
@@ -395,7 +398,10 @@ class ConsumerStatusRequest(Header):
 
 
 class ConsumerRequest(Header):
-    """GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY, which go to one client of a group."""
+    """The request header of GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY.
+
+    The request goes to one client of a group.
+    """
 
     consumer_group: str
     client_id: str | None = None
@@ -406,7 +412,7 @@ class ConsumerRequest(Header):
 
 
 class CloneOffsetRequest(Header):
-    """CLONE_GROUP_OFFSET. Without a topic: every topic in which the source group has offsets."""
+    """The request header of CLONE_GROUP_OFFSET. Without a topic: every topic with offsets of the source."""
 
     src_group: str
     dest_group: str
@@ -415,7 +421,7 @@ class CloneOffsetRequest(Header):
 
 
 class BrokerConfigResponse(Header):
-    """GET_BROKER_CONFIG; the body has the lines."""
+    """The response header of GET_BROKER_CONFIG; the body has the lines."""
 
     version: str
     """A DataVersion as JSON."""
@@ -425,7 +431,7 @@ class BrokerConfigResponse(Header):
 
 
 class AccountRequest(Header):
-    """UPDATE_AND_CREATE_ACL_CONFIG; settings that are absent do not change."""
+    """The request header of UPDATE_AND_CREATE_ACL_CONFIG; settings that are absent do not change."""
 
     access_key: str
     secret_key: str | None = None
@@ -439,20 +445,20 @@ class AccountRequest(Header):
 
 
 class DeleteAccountRequest(Header):
-    """DELETE_ACL_CONFIG."""
+    """The request header of DELETE_ACL_CONFIG."""
 
     access_key: str
 
 
 class WhiteAddressesRequest(Header):
-    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
+    """The request header of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
 
     global_white_addrs: str
     """Separated by commas."""
 
 
 class AclVersionResponse(Header):
-    """GET_BROKER_CLUSTER_ACL_INFO."""
+    """The response header of GET_BROKER_CLUSTER_ACL_INFO."""
 
     version: str
     """A DataVersion as JSON."""
@@ -504,7 +510,7 @@ class BrokerHeartbeatRequest(Header):
 
 
 class DataVersionRequest(Header):
-    """QUERY_DATA_VERSION: the body has the version that the broker would register."""
+    """The request header of QUERY_DATA_VERSION: the body has the version that the broker would register."""
 
     broker_name: str
     broker_addr: str
@@ -517,7 +523,7 @@ class DataVersionResponse(Header):
 
 
 class MemberGroupRequest(Header):
-    """GET_BROKER_MEMBER_GROUP."""
+    """The request header of GET_BROKER_MEMBER_GROUP."""
 
     cluster_name: str
     broker_name: str
@@ -532,7 +538,7 @@ class RouteRequest(Header):
 
 
 class KvRequest(Header):
-    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+    """The request header of GET_KV_CONFIG and DELETE_KV_CONFIG."""
 
     namespace: str
     key: str
@@ -549,13 +555,13 @@ class KvResponse(Header):
 
 
 class KvNamespaceRequest(Header):
-    """GET_KVLIST_BY_NAMESPACE."""
+    """The request header of GET_KVLIST_BY_NAMESPACE."""
 
     namespace: str
 
 
 class BrokerNameRequest(Header):
-    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+    """The request header of WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
 
     broker_name: str
 
@@ -569,13 +575,13 @@ class AddWriteResponse(Header):
 
 
 class ClusterRequest(Header):
-    """GET_TOPICS_BY_CLUSTER."""
+    """The request header of GET_TOPICS_BY_CLUSTER."""
 
     cluster: str
 
 
 class DeleteRoutedTopicRequest(Header):
-    """DELETE_TOPIC_IN_NAMESRV."""
+    """The request header of DELETE_TOPIC_IN_NAMESRV."""
 
     topic: str
     cluster_name: str | None = None
@@ -583,6 +589,6 @@ class DeleteRoutedTopicRequest(Header):
 
 
 class RegisterTopicRequest(Header):
-    """REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
+    """The request header of REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
 
     topic: str

@@ -75,8 +75,7 @@ def quote_keys(text: str) -> str:
 
     Raises:
         BodyError: a bracket is unmatched, the nesting is too deep, or an object used as a key contains
-            another one. Each
-        such level would quote text that is already quoted, and double its length.
+            another one. Each such level would quote text that is already quoted, and double its length.
     """
     # One entry for each open bracket: where its text starts in `out`, and whether it is a key.
     done: list[str] = []
