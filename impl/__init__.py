@@ -1,5 +1,6 @@
 """The clean-room broker: name server, broker, store and client that speak RocketMQ's protocol and formats.
 
-Begin with `cli.py` for what can be run; then `remoting/` (the wire), `store/` (the disk), `broker/` between
-the two, `namesrv/` and `client/`. Everything that touches the world goes through `runtime/`.
+Read `command/cli.py` first: it lists the programs. Then read `remoting/` (the wire), `store/` (the disk),
+`broker/` (which connects the two), `namesrv/` and `client/`. All I/O and all use of the clock go through
+`runtime/`.
 """

@@ -1,5 +1,6 @@
-"""Administration: what `mqproof admin` does, and can be done from Python as well.
+"""Administration: the operations of `mqproof admin`, which Python code can call as well.
 
-Begin with `admin.py`, how servers are asked. The operations are functions of an Admin, in `topics.py`,
-`groups.py`, `brokers.py`, `messages.py` and `name_servers.py`; `commands/` and `cli.py` make commands.
+Read `admin.py` first: it sends the requests. The operations are functions of an Admin, in `topics.py`,
+`groups.py`, `brokers.py`, `messages.py`, `members.py` and `name_servers.py`. `commands/` and `cli.py` turn
+them into commands.
 """

@@ -1,7 +1,8 @@
-"""How an administrator asks: some name server for what is known, all of them for changes, brokers by address.
+"""The requests of an administrator.
 
-Every operation raises RefusalError when a server says no, UnreachableError when nobody answers, and
-ClientError when an answer makes no sense. See docs/protocol.md, "Administration".
+Queries go to one name server, changes to all of them, and requests to brokers go to their addresses. Every
+operation raises RefusalError when a server refuses, UnreachableError when no server responds, and ClientError
+when a response is malformed. See docs/protocol.md, "Administration".
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,11 +33,11 @@ _HeaderT = TypeVar("_HeaderT", bound=headers.Header)
 
 
 class UnreachableError(ClientError):
-    """Nobody answered. The message says who was asked for what."""
+    """No server responded. The message has the address and the request."""
 
 
 class Admin:
-    """Connections to name servers and brokers; `async with` closes them at the end."""
+    """Connections to name servers and brokers. `async with` closes them at the end."""
 
     def __init__(
         self, name_servers: NameServers, runtime: Runtime, credentials: Credentials | None = None
@@ -62,9 +63,9 @@ class Admin:
         more: Mapping[str, str] | None = None,
         language: str = LANGUAGE,
     ) -> Command:
-        """A broker's (or any server's) good answer within 5 s.
+        """Send a request to a broker or any other server, and return its successful response within 5 s.
 
-        `more` are fields beside the header; `language` is what we say that we are written in.
+        `more` are fields beside the header. `language` is the client language that the request reports.
         """
         fields = {**(headers.write(header) if header else {}), **(more or {})}
         request = structs.replace(new_request(code, fields, body), language=language)
@@ -77,7 +78,7 @@ class Admin:
     async def ask_name_server(
         self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
     ) -> Command:
-        """The good answer of the first name server that answers at all."""
+        """Return the successful response of the first name server that responds at all."""
         fields = headers.write(header) if header else {}
         try:
             answer = await self.session.name_servers.invoke(code, fields, body, _TIMEOUT_S)
@@ -88,9 +89,10 @@ class Admin:
     async def tell_name_servers(
         self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
     ) -> dict[Address, Command]:
-        """Every name server's good answer, for they do not tell each other.
+        """Send a request to every name server, because they do not synchronise. Returns their responses.
 
-        One that does not answer or refuses is an error after those before it were told.
+        If one does not respond or refuses, an error is raised. The name servers before it have then processed
+        the request.
         """
         try:
             known = await self.session.name_servers.known()
@@ -99,7 +101,7 @@ class Admin:
         return {address: await self.ask(address, code, header, body) for address in sorted(known)}
 
     async def route(self, topic: str) -> TopicRoute:
-        """Where a topic has queues. NoRouteError when the name server does not know it."""
+        """Return the route of a topic. Raises NoRouteError when the name server does not know the topic."""
         try:
             answer = await self.ask_name_server(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
         except RefusalError as error:
@@ -109,12 +111,15 @@ class Admin:
         return read_body(TopicRoute, answer)
 
     async def cluster_info(self) -> ClusterInfo:
-        """Every broker that the name server knows."""
+        """Return every broker that the name server knows."""
         answer = await self.ask_name_server(RequestCode.GET_BROKER_CLUSTER_INFO)
         return read_body(ClusterInfo, answer)
 
     async def masters(self, cluster: str, *, slaves: bool = False) -> list[Address]:
-        """The masters of a cluster, sorted by broker name, or all its brokers. ClientError for none."""
+        """Return the masters of a cluster, sorted by broker name, or all its brokers with `slaves`.
+
+        Raises ClientError when there are none.
+        """
         info = await self.cluster_info()
         brokers = [info.broker_addr_table[name] for name in sorted(info.cluster_addr_table.get(cluster, []))]
         found = [
@@ -131,7 +136,7 @@ class Admin:
         return [address_of(text) for text in found]
 
     async def names_at(self, addresses: Iterable[Address]) -> list[str]:
-        """The names of the brokers at these addresses, sorted."""
+        """Return the names of the brokers at these addresses, sorted."""
         wanted = set(map(str, addresses))
         brokers = (await self.cluster_info()).broker_addr_table
         return sorted(
@@ -139,11 +144,12 @@ class Admin:
         )
 
     async def masters_of(self, topic: str, cluster: str | None = None) -> dict[str, Address]:
-        """The masters that have queues of a topic, by broker name; where one is away its least slave.
+        """Return the masters that have queues of a topic, by broker name.
 
-        With a cluster its brokers, even where the name server does not know the topic.
+        Where a master is missing, it is the slave with the lowest id. With a cluster, returns all its
+        brokers, even if the name server does not know the topic.
         """
-        route = await self.route(cluster or topic)  # brokers have a topic of their cluster's name
+        route = await self.route(cluster or topic)  # brokers have a topic with the name of their cluster
         queued = {data.broker_name for data in route.queue_datas}
         return {
             broker.broker_name: address_of(broker.broker_addrs[min(broker.broker_addrs)])
@@ -153,7 +159,7 @@ class Admin:
 
 
 def read_body(kind: type[_T], answer: Command) -> _T:
-    """The answer's body. ClientError when it is no `kind`."""
+    """Return the body of a response. Raises ClientError when it is not a `kind`."""
     try:
         return java_json.read(kind, answer.body)
     except ValueError as error:
@@ -161,7 +167,7 @@ def read_body(kind: type[_T], answer: Command) -> _T:
 
 
 def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
-    """The answer's header. ClientError when it is no `kind`."""
+    """Return the header of a response. Raises ClientError when it is not a `kind`."""
     try:
         return headers.read(kind, answer.fields)
     except ValueError as error:
@@ -169,7 +175,7 @@ def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
 
 
 def address_of(text: str) -> Address:
-    """The address that a name server tells. ClientError when it is none."""
+    """Return an address that a name server reported. Raises ClientError when it is invalid."""
     try:
         return Address.parse(text)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Brokers: which there are, how they are, and their configuration."""
+"""Operations on brokers: list them, and read their state and configuration."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -14,18 +14,21 @@ from mqproof.impl.runtime.properties import ConfigError, parse
 
 @dataclass(frozen=True, slots=True)
 class BrokerState:
-    """One broker of a cluster."""
+    """The state of one broker of a cluster."""
 
     cluster: str
     name: str
     id: int
     address: Address
     status: Mapping[str, str] | None
-    """Its runtime information; None when it gives none."""
+    """Its runtime information; None when the request failed."""
 
 
 async def cluster_states(admin: Admin, only: str | None = None) -> list[BrokerState]:
-    """Every broker that the name server knows, or those of one cluster, sorted by cluster, name and id."""
+    """Return every broker that the name server knows, or those of one cluster.
+
+    They are sorted by cluster, name and id.
+    """
     info = await admin.cluster_info()
     brokers = [
         (cluster, name, id_, address_of(text))
@@ -45,12 +48,12 @@ async def cluster_states(admin: Admin, only: str | None = None) -> list[BrokerSt
 
 
 async def status(admin: Admin, broker: Address) -> dict[str, str]:
-    """The broker's runtime information: RocketMQ's own names, texts."""
+    """Return the broker's runtime information: texts, under RocketMQ's names."""
     return read_body(Table, await admin.ask(broker, RequestCode.GET_BROKER_RUNTIME_INFO)).table
 
 
 async def config(admin: Admin, broker: Address) -> dict[str, str]:
-    """The broker's configuration."""
+    """Return the broker's configuration."""
     return properties_of((await admin.ask(broker, RequestCode.GET_BROKER_CONFIG)).body)
 
 
@@ -62,7 +65,7 @@ async def update_config(admin: Admin, brokers: Sequence[Address], key: str, valu
 
 
 def properties_of(body: bytes) -> dict[str, str]:
-    """A configuration as servers show it. ClientError when it is none."""
+    """Parse a configuration as servers return it. Raises ClientError when it is malformed."""
     try:
         return {key: given.value for key, given in parse(body.decode(), "the answer").items()}
     except (ConfigError, UnicodeDecodeError) as error:

@@ -1,4 +1,4 @@
-"""Consumer groups: made, changed, deleted, how far they are, and set back or forward."""
+"""Operations on consumer groups: create, change, delete, read their progress, and reset their offsets."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,64 +34,64 @@ RETRY_PREFIX: Final = "%RETRY%"
 DEAD_LETTER_PREFIX: Final = "%DLQ%"
 
 _RESETS_ALL_QUEUES: Final = ("V3", "V4")
-"""Versions of brokers that do not read which queue is meant, unless they say that they are ours."""
+"""Versions of brokers that ignore the queue id of a reset, unless they report that they are mqproof."""
 
 END: Final = -1
-"""As a time to reset to: the end of each queue."""
+"""As the time of a reset: the end of each queue."""
 
 
 class NoOffsetsError(ClientError):
-    """No broker knows how far the group is."""
+    """No broker has offsets of the group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group is."""
+    """The progress of a group."""
 
     queues: dict[MessageQueue, QueueProgress]
     """Sorted by topic, broker and queue."""
     tps: float
-    """Messages consumed a second, as the brokers measure it."""
+    """Messages consumed per second, as the brokers measure it."""
 
     @property
     def behind(self) -> int:
-        """Messages that the group has not consumed."""
+        """The number of messages that the group has not consumed."""
         return sum(queue.broker_offset - queue.consumer_offset for queue in self.queues.values())
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSummary:
-    """A group, its members and its progress in one line."""
+    """The summary of a group: its members and its progress."""
 
     group: str
     connection: ConsumerConnection | None
     """None when no member is connected."""
     progress: Progress | None
-    """None when the group has no offsets anywhere."""
+    """None when the group has no offsets at any broker."""
 
 
 async def update_group(admin: Admin, brokers: Sequence[Address], group: SubscriptionGroup) -> None:
-    """Make the group at these brokers, or change it to be like this."""
+    """Create the group at these brokers, or change it to these settings."""
     body = java_json.write(group, standard=True)
     for broker in brokers:
         await admin.ask(broker, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
 
 async def delete_group(admin: Admin, brokers: Sequence[Address], group: str, *, offsets: bool) -> None:
-    """Delete the group at these brokers, and on demand what they know of how far it is."""
+    """Delete the group at these brokers, and its offsets if `offsets` is true."""
     header = DeleteGroupRequest(group, remove_offset=offsets, clean_offset=offsets)
     for broker in brokers:
         await admin.ask(broker, RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
 
 
 async def delete_group_topics(admin: Admin, brokers: Sequence[Address], group: str, cluster: str) -> None:
-    """Delete the group's retries and dead letters from a cluster."""
+    """Delete the group's retry and dead letter topics from a cluster."""
     for prefix in (RETRY_PREFIX, DEAD_LETTER_PREFIX):
         await delete_topic(admin, brokers, prefix + group, cluster)
 
 
 async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
-    """The group's members, as the first broker tells that has any; None when none has."""
+    """Return the group's members from the first broker that has any, or None when none has."""
     for broker in (await _brokers(admin, group)).values():
         if found := await _connection_at(admin, group, broker):
             return found
@@ -101,9 +101,9 @@ async def connection(admin: Admin, group: str) -> ConsumerConnection | None:
 async def progress(
     admin: Admin, group: str, topic: str | None = None, cluster: str | None = None
 ) -> Progress:
-    """How far the group is in every queue it consumes, or in those of one topic, or at one cluster's brokers.
+    """Return the group's progress in every queue it consumes, in one topic, or at one cluster's brokers.
 
-    NoOffsetsError when no broker has offsets of it.
+    Raises NoOffsetsError when no broker has offsets of it.
     """
     queues = {}
     tps = 0.0
@@ -119,7 +119,10 @@ async def progress(
 
 
 async def owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
-    """The client id of the member that has each queue. Members that do not tell are left out."""
+    """Return the client id of the member that reads each queue.
+
+    Members that refuse the request are left out.
+    """
     found = {}
     for broker in (await _brokers(admin, group)).values():
         connected = await _connection_at(admin, group, broker)
@@ -133,7 +136,7 @@ async def owners(admin: Admin, group: str) -> dict[MessageQueue, str]:
 
 
 async def summaries(admin: Admin) -> list[GroupSummary]:
-    """Every group that has a retry topic, which is every group that ever had a member."""
+    """Return a summary of every group with a retry topic, that is, every group that ever had a member."""
     found = []
     for name in await topic_names(admin):
         if not name.startswith(RETRY_PREFIX):
@@ -158,13 +161,12 @@ async def reset_offsets(
     cluster: str | None = None,
     broker: Address | None = None,
 ) -> dict[MessageQueue, int]:
-    """Set the group to what was stored from a time on, or to the end; returns where it is then.
+    """Reset the group to the messages stored from a time on, or to the end. Returns its new offsets.
 
-    At every broker that has the topic, at those of a cluster, or at one broker.
-
-    Without `force` no queue goes forward. Members that are connected are told by their broker, those in C++
-    (`cpp`) in words of their own; of a group without members the offsets are changed at the broker.
-    ClientError when a broker does neither.
+    The reset happens at every broker that has the topic, at those of a cluster, or at one broker. Without
+    `force` no queue moves forward. The broker notifies connected members; `cpp` selects the form for C++
+    members. If the group has no members, the offsets are changed at the broker. Raises ClientError when a
+    broker can do neither.
     """
     offsets = {}
     header = ResetOffsetRequest(topic, group, timestamp_ms, force)
@@ -196,10 +198,10 @@ async def reset_queue(
     timestamp_ms: int,
     offset: int | None,
 ) -> dict[MessageQueue, int]:
-    """Set the group in one queue of a broker to an offset, or else to a time; returns where it is then.
+    """Reset the group in one queue of a broker to an offset, or else to a time. Returns its new offset.
 
-    ClientError when the queue has no such offset, or the group has members and the broker, of 4.9 or before,
-    could not tell them of one queue.
+    Raises ClientError when the queue has no such offset. Also raises it when the group has members and the
+    broker, of 4.9 or before, would reset all their queues.
     """
     (name,) = await _reset_where(admin, topic, None, broker)
     queue = MessageQueue(topic, name, queue_id)
@@ -218,7 +220,7 @@ async def reset_queue(
             f"group {group} has members, and a broker of {version} sets all their queues: end them first"
         )
     await calls.commit(queue, offset)
-    if not sets_all:  # a broker of 5.x that reset the group before keeps to that, whatever is committed
+    if not sets_all:  # a 5.x broker that reset the group before keeps that offset, whatever is committed
         header = ResetOffsetRequest(topic, group, timestamp_ms, True, queue_id, offset)
         await admin.ask(broker, RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header)
     return {queue: offset}
@@ -265,7 +267,7 @@ async def _connection_at(admin: Admin, group: str, broker: Address) -> ConsumerC
 
 
 async def _brokers(admin: Admin, group: str, topic: str | None = None) -> dict[str, Address]:
-    """Who knows the group: its retry topic's brokers, and those of the topic that is asked about."""
+    """Return the brokers that have the group: those of its retry topic, and those of the requested topic."""
     brokers = {}
     for name in (RETRY_PREFIX + group, topic):
         if name is not None:

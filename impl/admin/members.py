@@ -1,4 +1,4 @@
-"""The members of a DLedger group: who leads it, and handing that over. See docs/protocol.md, "DLedger"."""
+"""The members of a DLedger group: find and transfer its leadership. See docs/protocol.md, "DLedger"."""
 
 import asyncio
 
@@ -16,15 +16,15 @@ from mqproof.impl.runtime.network import Address
 
 _TIMEOUT_S = 5.0
 _OURSELVES = "admin"
-"""By which name members know us: that of no member."""
+"""The sender name used in requests to members. It is not the name of any member."""
 
 
 async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
-    """Have the leader of a broker's group hand over to a member; returns who led before.
+    """Transfer the leadership of a broker's group to a member. Returns the id of the previous leader.
 
     Raises:
-        ClientError: the broker is in no group, nobody leads it, or the leadership stayed where it was.
-        UnreachableError: nobody answered.
+        ClientError: the broker is not in a group, the group has no leader, or the transfer failed.
+        UnreachableError: no member responded.
     """
     config = await brokers.config(admin, broker)
     try:
@@ -48,7 +48,7 @@ async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
 
 
 async def _leader(client: RemotingClient, group: str, peers: tuple[Peer, ...]) -> Peer:
-    """Whom the member of the latest term calls its leader."""
+    """Return the leader that is named by the member with the latest term."""
     asked = (_ask(client, peer, MetadataRequest(group, peer.id, _OURSELVES)) for peer in peers)
     answers = await asyncio.gather(*asked, return_exceptions=True)
     told = [answer for answer in answers if isinstance(answer, Message)]

@@ -1,4 +1,4 @@
-"""Messages: looked up by their place, by a key, by their unique key; or read queue by queue."""
+"""Operations on messages: look them up by position, key or unique key, or read them queue by queue."""
 
 from collections.abc import AsyncIterator
 from enum import Enum
@@ -35,12 +35,12 @@ TIME_MAX: Final = 2**63 - 1
 
 
 class KeyKind(Enum):
-    """What a message is looked up by."""
+    """The kind of key by which a message is looked up."""
 
     KEY = "K"
     """A word of KEYS."""
     TAG = "T"
-    """Its tag; only brokers of 5.x have tags in their index."""
+    """Its tag. Only brokers of 5.x index tags."""
     UNIQUE = "U"
     """The producer's unique key."""
 
@@ -48,26 +48,27 @@ class KeyKind(Enum):
 async def consume_directly(
     admin: Admin, broker: Address, group: str, client_id: str, message_id: str
 ) -> ConsumedDirectly:
-    """Have one member of a group consume a message, by its offset message id, wherever the group is.
+    """Have one member of a group consume a message, given by its offset message id.
 
-    RefusalError when the broker knows no such member, or the member does not answer in time.
+    The offsets of the group do not matter. Raises RefusalError when the broker has no such member, or the
+    member does not respond in time.
     """
     header = ConsumerRequest(group, client_id, msg_id=message_id)
     return read_body(ConsumedDirectly, await admin.ask(broker, RequestCode.CONSUME_MESSAGE_DIRECTLY, header))
 
 
 async def resend(admin: Admin, stored: StoredMessage) -> Outcome:
-    """Send a message to its topic once more, under the same unique key, so that every group gets it again."""
+    """Send a message to its topic again, under the same unique key, so that every group receives it again."""
     producer = Producer(admin.session, ProducerConfig(group=RESENDER_GROUP))
-    # The body was inflated, all the other flags are the first copy's own, and it is born and tried anew.
+    # The body is already decompressed, all other flags belong to the first copy, and the birth time is new.
     copy = replace(stored.message, sys_flag=0, born_timestamp_ms=0, reconsume_times=0)
     return await producer.send(copy)
 
 
 async def by_offset_id(admin: Admin, message_id: str) -> StoredMessage:
-    """The message at the place that the broker's identifier names.
+    """Return the message at the position in the broker's identifier.
 
-    ClientError when it is no such identifier. RefusalError when there is no message.
+    Raises ClientError when it is not such an identifier, and RefusalError when there is no message.
     """
     try:
         address, offset = parse_offset_message_id(message_id)
@@ -94,9 +95,10 @@ async def by_key(
     kind: KeyKind = KeyKind.KEY,
     cluster: str | None = None,
 ) -> list[StoredMessage]:
-    """The topic's messages that have the key, oldest first; none is an empty list.
+    """Return the topic's messages that have the key, oldest first. The list is empty if there are none.
 
-    What an index finds by hash is compared here. With a cluster its brokers are asked.
+    The index finds candidates by hash; the keys themselves are compared here. With a cluster, its brokers are
+    queried.
     """
     header = QueryMessageRequest(topic, key, count_max, begin_ms, end_ms)
     more = {UNIQUE_KEY_QUERY: str(kind is KeyKind.UNIQUE).lower()}
@@ -116,9 +118,10 @@ async def by_key(
 async def read(
     admin: Admin, topic: str, *, tags: str = "*", begin_ms: int | None = None, end_ms: int | None = None
 ) -> AsyncIterator[tuple[MessageQueue, StoredMessage]]:
-    """The topic's messages, queue by queue, up to what is there when the queue's turn comes.
+    """Yield the topic's messages, queue by queue.
 
-    With times, only what was stored from `begin_ms` and until `end_ms`, as far as brokers can tell.
+    Each queue is read up to its end at the time when its turn comes. With times, only messages stored from
+    `begin_ms` until `end_ms` are yielded.
     """
     calls = GroupRequests(admin.session, READER_GROUP)
     for queue in subscribe_queues(topic, await admin.route(topic)):
@@ -131,7 +134,7 @@ async def read(
                 if (begin_ms or 0) <= time_ms <= (end_ms or TIME_MAX) and stored.queue_offset < end:
                     yield queue, stored
             if result.next_offset <= at:
-                break  # the queue has nothing more, whatever its end was said to be
+                break  # the queue has no more messages, although its reported end was higher
             at = result.next_offset
 
 

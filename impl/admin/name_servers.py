@@ -1,4 +1,4 @@
-"""Name servers: what each of them keeps for itself. Every operation tells all of them."""
+"""Operations on name servers. Each is sent to all of them, because each has its own state."""
 
 from mqproof.impl.admin.admin import Admin, read_header
 from mqproof.impl.admin.brokers import properties_of
@@ -14,7 +14,7 @@ from mqproof.impl.runtime.network import Address
 
 
 async def wipe_write(admin: Admin, broker_name: str) -> dict[Address, int]:
-    """Take a broker name out of writing; returns of how many topics, by name server."""
+    """Remove the write permission of a broker name. Returns the number of topics affected, by name server."""
     header = BrokerNameRequest(broker_name)
     answers = await admin.tell_name_servers(RequestCode.WIPE_WRITE_PERM_OF_BROKER, header)
     return {
@@ -24,7 +24,7 @@ async def wipe_write(admin: Admin, broker_name: str) -> dict[Address, int]:
 
 
 async def add_write(admin: Admin, broker_name: str) -> dict[Address, int]:
-    """Let everybody write to a broker name again; as `wipe_write`."""
+    """Permit writing to a broker name again. Returns the same as `wipe_write`."""
     header = BrokerNameRequest(broker_name)
     answers = await admin.tell_name_servers(RequestCode.ADD_WRITE_PERM_OF_BROKER, header)
     return {
@@ -41,12 +41,12 @@ async def delete_kv(admin: Admin, namespace: str, key: str) -> None:
 
 
 async def config(admin: Admin) -> dict[Address, dict[str, str]]:
-    """The configuration of each name server."""
+    """Return the configuration of each name server."""
     answers = await admin.tell_name_servers(RequestCode.GET_NAMESRV_CONFIG)
     return {address: properties_of(answer.body) for address, answer in answers.items()}
 
 
 async def update_config(admin: Admin, key: str, value: str) -> list[Address]:
-    """Change one setting while the name servers run; returns which they are."""
+    """Change one setting while the name servers run. Returns their addresses."""
     body = f"{key}={value}\n".encode()
     return list(await admin.tell_name_servers(RequestCode.UPDATE_NAMESRV_CONFIG, body=body))

@@ -1,4 +1,4 @@
-"""The options that commands share, with mqadmin's letters and names, and how their texts become values."""
+"""Options that several commands share, with mqadmin's letters and names, and their conversions."""
 
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def parsed(letter: str, convert: Callable[[str], T]) -> Callable[[str], T]:
-    """A converter whose ValueError is wrong use, told in one line."""
+    """Return a converter that reports a ValueError as incorrect use, in one line."""
 
     def parser(text: str) -> T:
         try:
@@ -26,30 +26,30 @@ def parsed(letter: str, convert: Callable[[str], T]) -> Callable[[str], T]:
 
 
 def flag(letter: str, name: str, words: str) -> Any:
-    """An option that is `true` or `false`; its default is such a text too."""
+    """Return an option that is `true` or `false`. Its default must be such a text too."""
     parser = parsed(letter, _boolean)
     return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar="true|false", help=words)
 
 
 def when(letter: str, name: str, words: str) -> Any:
-    """An option that is a time."""
+    """Return an option that is a time."""
     parser = parsed(letter, times.parse_ms)
     return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar="TIME", help=words)
 
 
 def count(letter: str, name: str, words: str, least: int = 1) -> Any:
-    """An option that is a number."""
+    """Return an option that is a number."""
     return typer.Option(f"-{letter}", f"--{name}", min=least, metavar="N", help=words)
 
 
 def text(letter: str, name: str, metavar: str, words: str) -> Any:
-    """An option that is a text."""
+    """Return an option that is a text."""
     parser = parsed(letter, _unicode)
     return typer.Option(f"-{letter}", f"--{name}", parser=parser, metavar=metavar, help=words)
 
 
 def _unicode(value: str) -> str:
-    """A command line may hold any bytes; what goes over the wire is Unicode text."""
+    """Check that a text is Unicode. A command line may contain any bytes, but the wire format may not."""
     try:
         value.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""How a command runs: its connections, its exit code, what it prints."""
+"""Runs a command: its connections, its exit code, its output."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _WIDTH_MAX: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The cluster that a command is about, over what it is reached, and in whose name."""
+    """The environment of a command: the cluster's name servers, the runtime, and the credentials."""
 
     name_servers: NameServers
     runtime: Runtime
@@ -36,7 +36,7 @@ class Site:
 
 
 def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> None:
-    """Do the work of one command; what the user can mend becomes one line, and nothing else does."""
+    """Run one command. Errors that the user can correct become one line; others are raised."""
 
     async def main() -> None:
         async with Admin(site.name_servers, site.runtime, site.credentials) as admin:
@@ -51,7 +51,7 @@ def perform(site: Site, work: Callable[[Admin], Coroutine[Any, Any, None]]) -> N
 
 
 def require_one(broker: Address | None, cluster: str | None) -> None:
-    """Where one broker or a cluster is meant, it must be exactly one of both."""
+    """Check that exactly one of a broker and a cluster is given."""
     if (broker is None) == (cluster is None):
         fail("give either -b HOST:PORT or -c CLUSTER", WRONG_USE)
 
@@ -59,7 +59,7 @@ def require_one(broker: Address | None, cluster: str | None) -> None:
 async def targets(
     admin: Admin, broker: Address | None, cluster: str | None, *, slaves: bool = False
 ) -> Sequence[Address]:
-    """The one broker, or the masters of the cluster, or all its brokers."""
+    """Return the one broker, or the masters of the cluster, or all its brokers with `slaves`."""
     if broker is not None:
         return [broker]
     assert cluster is not None
@@ -71,7 +71,7 @@ def say(line: str) -> None:
 
 
 def show(*tables: Table) -> None:
-    """Tables as wide as the terminal; where nobody looks, as wide as they are."""
+    """Print tables, limited to the width of a terminal, and at full width if the output is not a terminal."""
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDTH_MAX)

@@ -1,5 +1,7 @@
-"""What operations give back, as tables for people. Numbers stand right, names left; nothing is invented: what
-a broker does not tell is shown as a dash."""
+"""The results of operations as tables for people.
+
+Numbers are aligned to the right, names to the left. Values that a broker does not report are shown as a dash.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -27,7 +29,7 @@ _NOT_TOLD: Final = "-"
 
 
 def cluster_list(brokers: Sequence[BrokerState]) -> Table:
-    """A row a broker: where it is, how much goes in and out, how old and how full it is."""
+    """Return one row per broker: its address, throughput, the age of its oldest message, and disk usage."""
     table = _table(
         "cluster",
         "broker",
@@ -62,7 +64,7 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
 
 
 def cluster_totals(brokers: Sequence[BrokerState]) -> Table:
-    """A row a broker: messages that went in and out yesterday and today."""
+    """Return one row per master: messages in and out, yesterday and today."""
     table = _table("cluster", "broker", "#in yesterday", "#out yesterday", "#in today", "#out today")
     for broker in brokers:
         if broker.id == 0:
@@ -84,7 +86,7 @@ _DAYS: Final = (("YesterdayMorning", "TodayMorning"), ("TodayMorning", "TodayNow
 
 
 def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
-    """Texts as they are; a column whose name begins with # stands right."""
+    """Return a table of these texts. A column whose name starts with # is aligned to the right."""
     table = _table(*header)
     for line in lines:
         _add(table, *line)
@@ -92,7 +94,7 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
 
 
 def settings(who: str, found: Mapping[Address, Mapping[str, str]]) -> Table:
-    """A row a setting of each server."""
+    """Return one row per setting of each server."""
     lines = [
         (str(address), key, value)
         for address, values in found.items()
@@ -102,7 +104,7 @@ def settings(who: str, found: Mapping[Address, Mapping[str, str]]) -> Table:
 
 
 def route_brokers(route: TopicRoute) -> Table:
-    """A row a broker of the route."""
+    """Return one row per broker of the route."""
     lines = [
         (broker.cluster, broker.broker_name, str(id_), address)
         for broker in sorted(route.broker_datas, key=lambda data: data.broker_name)
@@ -112,7 +114,7 @@ def route_brokers(route: TopicRoute) -> Table:
 
 
 def route_queues(route: TopicRoute) -> Table:
-    """A row a broker name: how many queues the topic has there."""
+    """Return one row per broker name: the number of queues that the topic has there."""
     lines = [
         (data.broker_name, str(data.read_queue_nums), str(data.write_queue_nums), permission(data.perm))
         for data in sorted(route.queue_datas, key=lambda data: data.broker_name)
@@ -121,7 +123,7 @@ def route_queues(route: TopicRoute) -> Table:
 
 
 def route_list(route: TopicRoute) -> Table:
-    """A row a broker of the route with its queues, and the sums."""
+    """Return one row per broker of the route with its queues, and the sums."""
     queues = {data.broker_name: data for data in route.queue_datas}
     table = _table("cluster", "broker", "addresses", "#read queues", "#write queues", "permission")
     for broker in sorted(route.broker_datas, key=lambda data: (data.cluster, data.broker_name)):
@@ -140,7 +142,7 @@ def route_list(route: TopicRoute) -> Table:
 
 
 def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
-    """A row a queue: its first offset, its end, and when something was last put in it."""
+    """Return one row per queue: its first offset, its end, and the store time of its last message."""
     lines = [
         (
             queue.broker_name,
@@ -155,7 +157,7 @@ def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
 
 
 def progress(found: Progress, owners: Mapping[MessageQueue, str] | None = None) -> Table:
-    """A row a queue: where it ends, where the group is; with `owners`, which member has it."""
+    """Return one row per queue: its end and the group's offset; with `owners`, also the member."""
     columns = ["topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind", "last consumed"]
     table = _table(*columns, *(["client"] if owners is not None else []))
     for queue, at in found.queues.items():
@@ -177,7 +179,7 @@ def _progress_row(queue: MessageQueue, at: QueueProgress) -> tuple[str, ...]:
 
 
 def groups(found: Sequence[GroupSummary]) -> Table:
-    """A row a group: its members, what they are, and how far it is."""
+    """Return one row per group: its members, their versions and modes, and its progress."""
     table = _table("group", "#members", "version", "type", "model", "#tps", "#behind")
     for each in found:
         progress = each.progress
@@ -204,13 +206,13 @@ def _members(connection: ConsumerConnection | None) -> tuple[str, str, str, str]
 
 
 def offsets(found: Mapping[MessageQueue, int]) -> Table:
-    """A row a queue: where the group is now."""
+    """Return one row per queue: the new offset of the group."""
     lines = [(queue.broker_name, str(queue.queue_id), str(offset)) for queue, offset in found.items()]
     return rows(("broker", "#queue", "#offset"), lines)
 
 
 def messages(found: Sequence[StoredMessage]) -> Table:
-    """A row a message: what it is called and where it is."""
+    """Return one row per message: its ids and its position."""
     lines = [
         (
             stored.message_id,
@@ -225,7 +227,7 @@ def messages(found: Sequence[StoredMessage]) -> Table:
 
 
 def message(stored: StoredMessage) -> Table:
-    """Everything about a message but its body."""
+    """Return all properties of a message except its body."""
     it = stored.message
     shown = {KEYS, TAGS, UNIQUE_KEY}
     lines = [
@@ -248,12 +250,12 @@ def message(stored: StoredMessage) -> Table:
 
 
 def visible(text: str) -> str:
-    """The text with its control characters as escapes: what peers wrote must not steer a terminal."""
+    """Return the text with control characters escaped, so that text of peers cannot control the terminal."""
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def permission(perm: int) -> str:
-    """`RW`, `R-`, `-W` or `--`, as tools of files show it, with the number."""
+    """Return `RW`, `R-`, `-W` or `--`, as file listings show it, with the number."""
     return f"{'R' if perm & PERM_READ else '-'}{'W' if perm & PERM_WRITE else '-'} ({perm})"
 
 
@@ -266,12 +268,15 @@ def _table(*columns: str) -> Table:
 
 
 def _add(table: Table, *cells: str) -> None:
-    """A row of texts as they are: rich would take `[...]` in a bare string for a style."""
+    """Add a row of plain texts. In a bare string, rich would interpret `[...]` as a style."""
     table.add_row(*(Text(visible(cell)) for cell in cells))
 
 
 def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
-    """Of the last ten seconds; beside it how many requests wait, and how long the first one does, if any."""
+    """Return the rate of the last ten seconds.
+
+    If requests wait, adds their number and the first one's wait.
+    """
     try:
         rate = f"{float(status[tps].split()[0]):.1f}"
     except (KeyError, IndexError, ValueError):
@@ -282,7 +287,7 @@ def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
 
 
 def _hours(timestamp: str | None) -> str:
-    """How long ago the oldest message was stored."""
+    """Return the age of the oldest message in hours."""
     if timestamp is None or not timestamp.isdecimal():
         return _NOT_TOLD
     return f"{times.hours_since(int(timestamp)):.1f}"

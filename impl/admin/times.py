@@ -12,10 +12,10 @@ def now_ms() -> int:
 
 
 def parse_ms(text: str) -> int:
-    """Milliseconds since the epoch of `now`, a number of milliseconds, or `yyyy-MM-dd#HH:mm:ss:SSS`.
+    """Convert `now`, a number of milliseconds, or `yyyy-MM-dd#HH:mm:ss:SSS` to milliseconds since the epoch.
 
     Raises:
-        ValueError: none of these.
+        ValueError: the text is none of these.
     """
     if text == "now":
         return now_ms()
@@ -30,13 +30,13 @@ def parse_ms(text: str) -> int:
 
 
 def show(milliseconds: int) -> str:
-    """Local time to the millisecond; empty for a time that is none."""
+    """Return the local time to the millisecond. Empty for zero or a negative time."""
     if milliseconds <= 0:
         return ""
     try:
         return f"{datetime.fromtimestamp(milliseconds / 1000):%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03}"
     except (ValueError, OverflowError, OSError):
-        return str(milliseconds)  # beyond what a calendar has
+        return str(milliseconds)  # outside the range of the calendar
 
 
 def hours_since(milliseconds: int) -> float:

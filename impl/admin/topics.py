@@ -1,4 +1,4 @@
-"""Topics: made, changed, deleted, listed, and how much is in their queues."""
+"""Operations on topics: create, change, delete, list them, and read the extent of their queues."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -22,7 +22,7 @@ from mqproof.impl.remoting.java_json import ObjectKey
 from mqproof.impl.runtime.network import Address
 
 _TEMPLATE: Final = "TBW102"
-"""A mandatory member of the request, which no broker reads."""
+"""A mandatory member of the request, which brokers ignore."""
 
 _ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
 
@@ -30,9 +30,10 @@ _ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
 async def update_topic(
     admin: Admin, brokers: Sequence[Address], topic: TopicConfig, *, attributes: str | None = None
 ) -> None:
-    """Make the topic at these brokers, or change it to be like this.
+    """Create the topic at these brokers, or change it to these settings.
 
-    `attributes` are changes of what 5.x knows of a topic besides, `+name=value,-name`; others ignore them.
+    `attributes` are changes of the additional attributes in 5.x, as `+name=value,-name`. Other brokers ignore
+    them.
     """
     header = UpdateTopicRequest(
         topic=topic.topic_name,
@@ -50,29 +51,29 @@ async def update_topic(
 
 
 async def set_order(admin: Admin, topic: str, queues: dict[str, int]) -> str:
-    """Have every name server tell how many queues each broker name gives to an ordered topic."""
+    """Store at every name server how many queues each broker name has for an ordered topic."""
     order = ";".join(f"{name}:{count}" for name, count in sorted(queues.items()))
     await admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest(_ORDER_TOPICS, topic, order))
     return order
 
 
 async def delete_topic(admin: Admin, brokers: Sequence[Address], topic: str, cluster: str) -> None:
-    """Delete the topic at these brokers, then have every name server forget it in that cluster."""
+    """Delete the topic at these brokers, then at every name server for that cluster."""
     for broker in brokers:
         await admin.ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic))
-    # Afterwards: a broker that still had it could register it again in between.
+    # In this order, because a broker that still had the topic could register it again in between.
     header = DeleteRoutedTopicRequest(topic, cluster)
     await admin.tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
-    # Else a topic made anew would inherit its order.
+    # Otherwise a later topic of the same name would inherit its order.
     await admin.tell_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
 
 
 async def update_permission(
     admin: Admin, topic: str, perm: int, brokers: Sequence[Address]
 ) -> dict[Address, int]:
-    """Change what may be done with a topic at these brokers, and nothing else about it.
+    """Change the permission of a topic at these brokers, and nothing else.
 
-    Returns the permission it had at each. ClientError when it is not at one of them.
+    Returns the previous permission at each. Raises ClientError when the topic is not at one of them.
     """
     route = await admin.route(topic)
     name_of = {
@@ -100,7 +101,7 @@ async def update_permission(
 
 
 async def topic_names(admin: Admin, cluster: str | None = None) -> list[str]:
-    """Every topic that the name server knows, or those of one cluster, sorted."""
+    """Return every topic that the name server knows, or those of one cluster, sorted."""
     if cluster is None:
         answer = await admin.ask_name_server(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER)
     else:
@@ -109,7 +110,7 @@ async def topic_names(admin: Admin, cluster: str | None = None) -> list[str]:
 
 
 async def groups_of(admin: Admin, topic: str) -> list[str]:
-    """The consumer groups that have offsets in a topic or members that subscribe to it, sorted."""
+    """Return the consumer groups that have offsets in a topic or members that subscribe to it, sorted."""
     groups: set[str] = set()
     for broker in (await admin.masters_of(topic)).values():
         answer = await admin.ask(broker, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO, TopicRequest(topic))
@@ -120,7 +121,10 @@ async def groups_of(admin: Admin, topic: str) -> list[str]:
 async def topic_stats(
     admin: Admin, topic: str, cluster: str | None = None
 ) -> dict[MessageQueue, QueueExtent]:
-    """What every queue of the topic holds, sorted by broker and queue; with a cluster, at its brokers."""
+    """Return the extent of every queue of the topic, sorted by broker and queue.
+
+    With a cluster, its brokers are queried.
+    """
     found = {}
     for broker in (await admin.masters_of(topic, cluster)).values():
         answer = await admin.ask(broker, RequestCode.GET_TOPIC_STATS_INFO, TopicRequest(topic))
@@ -130,7 +134,7 @@ async def topic_stats(
 
 
 def queue_of(key: ObjectKey) -> MessageQueue:
-    """The queue that is the key of a table. ClientError when it is none."""
+    """Return the queue that is the key of a table. Raises ClientError when the key is not a queue."""
     try:
         queue = key.as_a(bodies.MessageQueue)
     except (ValueError, msgspec.MsgspecError) as error:

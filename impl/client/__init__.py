@@ -1,7 +1,7 @@
-"""The client: producers and consumers on a shared session of connections, routes and heartbeats.
+"""The client: producers and consumers that share one session's connections, routes and heartbeats.
 
-Begin with docs/client.md, which has an example of each, and `model.py`, what calls give back. Then
-`producer.py`; `pull_consumer.py`, which keeps nothing; `push_consumer.py` and `lite_pull_consumer.py`, which
-share their group's queues (`rebalance.py`), pull ahead (`assigned.py`) and keep offsets (`offset_store.py`).
-Without an event loop of your own, use `blocking.py`.
+Read docs/client.md first, which has an example of each, then `model.py`, which has the types that calls
+return. Then read `producer.py`, and `pull_consumer.py`, which keeps no state. `push_consumer.py` and
+`lite_pull_consumer.py` divide their group's queues (`rebalance.py`), pull ahead (`assigned_queues.py`) and
+keep offsets (`offset_store.py`). For code without an event loop, use `blocking.py`.
 """

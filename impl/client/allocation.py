@@ -1,7 +1,8 @@
-"""Which queues a member of a consumer group reads. See docs/protocol.md, "Queue allocation".
+"""Strategies that decide which queues a member of a consumer group reads.
 
-A strategy is a function of the sorted queues, the sorted client ids and the member's own id, and gives the
-member's share. All members of a group must use the same one. Whoever is not among the ids gets nothing.
+See docs/protocol.md, "Queue allocation". A strategy is a function of the sorted queues, the sorted client ids
+and the member's own id. It returns the member's queues. All members of a group must use the same strategy. A
+member whose id is not among the ids gets no queues.
 """
 
 from bisect import bisect_left
@@ -18,7 +19,10 @@ _VIRTUAL_NODES: Final = 10
 
 
 def averagely(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
-    """AVG, the default: a block of consecutive queues; the first members get one more where need be."""
+    """AVG, the default: give each member a block of consecutive queues.
+
+    The first members get one more if the division leaves a remainder.
+    """
     if own not in ids:
         return []
     place, (each, extra) = ids.index(own), divmod(len(queues), len(ids))
@@ -27,12 +31,12 @@ def averagely(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> l
 
 
 def by_circle(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
-    """AVG_BY_CIRCLE: the queues are dealt out one by one."""
+    """AVG_BY_CIRCLE: assign the queues to the members one at a time, in turn."""
     return list(queues[ids.index(own) :: len(ids)]) if own in ids else []
 
 
 def by_config(configured: Sequence[MessageQueue]) -> Strategy:
-    """CONFIG: these queues, as far as they exist, whoever else is there."""
+    """CONFIG: assign those of the configured queues that exist, regardless of the other members."""
 
     def allocate(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:  # noqa: ARG001  # a Strategy's signature
         return [queue for queue in configured if queue in queues]
@@ -41,8 +45,11 @@ def by_config(configured: Sequence[MessageQueue]) -> Strategy:
 
 
 def by_machine_room(rooms: Collection[str]) -> Strategy:
-    """MACHINE_ROOM: the queues of brokers named `<room>@<name>` with one of these rooms, in equal blocks;
-    what is left over goes one by one to the first members."""
+    """MACHINE_ROOM: divide the queues of brokers in these rooms into equal blocks.
+
+    A broker is in a room if its name is `<room>@<name>`. The queues that remain go to the first members, one
+    each.
+    """
     return partial(_by_machine_room, frozenset(rooms))
 
 
@@ -51,14 +58,20 @@ def by_nearest_room(
     room_of: Callable[[str], str | None],
     room_of_queue: Callable[[MessageQueue], str | None] | None = None,
 ) -> Strategy:
-    """MACHINE_ROOM_NEARBY: in each room its members share its queues by another strategy; the queues of a
-    room where nobody is are shared by all. `room_of` tells a member's room by its client id; a queue's is
-    that of a broker named `<room>@<name>` unless `room_of_queue` tells."""
+    """MACHINE_ROOM_NEARBY: divide the queues of each room among its members, by another strategy.
+
+    The queues of a room without members are divided among all members. `room_of` returns the room of a
+    member's client id. The room of a queue is the one in the broker name `<room>@<name>`, unless
+    `room_of_queue` is given.
+    """
     return partial(_by_nearest_room, strategy, room_of, room_of_queue or _room)
 
 
 def consistent_hash(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
-    """CONSISTENT_HASH: when members come and go, few queues move; the shares are not equal."""
+    """CONSISTENT_HASH: few queues move when a member joins or leaves.
+
+    Members may get unequal numbers of queues.
+    """
     if own not in ids:
         return []
     ring = sorted((ring_position(f"{each}-{node}"), each) for each in ids for node in range(_VIRTUAL_NODES))
@@ -66,7 +79,7 @@ def consistent_hash(queues: Sequence[MessageQueue], ids: Sequence[str], own: str
 
 
 def ring_position(text: str) -> int:
-    """Where on the ring a text stands: 0 to 2**32 - 1."""
+    """Return the position of a text on the hash ring: 0 to 2**32 - 1."""
     return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
 
 

@@ -1,4 +1,4 @@
-"""The queues that a consumer reads: each has a loop that pulls, as long as there is room for more.
+"""The queues that a consumer reads. Each has a loop that pulls while the limits on held messages allow it.
 
 See docs/protocol.md, "Push consumers".
 """
@@ -25,22 +25,23 @@ _ERROR_PAUSE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PullLimits:
-    """How much is pulled at once, and how much of one queue is held before pulling pauses."""
+    """How much one pull requests, and how much of one queue may be held before pulling pauses."""
 
     batch: int = 32
     hold_ms: int = 15_000
-    """How long the broker may wait for a message before it answers that there is none."""
+    """How long the broker may wait for a message before it responds that there is none."""
     messages_max: int = 1000
     bytes_max: int = 100 << 20
     span_max: int | None = 2000
-    """From the first message not done with to the last one pulled; None is no limit."""
+    """The maximum offset range from the first unfinished message to the last one pulled; None means no limit.
+    """
 
 
 class AssignedQueues:
     """The queues that a consumer reads, each from its own offset.
 
-    `receive` gets the pulled messages, in order. `settled` returns when nothing of a dropped queue is being
-    consumed any more, as far as that matters to the consumer.
+    `receive` is called with the pulled messages, in order. `settled` returns once messages of a dropped queue
+    that are still being consumed no longer matter to the consumer.
     """
 
     def __init__(
@@ -73,14 +74,17 @@ class AssignedQueues:
         return [held for held, _ in self._assigned.values()]
 
     def assign(self, queue: MessageQueue, offset: int) -> ProcessQueue:
-        """Begin to read at the offset."""
+        """Start reading the queue at the offset."""
         assert queue not in self._assigned, f"{queue} is being read already"
         held = ProcessQueue(queue)
         self._assigned[queue] = (held, asyncio.create_task(self._read(held, offset)))
         return held
 
     def drop(self, queue: MessageQueue) -> ProcessQueue | None:
-        """Stop reading; what is being consumed counts no more. None when the queue is not read."""
+        """Stop reading the queue and ignore the result of messages being consumed.
+
+        Returns None if it was not being read.
+        """
         held, task = self._assigned.pop(queue, (None, None))
         if held is not None and task is not None:
             held.is_dropped = True
@@ -88,12 +92,12 @@ class AssignedQueues:
         return held
 
     def progress(self, topic: str) -> dict[MessageQueue, int]:
-        """How far the consumer is in the topic's queues, as far as that is known here."""
+        """Return the group's offsets in the topic's queues, as far as they are known locally."""
         known = {queue: self._offsets.get(queue) for queue in self._assigned if queue.topic == topic}
         return {queue: offset for queue, offset in known.items() if offset is not None}
 
     def reset(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """Read the topic's queues from these offsets on, in the background: an operator wants it."""
+        """In the background, move the topic's queues to these offsets, as requested by an operator."""
         for queue, offset in offsets.items():
             if queue.topic == topic:
                 task = asyncio.create_task(self.go_to(queue, offset))
@@ -101,12 +105,12 @@ class AssignedQueues:
                 task.add_done_callback(self._resets.discard)
 
     def stop(self) -> None:
-        """Pull no more; what was pulled may be consumed to its end, and counts."""
+        """Stop pulling. Messages already pulled may still be consumed, and their results count."""
         for task in (*self._resets, *(task for _, task in self._assigned.values())):
             task.cancel()
 
     async def go_to(self, queue: MessageQueue, offset: int) -> None:
-        """Read the queue from another offset on, for another reason than having consumed."""
+        """Continue reading the queue at another offset, for a reason other than consumption."""
         entry = self._assigned.get(queue)
         if entry is None or entry[0].is_dropped:
             return
@@ -115,7 +119,7 @@ class AssignedQueues:
         if task is not asyncio.current_task():
             task.cancel()
         await self._settled(held)
-        if self._assigned.get(queue) is entry:  # not lost meanwhile
+        if self._assigned.get(queue) is entry:  # The queue was not lost in the meantime.
             await self._offsets.reset(queue, offset)
         if self._assigned.get(queue) is entry:
             del self._assigned[queue]
@@ -125,12 +129,12 @@ class AssignedQueues:
         while not held.is_dropped:
             try:
                 offset = await self._step(held, offset)
-            except Exception as error:  # a loop that ends would leave a queue that nobody reads
+            except Exception as error:  # if this loop ended, no task would read the queue
                 _log.error("reading %s failed", held.queue, exc_info=error)
                 await asyncio.sleep(_ERROR_PAUSE_S)
 
     async def _step(self, held: ProcessQueue, offset: int) -> int:
-        """Pull once, or wait; returns from where to pull next."""
+        """Pull once, or wait for room. Returns the offset to pull next."""
         while self._is_full(held):
             held.shrunk.clear()
             await held.shrunk.wait()
@@ -154,14 +158,14 @@ class AssignedQueues:
         elif result.status == "NO_MATCHED_MESSAGE" and result.next_offset == offset:
             await asyncio.sleep(
                 _ERROR_PAUSE_S
-            )  # a slave that is not so far yet: asking at once would not help
+            )  # The response is from a slave that lags behind. An immediate retry would not help.
         elif not len(held):
-            # What was passed over is not wanted; the group need not look at it again.
+            # The messages skipped do not match the subscription. The group need not read them again.
             self._offsets.advance(queue, result.next_offset)
         return result.next_offset
 
     async def _pull(self, queue: MessageQueue, offset: int) -> PullResult | None:
-        """None after an error that was waited out."""
+        """Pull once. Returns None after an error, when the pause before the next attempt is over."""
         try:
             result = await self._calls.pull(
                 queue,
@@ -189,7 +193,7 @@ class AssignedQueues:
 
 
 def _check_order(queue: MessageQueue, offset: int, result: PullResult) -> None:
-    """Raises ClientError when an answer does not go forward from the offset that was asked for."""
+    """Check that the offsets in a response increase from the requested offset. Raises ClientError if not."""
     reached = [offset - 1, *(stored.queue_offset for stored in result.messages), result.next_offset]
     if any(later <= earlier for earlier, later in pairwise(reached)):
         raise ClientError(f"{queue}: a pull from {offset} was answered with offsets {reached[1:]}")

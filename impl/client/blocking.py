@@ -1,4 +1,4 @@
-"""The clients for code without an event loop: each call waits for its result."""
+"""Clients for code without an event loop: each call blocks until its result is there."""
 
 import asyncio
 import threading
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 class BlockingClient:
-    """A session, a producer and consumers, with an event loop in a thread of their own.
+    """A session, a producer and consumers that run in an event loop in a separate thread.
 
         with BlockingClient("127.0.0.1:9876") as client:
             client.send(new_message("T", b"hello"))
 
     Use it in a `with` block. Its methods may be called from any thread, and from listeners that are plain
-    functions; a coroutine function would wait for itself.
+    functions. A listener that is a coroutine function must not call them: it would wait for itself.
     """
 
     def __init__(
@@ -42,8 +42,11 @@ class BlockingClient:
         tls: str | None = None,
         credentials: Credentials | None = None,
     ) -> None:
-        """`name_servers`, `tls` and `credentials` as in `connect`; `consumer_group` is that of queues, pull
-        and commit."""
+        """Create a client that starts when its `with` block is entered.
+
+        `name_servers`, `tls` and `credentials` are as in `connect`. The methods `queues`, `pull` and `commit`
+        use `consumer_group`.
+        """
         self._name_servers = name_servers
         self._client_id = client_id
         self._tls = tls
@@ -73,7 +76,7 @@ class BlockingClient:
     def _end(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()  # a listener that does not end is not waited for
+        self._loop.close()  # Does not wait for a listener that does not return.
 
     # Sending.
 
@@ -85,22 +88,22 @@ class BlockingClient:
         select: Selector | None = None,
         timeout_ms: int | None = None,
     ) -> Outcome:
-        """As Producer.send."""
+        """Send a message, as Producer.send does."""
         return self._run(self._producer.send(message, queue, select=select, timeout_ms=timeout_ms))
 
     def send_later(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
     ) -> Future[Outcome]:
-        """As Producer.send, without waiting: the outcome comes in the future."""
+        """Send a message as Producer.send does, without waiting: the future returned receives the outcome."""
         work = self._producer.send(message, queue, select=select)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def send_batch(self, messages: Iterable[Message], queue: MessageQueue | None = None) -> list[Outcome]:
-        """As Producer.send_batch."""
+        """Send messages in batches, as Producer.send_batch does."""
         return self._run(self._producer.send_batch(messages, queue))
 
     def send_oneway(self, message: Message) -> str:
-        """As Producer.send_oneway."""
+        """Send a message without a response, as Producer.send_oneway does."""
         return self._run(self._producer.send_oneway(message))
 
     # Consuming.
@@ -113,9 +116,9 @@ class BlockingClient:
         listener: Listener,
         config: PushConsumerConfig | None = None,
     ) -> Iterator[None]:
-        """Within the block, give messages to the listener, in threads; as PushConsumer.
+        """Pass messages to the listener, in threads, while the block runs. Works as PushConsumer.
 
-        `topics` has the wanted tags by topic, `*` for all.
+        `topics` maps each topic to its tag expression; `*` selects all messages.
         """
         consumer = self._run(self._push_consumer(group, topics, listener, config))
         try:
@@ -127,9 +130,9 @@ class BlockingClient:
     def polling(
         self, group: str, topics: Mapping[str, str], config: LitePullConfig | None = None
     ) -> Iterator["BlockingPoller"]:
-        """Within the block, poll for messages; as LitePullConsumer.
+        """Return a poller for messages that works while the block runs. Works as LitePullConsumer.
 
-        `topics` has the wanted tags by topic, `*` for all.
+        `topics` maps each topic to its tag expression; `*` selects all messages.
         """
         consumer = self._run(self._lite_pull_consumer(group, topics, config))
         try:
@@ -141,30 +144,30 @@ class BlockingClient:
             self._run(consumer.__aexit__(None, None, None))
 
     def queues(self, topic: str) -> list[MessageQueue]:
-        """As PullConsumer.queues."""
+        """Return the topic's readable queues, as PullConsumer.queues does."""
         return self._run(self._pull_consumer().queues(topic))
 
     def pull(self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*") -> PullResult:
-        """As PullConsumer.pull, without a hold."""
+        """Pull messages as PullConsumer.pull does, without asking the broker to wait for new ones."""
         return self._run(self._pull_consumer().pull(queue, offset, max_count=max_count, tags=tags))
 
     def commit(self, queue: MessageQueue, offset: int) -> None:
-        """As PullConsumer.commit."""
+        """Commit an offset, as PullConsumer.commit does."""
         self._run(self._pull_consumer().commit(queue, offset))
 
     def committed(self, queue: MessageQueue) -> int | None:
-        """As PullConsumer.committed."""
+        """Return the group's committed offset, as PullConsumer.committed does."""
         return self._run(self._pull_consumer().committed(queue))
 
     def min_offset(self, queue: MessageQueue) -> int:
-        """As PullConsumer.min_offset."""
+        """Return the queue's first offset, as PullConsumer.min_offset does."""
         return self._run(self._pull_consumer().min_offset(queue))
 
     def max_offset(self, queue: MessageQueue) -> int:
-        """As PullConsumer.max_offset."""
+        """Return the queue's end offset, as PullConsumer.max_offset does."""
         return self._run(self._pull_consumer().max_offset(queue))
 
-    # Inside.
+    # Internals.
 
     async def _start(self) -> None:
         self._session = connect(
@@ -174,7 +177,10 @@ class BlockingClient:
         await self._session.start()
 
     def _pull_consumer(self) -> PullConsumer:
-        """Made when first needed: who only sends is no member of a consumer group."""
+        """Return the pull consumer, creating it on first use.
+
+        A client that only sends thus joins no consumer group.
+        """
         if self._consumer is None:
             self._consumer = PullConsumer(self._session, self._consumer_group)
         return self._consumer
@@ -202,26 +208,26 @@ class BlockingClient:
 
 
 class BlockingPoller:
-    """A lite pull consumer whose calls wait."""
+    """A lite pull consumer whose calls block until they have a result."""
 
     def __init__(self, consumer: LitePullConsumer, loop: asyncio.AbstractEventLoop) -> None:
         self._consumer = consumer
         self._loop = loop
 
     def poll(self, timeout_ms: int = 5000, max_count: int = 10) -> list[ReceivedMessage]:
-        """As LitePullConsumer.poll."""
+        """Return the next messages, as LitePullConsumer.poll does."""
         return self._run(self._consumer.poll(timeout_ms, max_count))
 
     def commit(self) -> None:
-        """As LitePullConsumer.commit."""
+        """Commit the messages polled, as LitePullConsumer.commit does."""
         self._run(self._consumer.commit())
 
     def assignment(self) -> list[MessageQueue]:
-        """As LitePullConsumer.assignment."""
+        """Return the queues being read, as LitePullConsumer.assignment does."""
         return self._consumer.assignment()
 
     def seek(self, queue: MessageQueue, offset: int) -> None:
-        """As LitePullConsumer.seek."""
+        """Move to an offset, as LitePullConsumer.seek does."""
         self._run(self._consumer.seek(queue, offset))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,4 +1,4 @@
-"""What an application writes becomes a message, and several messages become the body of one request.
+"""Builds a message from the application's values, and the body of one request from several messages.
 
 See docs/protocol.md, "Properties" and "Batches".
 """
@@ -20,7 +20,7 @@ _RESERVED: Final = frozenset({
     "BUYER_ID", "TRANSFER_FLAG", "CORRECTION_FLAG",
 })
 # fmt: on
-"""Names whose meaning is the protocol's."""
+"""Property names reserved by the protocol."""
 
 
 def new_message(
@@ -33,14 +33,15 @@ def new_message(
     wait_for_flush: bool = True,
     properties: Mapping[str, str] | None = None,
 ) -> Message:
-    """A message to be sent.
+    """Return a message to send.
 
-    `tag` is what consumers select by, `keys` what it can be found by, `delay_level` 1 to 18 how much later it
-    may be delivered (1 s to 2 h, docs/protocol.md, "Retries"), `properties` the application's own.
-    Without `wait_for_flush` the broker answers before the message is on disk, whatever its flush mode.
+    Consumers select messages by `tag`, and tools look messages up by `keys`. `delay_level`, 1 to 18, delays
+    the delivery by 1 s to 2 h (docs/protocol.md, "Retries"). `properties` are the application's own. Without
+    `wait_for_flush` the broker responds before the message is on disk, whatever its flush mode.
 
     Raises:
-        MessageError: a property's name is the protocol's, or a name, value or key is blank or holds a space.
+        MessageError: a property name is reserved by the protocol, a name or value is blank, or a key is empty
+            or contains a space.
     """
     found = dict(properties or {})
     for name, value in found.items():
@@ -66,7 +67,7 @@ def new_message(
 
 
 def check_batch(messages: Sequence[Message]) -> None:
-    """Raises MessageError when these messages cannot go in one request."""
+    """Check that these messages can be sent in one request. Raises MessageError when they cannot."""
     if not messages:
         raise MessageError("a batch of no messages")
     first = messages[0]
@@ -82,7 +83,10 @@ def check_batch(messages: Sequence[Message]) -> None:
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:
-    """The body of a batch. WAIT is left out: it is the header's, one for all."""
+    """Return the body of a batch.
+
+    The WAIT property is omitted: the request header has it, once for all messages.
+    """
     return batch.encode_batch(
         Part(
             message.body,

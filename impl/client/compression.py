@@ -1,4 +1,4 @@
-"""Bodies that travel compressed. See docs/protocol.md, "Compression"."""
+"""Compression and decompression of message bodies. See docs/protocol.md, "Compression"."""
 
 import sys
 import zlib
@@ -21,33 +21,33 @@ _LZ4: Final = 0x100
 _ZSTD: Final = 0x200
 _ZLIB: Final = 0x300
 _TYPES: Final = 0x700
-"""Bits of the system flag that name the method; none is what older clients write for zlib."""
+"""The bits of the system flag that name the method. Older clients leave them 0 for zlib."""
 
 _INFLATED_BYTES_MAX: Final = 64 << 20
 _ZSTD_OPTIONS: Final[dict[int, int]] = {
     zstd.DecompressionParameter.window_log_max: _INFLATED_BYTES_MAX.bit_length() - 1
 }
-"""A frame cannot make the decompressor allocate a window that is larger than the largest body."""
+"""Limits the decompressor's window: a frame cannot request one larger than the largest body."""
 
 
 def deflated(message: Message) -> Message:
-    """The message with its body as a zlib stream; the system flag says so."""
+    """Return the message with its body compressed by zlib, and the system flag set accordingly."""
     flags = message.sys_flag & ~_TYPES | SYS_COMPRESSED | _ZLIB
     return structs.replace(message, body=zlib.compress(message.body, _LEVEL), sys_flag=flags)
 
 
 def inflated(stored: StoredMessage) -> StoredMessage:
-    """The message with the body its producer gave; the system flag stays."""
+    """Return the message with the body its producer provided. The system flag does not change."""
     message = stored.message
     body = inflated_body(message.body, message.sys_flag)
     return stored if body is message.body else replace(stored, message=structs.replace(message, body=body))
 
 
 def inflated_body(body: bytes, sys_flag: int) -> bytes:
-    """The body as its producer gave it.
+    """Return the body that the producer provided.
 
-    A body that is no whole stream of its method, or would be too large to hold, stays as it is: what the
-    producer sent is what there is.
+    Returns the body unchanged if it is not a complete stream of its method, or would be too large to hold in
+    memory.
     """
     inflate = _METHODS.get(sys_flag & _TYPES)
     if not sys_flag & SYS_COMPRESSED or inflate is None:
@@ -59,7 +59,7 @@ def inflated_body(body: bytes, sys_flag: int) -> bytes:
     return body if whole is None else whole
 
 
-# Each gives None for what is not whole or too large.
+# Each function returns None for a stream that is incomplete or too large.
 
 
 def _zlib(data: bytes) -> bytes | None:

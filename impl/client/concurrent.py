@@ -1,4 +1,4 @@
-"""Consumes messages of all queues at once, in no order; what fails is given back and comes again later.
+"""Consumes messages of all queues concurrently, in no order. Failed messages are sent back for redelivery.
 
 See docs/protocol.md, "Push consumers" and "Retries".
 """
@@ -20,16 +20,16 @@ from mqproof.spec.events import Kind
 _log = logging.getLogger(__name__)
 
 _AGAIN_HERE_S: Final = 5.0
-"""Until a message that nobody took back is consumed again here."""
+"""The time until a message that the broker did not take back is consumed again in this process."""
 _OVERDUE_LEVEL: Final = 3
 _OVERDUE_MAX: Final = 16
-"""Messages of one queue that are given back at once because their listener does not end."""
+"""The maximum number of messages of one queue sent back at once because their listener takes too long."""
 
 _Batch = tuple[ProcessQueue, Sequence[ReceivedMessage]]
 
 
 class ConcurrentConsumption:
-    """So many batches at once. Commits what is consumed up to the first message that is not."""
+    """Consumes up to `concurrency` batches at a time. Commits up to the first message not yet consumed."""
 
     def __init__(
         self,
@@ -41,7 +41,10 @@ class ConcurrentConsumption:
         concurrency: int,
         batch_max: int,
     ) -> None:
-        """Without redelivery (broadcast) a message that fails is logged and done."""
+        """Start the workers.
+
+        If `redelivery` is None (broadcast), a failed message is logged and counts as finished.
+        """
         self._listening = listening
         self._offsets = offsets
         self._redelivery = redelivery
@@ -52,15 +55,18 @@ class ConcurrentConsumption:
         self._waiting: set[asyncio.TimerHandle] = set()
 
     def receive(self, held: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:
-        """Consume messages that the process queue holds."""
+        """Queue messages of the process queue for consumption."""
         for start in range(0, len(messages), self._batch_max):
             self._batches.put_nowait((held, messages[start : start + self._batch_max]))
 
     async def settled(self, held: ProcessQueue) -> None:
-        """What is still being consumed of a dropped queue counts no more; there is nothing to wait for."""
+        """Return at once: results for a dropped queue are ignored, so there is nothing to wait for."""
 
     async def give_back_overdue(self, held: ProcessQueue, timeout_s: float) -> None:
-        """Give back messages whose listener has not ended in time; it may go on, and its answer is late."""
+        """Send back messages whose listener exceeded the time limit.
+
+        The listener may continue; its result is ignored.
+        """
         if self._redelivery is None:
             return
         for message in held.overdue(_now_s() - timeout_s, _OVERDUE_MAX):
@@ -69,7 +75,10 @@ class ConcurrentConsumption:
                 self._done(held, [message])
 
     async def stop(self, timeout_s: float) -> None:
-        """Begin nothing more, and wait for what was begun; what does not end in time is not committed."""
+        """Start no more batches, and wait for those being consumed.
+
+        Messages not finished in time are not committed.
+        """
         for timer in self._waiting:
             timer.cancel()
         while not self._batches.empty():
@@ -84,7 +93,7 @@ class ConcurrentConsumption:
     async def _work(self) -> None:
         while (batch := await self._batches.get()) is not None:
             held, messages = batch
-            # Dropped, or given back as overdue, since they were put here.
+            # Skip messages that were dropped, or sent back as overdue, since they were queued.
             messages = [message for message in messages if not held.is_dropped and held.holds(message)]
             if messages:
                 await self._consume(held, messages)
@@ -94,7 +103,7 @@ class ConcurrentConsumption:
         held.begin(messages, _now_s())
         answer = await self._listening.consume(messages)
         if held.is_dropped:
-            return  # whoever has the queue now consumes these again, whatever became of them here
+            return  # the queue's new owner consumes these again, whatever the result here
         end = len(messages) if answer is None else answer.done
         done = [message for message in messages[:end] if held.holds(message)]
         failed = [message for message in messages[end:] if held.holds(message)]

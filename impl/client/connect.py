@@ -1,4 +1,4 @@
-"""The way in for applications: a session with a real cluster, over real sockets.
+"""The entry point for applications: a session with a real cluster, over real sockets.
 
     async with connect("127.0.0.1:9876") as session:
         producer = Producer(session)
@@ -21,14 +21,16 @@ def connect(
     tls: str | None = None,
     credentials: Credentials | None = None,
 ) -> Session:
-    """A session, to be used in `async with`, on the running event loop.
+    """Return a session on the running event loop, to be used in `async with`.
 
-    `name_servers` is `host:port`, several separated by `;`, or the `http://` address of a server that tells
-    them. Several clients of one machine need no `client_id`; a broadcast consumer that is to go on where it
-    was after a restart does. `tls` is the path of a tls.properties; `credentials` sign every request.
+    `name_servers` is `host:port`, several of them separated by `;`, or the `http://` address of a server that
+    returns such a list. `client_id` is needed only by a broadcast consumer that must continue at its last
+    offset after a restart. `tls` is the path of a tls.properties file. If `credentials` are given, they sign
+    every request.
 
     Raises:
-        ValueError: the text names no name server. ConfigError, OSError: the TLS file cannot be used.
+        ValueError: `name_servers` contains no address.
+        ConfigError, OSError: the TLS file cannot be used.
     """
     found = parse(name_servers)
     if not found:

@@ -1,5 +1,7 @@
-"""How fast a consumer pulls and consumes, topic by topic. Time is passed in; see docs/protocol.md, "Asked of
-clients"."""
+"""How fast a consumer pulls and consumes, per topic.
+
+The caller passes the time. See docs/protocol.md, "Asked of clients".
+"""
 
 from mqproof.impl.remoting.bodies import TopicPace
 from mqproof.impl.runtime.rate import Pace
@@ -14,20 +16,20 @@ class _Topic:
 
 
 class ConsumeRates:
-    """The rates of one consumer, by topic. The topics are those that it reads, so there are few."""
+    """The rates of one consumer, by topic. Only topics that it reads have an entry, so there are few."""
 
     def __init__(self) -> None:
         self._topics: dict[str, _Topic] = {}
 
     def pulled(self, topic: str, count: int, took_s: float, now_s: float) -> None:
-        """Record the messages of a pull."""
+        """Record a pull that returned `count` messages."""
         rates = self._of(topic, now_s)
         rates.pulls.add(1, now_s)
         rates.pull_ms.add(took_s * 1000, now_s)
         rates.pulled.add(count, now_s)
 
     def consumed(self, topic: str, ok: int, failed: int, took_s: float, now_s: float) -> None:
-        """Record the listener's answer: how many messages are consumed, and how many are delivered again."""
+        """Record the listener's result: the number of messages consumed, and of those to be redelivered."""
         rates = self._of(topic, now_s)
         rates.calls.add(1, now_s)
         rates.call_ms.add(took_s * 1000, now_s)
@@ -36,7 +38,7 @@ class ConsumeRates:
         rates.failed_count += failed
 
     def table(self, now_s: float) -> dict[str, TopicPace]:
-        """By topic."""
+        """Return the current rates, by topic."""
         return {
             topic: TopicPace(
                 consume_failed_msgs=rates.failed_count,

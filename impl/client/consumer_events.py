@@ -1,4 +1,4 @@
-"""What a consumer tells the event log (docs/protocol.md, "Event log")."""
+"""The events that a consumer records in the event log (docs/protocol.md, "Event log")."""
 
 from collections.abc import Iterable, Mapping
 
@@ -9,7 +9,7 @@ from mqproof.spec.events import Kind
 
 
 class ConsumerEvents:
-    """One member of one group; tells nothing when there is no event log."""
+    """Records the events of one member of one group. Without an event log it does nothing."""
 
     def __init__(self, events: EventLog | None, group: str, client_id: str, *, orderly: bool = False) -> None:
         self._events = events
@@ -18,7 +18,7 @@ class ConsumerEvents:
         self._orderly = {"orderly": "true"} if orderly else {}
 
     def rebalanced(self, topic: str, queues: int) -> None:
-        """The member learned which queues of the topic it reads."""
+        """Record that the member computed how many queues of the topic it reads."""
         if self._events is not None:
             self._events.emit(
                 Kind.REBALANCE,
@@ -29,12 +29,12 @@ class ConsumerEvents:
             )
 
     def delivered(self, queue: MessageQueue, messages: Iterable[StoredMessage]) -> None:
-        """Messages were handed to the application."""
+        """Record that messages were passed to the application."""
         for stored in messages:
             self.of_message(Kind.DELIVER, queue, stored)
 
     def of_message(self, kind: Kind, queue: MessageQueue, stored: StoredMessage) -> None:
-        """Something became of a message that was read in this queue."""
+        """Record an event of a message that was read from this queue."""
         if self._events is None:
             return
         message = stored.message
@@ -53,7 +53,7 @@ class ConsumerEvents:
         )
 
     def committed(self, queue: MessageQueue, offset: int, *, reset: bool) -> None:
-        """The broker confirmed an offset."""
+        """Record that the broker confirmed an offset."""
         if self._events is None:
             return
         attrs: Mapping[str, str] = {"reset": "true"} if reset else {}

@@ -1,7 +1,8 @@
-"""The requests that a member of a consumer group sends to brokers, each as one method.
+"""The requests that a member of a consumer group sends to brokers, one method each.
 
 See docs/protocol.md, "Pulling", "Offset requests", "Queue locks" and "Retries". Every call raises ClientError
-when the broker refuses, cannot be reached, does not answer in time, or answers nonsense.
+when the broker refuses the request, cannot be reached, does not respond in time, or sends a malformed
+response.
 """
 
 from collections.abc import Iterable, Iterator
@@ -35,7 +36,7 @@ from mqproof.impl.runtime.network import Address
 _TIMEOUT_S: Final = 5.0
 _LOCK_TIMEOUT_S: Final = 1.0
 _HOLD_SLACK_S: Final = 10.0
-"""How much longer than its hold a pull may take."""
+"""How much longer than its hold time a pull may take."""
 
 _STATUSES: Final[dict[int, str]] = {
     ResponseCode.SUCCESS: "FOUND",
@@ -46,7 +47,7 @@ _STATUSES: Final[dict[int, str]] = {
 
 
 class GroupRequests:
-    """The requests of one client for one group. Remembers the replica to pull each queue from."""
+    """The requests of one client for one group. Remembers which replica to pull each queue from."""
 
     def __init__(self, session: Session, group: str) -> None:
         self._session = session
@@ -64,7 +65,10 @@ class GroupRequests:
         tags: str = "*",
         hold_ms: int = 0,
     ) -> PullResult:
-        """Messages from `offset` on whose tag is wanted; with hold_ms, wait that long for the first one."""
+        """Return messages with a matching tag, starting at `offset`.
+
+        The broker may wait `hold_ms` for the first one.
+        """
         address = await self._replica(queue)
         header = PullRequest(
             consumer_group=self.group,
@@ -72,8 +76,8 @@ class GroupRequests:
             queue_id=queue.queue_id,
             queue_offset=offset,
             max_msg_nums=max_count,
-            # The subscription always comes along: the broker need not have heard our heartbeat yet, nor
-            # agree with it after another member's.
+            # Always include the subscription: the broker may not have received our heartbeat yet, or may have
+            # another member's subscription.
             sys_flag=PULL_HAS_SUBSCRIPTION | (PULL_MAY_SUSPEND if hold_ms else 0),
             commit_offset=0,
             suspend_timeout_millis=hold_ms,
@@ -98,28 +102,29 @@ class GroupRequests:
         )
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The first offset that can be read."""
+        """Return the first offset that can be read."""
         header = QueueRequest(queue.topic, queue.queue_id)
         return _offset(queue, await self._of_queue(queue, RequestCode.GET_MIN_OFFSET, header))
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One more than the last offset."""
+        """Return the end offset: one more than the last offset."""
         header = QueueRequest(queue.topic, queue.queue_id)
         return _offset(queue, await self._of_queue(queue, RequestCode.GET_MAX_OFFSET, header))
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the message stored nearest to that time."""
+        """Return the offset of the message whose store time is nearest to the timestamp."""
         header = SearchOffsetRequest(queue.topic, queue.queue_id, timestamp_ms)
         return _offset(queue, await self._of_queue(queue, RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, header))
 
     # The group's offsets.
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The offset the group committed; None when there is none and the queue's beginning is gone.
+        """Return the group's committed offset, or None if it has none and the start of the queue is deleted.
 
-        Only the master's word that there is none counts as none. Any other failure raises: who took "busy"
-        for "none" would begin behind messages that nobody has seen. Without a master a slave's offset will
-        do: it may be too low, which repeats messages; but what it never heard of may be there all the same.
+        Only a response of the master counts as "none". Any other failure raises ClientError: a consumer that
+        took "busy" for "none" would start behind messages that the group has not consumed. Without a master,
+        a slave's offset is used. It may be too low, which only repeats messages. A slave without an offset
+        proves nothing, because the master may have one.
         """
         address = await self._any_replica(queue)
         is_master = address == self._session.routes.address(queue.topic, queue.broker_name)
@@ -133,9 +138,11 @@ class GroupRequests:
         return None
 
     async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:
-        """Tell the master that everything before `offset` is done; returns when it has noted that. No slave
-        is told: what the master says next may be older, and the offset would go back. With `only_forward` a
-        master of ours that knows of more keeps that."""
+        """Report to the master that every message before `offset` is consumed, and wait for its confirmation.
+
+        Slaves do not receive the commit. If they did, the master's next, older value would move the offset
+        back. With `only_forward`, an mqproof master that already has a higher offset keeps it.
+        """
         address = await self._master(queue)
         header = UpdateOffsetRequest(
             self.group, queue.topic, queue.queue_id, offset, only_forward=only_forward or None
@@ -144,8 +151,10 @@ class GroupRequests:
         _require(str(queue), await self._ask(queue.topic, str(queue), address, request))
 
     async def send_back(self, message: ReceivedMessage, delay_level: int, reconsume_max: int) -> None:
-        """Have the broker deliver the message again later: level 0 leaves the wait to it, -1 is the dead
-        letters at once. Returns when the copy is stored."""
+        """Request that the broker deliver the message again later, and wait until it has stored the copy.
+
+        Delay level 0 lets the broker choose the delay; -1 moves the message to the dead letter queue at once.
+        """
         header = SendBackRequest(
             offset=message.stored.commit_offset,
             group=self.group,
@@ -161,7 +170,10 @@ class GroupRequests:
     # Members and locks.
 
     async def members(self, topic: str) -> list[str]:
-        """The client ids of the group, as one broker of the topic knows them."""
+        """Return the client ids of the group's members, as one broker of the topic reports them.
+
+        The broker is chosen at random.
+        """
         await self._route(topic)
         brokers = self._session.routes.brokers_of(topic)
         if not brokers:
@@ -176,8 +188,12 @@ class GroupRequests:
             raise ClientError(f"{topic}: the list of consumers makes no sense: {error}") from None
 
     async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
-        """Lock queues of one broker name, or renew the locks; returns which of them are ours now. Its master
-        alone knows who holds what."""
+        """Lock queues of one broker name, or renew the locks.
+
+        Returns the queues that this client has locked now.
+
+        The request goes to the master, because only the master keeps the locks.
+        """
         wanted = list(queues)
         request = new_request(RequestCode.LOCK_BATCH_MQ, body=self._locks(wanted))
         address = await self._master(wanted[0])
@@ -190,7 +206,7 @@ class GroupRequests:
         return {MessageQueue(each.topic, each.broker_name, each.queue_id) for each in locked} & set(wanted)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:
-        """Give up locks at one broker name."""
+        """Release locks on queues of one broker name."""
         wanted = list(queues)
         request = new_request(RequestCode.UNLOCK_BATCH_MQ, body=self._locks(wanted))
         address = await self._master(wanted[0])
@@ -201,7 +217,7 @@ class GroupRequests:
         named = [bodies.MessageQueue(each.broker_name, each.queue_id, each.topic) for each in queues]
         return java_json.write(QueueLocks(self._session.client_id, self.group, named), standard=True)
 
-    # Where to.
+    # Brokers and routes.
 
     async def _of_queue(self, queue: MessageQueue, code: RequestCode, header: headers.Header) -> Command:
         address = await self._any_replica(queue)
@@ -227,11 +243,11 @@ class GroupRequests:
             raise ClientError(f"{topic}: {error}") from None
 
     async def _master(self, queue: MessageQueue) -> Address:
-        """The queue's master, and nobody in its place."""
+        """Return the address of the queue's master. Never falls back to a slave."""
         return await self._broker(queue, master_only=True)
 
     async def _any_replica(self, queue: MessageQueue) -> Address:
-        """The queue's master; where that is gone, any replica."""
+        """Return the address of the queue's master, or of any replica if there is no master."""
         return await self._broker(queue, master_only=False)
 
     async def _broker(self, queue: MessageQueue, *, master_only: bool) -> Address:
@@ -244,7 +260,11 @@ class GroupRequests:
         return address
 
     async def _replica(self, queue: MessageQueue) -> Address:
-        """Where the last answer said to pull; where that is gone the next slave, else anybody."""
+        """Return the replica that the last response suggested.
+
+        If it is gone, returns the slave with the next id, then the replica with the lowest id, then any
+        replica.
+        """
         await self._route(queue.topic)
         replicas = self._session.routes.replicas(queue.topic, queue.broker_name)
         if not replicas:
@@ -255,7 +275,7 @@ class GroupRequests:
 
 
 def _wanted(messages: Iterator[StoredMessage], expression: str) -> Iterator[StoredMessage]:
-    """The broker compares hash codes only; here the tags themselves count."""
+    """Filter by the tags themselves, because the broker compares only their hash codes."""
     tags = {tag.strip() for tag in expression.split("||")} - {""}
     for stored in messages:
         if not tags or tags == {"*"} or stored.message.properties.get(TAGS) in tags:

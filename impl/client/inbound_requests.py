@@ -17,14 +17,14 @@ from mqproof.impl.remoting.request_handler import RefusedError
 
 
 class Member(Protocol):
-    """A consumer that shares the queues of its group with others."""
+    """A consumer that divides the queues of its group with other members."""
 
     def members_changed(self) -> None:
-        """A member joined, left, or changed its subscriptions."""
+        """Handle that a member joined, left, or changed its subscriptions."""
         ...
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """An operator sets the offsets from which the group continues."""
+        """Move the group to the offsets that an operator sets."""
         ...
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
@@ -36,15 +36,22 @@ class Member(Protocol):
         ...
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
-        """Have the listener consume a message, whatever its queue; None where there is no listener."""
+        """Pass a message to the listener, whatever queue it is from.
+
+        Returns None if the member has no listener.
+        """
         ...
 
 
 def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
-    """By request code. `members` has those of the moment, by group."""
+    """Return the handlers by request code.
+
+    `members` holds the current members, by group, and is read on each request.
+    """
 
     def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
-        # Of all groups, whichever it names: what one of them missed is made good.
+        # Notify all groups, whichever the request names. This makes up for a notification that a group
+        # missed.
         for member in list(members.values()):
             member.members_changed()
         return request.answer(ResponseCode.SUCCESS)

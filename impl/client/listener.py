@@ -1,4 +1,4 @@
-"""Calls the application's listener: in the event loop if it is a coroutine function, else in a thread."""
+"""Calls the application's listener: a coroutine function in the event loop, another function in a thread."""
 
 import asyncio
 import inspect
@@ -14,21 +14,24 @@ _log = logging.getLogger(__name__)
 
 
 class SafeListener:
-    """Calls the listener and always returns an answer: an exception means to deliver the messages again."""
+    """Calls the listener and always returns an answer.
+
+    If the listener raises, the messages are delivered again.
+    """
 
     def __init__(self, listener: Listener, offload: Offload, rates: ConsumeRates) -> None:
         self._listener = listener
         self._offload = offload
         self._rates = rates
         is_async = inspect.iscoroutinefunction
-        self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # asks for its kind
+        self._in_loop = is_async(listener) or is_async(getattr(listener, "__call__", None))  # noqa: B004  # inspected, not called
 
     async def consume(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         """Return the listener's answer for the messages."""
         begun_s = _now_s()
         try:
             answer = await self.attempt(messages)
-        except Exception as error:  # whatever the application does, its consumer lives on
+        except Exception as error:  # an error of the application must not end its consumer
             ids = ", ".join(message.message_id for message in messages)
             _log.error("the listener failed on %s", ids, exc_info=error)
             answer = RetryLater()
@@ -38,7 +41,7 @@ class SafeListener:
         return answer
 
     async def attempt(self, messages: Sequence[ReceivedMessage]) -> RetryLater | None:
-        """The same, but an exception of the listener is raised."""
+        """Return the listener's answer, but let its exceptions propagate."""
         if self._in_loop:
             answer = self._listener(messages)
             assert inspect.isawaitable(answer)

@@ -1,4 +1,4 @@
-"""Gives messages to whoever polls for them: in the background they are pulled ahead.
+"""A consumer that pulls messages ahead in the background and returns them when the application polls.
 
 See docs/protocol.md, "Lite pull consumers".
 """
@@ -35,29 +35,30 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LitePullConfig:
-    """How a lite pull consumer works. The defaults are RocketMQ's."""
+    """The configuration of a lite pull consumer. The defaults are RocketMQ's."""
 
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
     consume_from_ms: int | None = None
-    """With TIMESTAMP: since the epoch. None is half an hour before the start."""
+    """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
+    """
     strategy: Strategy = averagely
     limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
     auto_commit: bool = True
-    """Store offsets every 5 s: of messages before those that the last poll gave."""
+    """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
     commit_interval_ms: int = 5000
 
 
 class LitePullConsumer:
-    """A member of a consumer group that asks for messages when it is ready for them.
+    """A member of a consumer group that requests messages when it is ready for them.
 
         async with LitePullConsumer(session, "orders") as consumer:
             await consumer.subscribe("T")
             while messages := await consumer.poll():
                 ...
 
-    Either `subscribe`: the group's members share the queues, or `assign`: the application says which queues
-    it reads. The messages of one poll count as consumed with the next poll, with `commit`, and when the
-    `async with` block ends without an exception.
+    With `subscribe`, the members of the group divide the queues among themselves. With `assign`, the
+    application chooses the queues. The messages of one poll count as consumed at the next poll, at `commit`,
+    and when the `async with` block ends without an exception.
     """
 
     def __init__(
@@ -116,7 +117,10 @@ class LitePullConsumer:
             self._tasks.append(asyncio.create_task(saving))
 
     async def stop(self) -> None:
-        """Store how far we came, and leave the group. What the last poll gave comes again."""
+        """Store the consumed offsets and leave the group.
+
+        The messages of the last poll will be delivered again.
+        """
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -126,7 +130,7 @@ class LitePullConsumer:
         await self._session.leave_as_consumer(self._group)
 
     async def subscribe(self, topic: str, tags: str = "*") -> None:
-        """Take a share of the topic's queues; messages with one of these tags: `TagA || TagB`, `*` is all."""
+        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all."""
         assert not self._is_assigned, "either subscribe or assign"
         is_first = not self._subscriptions.topics()
         self._subscriptions.add(topic, tags)
@@ -136,10 +140,11 @@ class LitePullConsumer:
         self._rebalancer.soon()
 
     async def assign(self, queues: Iterable[MessageQueue]) -> None:
-        """Read these queues from now on, and no others.
+        """Read exactly these queues from now on.
 
         Raises:
-            ClientError: from where to begin cannot be learned; the other queues are read.
+            ClientError: the start offset of a queue cannot be determined. The queues before it, in sorted
+                order, are read.
         """
         assert not self._subscriptions.topics(), "either subscribe or assign"
         self._is_assigned = True
@@ -150,17 +155,17 @@ class LitePullConsumer:
             self._queues.assign(queue, await self._start_offset(queue))
 
     def assignment(self) -> list[MessageQueue]:
-        """The queues that are being read."""
+        """Return the queues that are being read, sorted."""
         return sorted(self._queues.queues())
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """The topic's readable queues. Raises ClientError, NoRouteError."""
+        """Return the topic's readable queues. Raises ClientError, NoRouteError."""
         return await topic_queues(self._session, topic)
 
     async def poll(self, timeout_ms: int = 5000, max_count: int = 10) -> list[ReceivedMessage]:
-        """The next messages, all of one queue and in its order; none when none came in time.
+        """Return the next messages, all of one queue and in its order; an empty list if none arrive in time.
 
-        Poll one at a time: each poll says that what the one before it gave is consumed.
+        Do not poll concurrently: each poll marks the messages of the previous poll as consumed.
         """
         self._done()
         try:
@@ -176,41 +181,47 @@ class LitePullConsumer:
         return messages
 
     async def commit(self) -> None:
-        """Store that everything polled is consumed. A broker that does not take it is told again later."""
+        """Mark everything polled as consumed and store the offsets.
+
+        Offsets that a broker rejects are sent again later.
+        """
         self._done()
         await self._offsets.save()
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The group's stored offset, None when there is none. Raises ClientError."""
+        """Return the group's stored offset, or None if there is none. Raises ClientError."""
         return await self._calls.committed(queue)
 
     async def seek(self, queue: MessageQueue, offset: int) -> None:
-        """Go on from this offset, forward or back. The queue must be one that is being read."""
+        """Continue at this offset, forward or back. The queue must be one that is being read."""
         if queue not in self._queues:
             raise ClientError(f"{queue} is not among the queues that are being read")
         await self._queues.go_to(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
-        """Go to the first message there is."""
+        """Move to the first message that the queue has."""
         await self.seek(queue, await self._calls.min_offset(queue))
 
     async def seek_to_end(self, queue: MessageQueue) -> None:
-        """Go behind the last message."""
+        """Move to the end of the queue, behind the last message."""
         await self.seek(queue, await self._calls.max_offset(queue))
 
     async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the message stored nearest to that time. Raises ClientError."""
+        """Return the offset of the message whose store time is nearest to the timestamp.
+
+        Raises ClientError.
+        """
         return await self._calls.search_offset(queue, timestamp_ms)
 
     def pause(self, queues: Iterable[MessageQueue]) -> None:
-        """Give nothing of these queues to polls, until `resume`."""
+        """Return no messages of these queues from polls, until `resume`."""
         self._paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
         self._paused.difference_update(queues)
         self._arrived.set()
 
-    # As the owner of queues, for the rebalancer.
+    # The methods that the rebalancer calls.
 
     def owned(self) -> Collection[MessageQueue]:
         return self._queues.queues()
@@ -228,7 +239,7 @@ class LitePullConsumer:
         if self._queues.drop(queue) is not None:
             await self._offsets.release(queue)
 
-    # As a member, for brokers.
+    # The methods that answer requests of brokers.
 
     def members_changed(self) -> None:
         self._rebalancer.soon()
@@ -251,9 +262,9 @@ class LitePullConsumer:
         )
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
-        """Who polls has no listener."""
+        """Return None: a consumer that polls has no listener."""
 
-    # Inside.
+    # Internals.
 
     async def _announce(self) -> None:
         data = ConsumerData(
@@ -270,14 +281,14 @@ class LitePullConsumer:
             queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
         )
 
-    def _received(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:  # noqa: ARG002  # polls look themselves
+    def _received(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:  # noqa: ARG002  # polls read the process queues themselves
         self._arrived.set()
 
     async def _settled(self, held: ProcessQueue) -> None:
-        """Polled messages of a dropped queue count no more; there is nothing to wait for."""
+        """Return at once: polled messages of a dropped queue are ignored, so there is nothing to wait for."""
 
     def _next(self) -> ProcessQueue | None:
-        """A queue that has something, in turn."""
+        """Return a queue that has messages, taking the queues in turn."""
         ready = [
             held
             for held in self._queues.process_queues()
@@ -288,7 +299,7 @@ class LitePullConsumer:
         return next(behind, ready[0] if ready else None)
 
     def _done(self) -> None:
-        """What the last poll gave is consumed."""
+        """Mark the messages of the last poll as consumed."""
         if self._polled is not None:
             held, messages = self._polled
             self._polled = None

@@ -1,4 +1,4 @@
-"""The queues that brokers have locked for us, so that no other member of the group consumes them.
+"""The queues that brokers have locked for this client, so that no other member of the group consumes them.
 
 See docs/protocol.md, "Queue locks".
 """
@@ -16,11 +16,11 @@ _log = logging.getLogger(__name__)
 
 RENEWAL_S: Final = 20.0
 LIFE_S: Final = 30.0
-"""After the last renewal we do not count on a lock; the broker gives it away 30 s later."""
+"""How long a lock is trusted after its last renewal. The broker releases it 30 s later than that."""
 
 
 class QueueLocks:
-    """Locks that are ours, and when that was last confirmed."""
+    """The locks of this client, and when the broker last confirmed each."""
 
     def __init__(self, calls: GroupRequests) -> None:
         self._calls = calls
@@ -29,15 +29,15 @@ class QueueLocks:
         self._renewed.set()
 
     def holds(self, queue: MessageQueue) -> bool:
-        """Whether nobody else can be consuming the queue."""
+        """Return whether the lock excludes all other clients from consuming the queue."""
         return _now_s() - self._confirmed_s.get(queue, -LIFE_S) < LIFE_S
 
     def confirmed_s(self, queue: MessageQueue) -> float | None:
-        """Loop time when the broker last confirmed the lock."""
+        """Return the loop time when the broker last confirmed the lock."""
         return self._confirmed_s.get(queue)
 
     async def lock(self, queue: MessageQueue) -> bool:
-        """False when somebody else has it, or the broker cannot be asked."""
+        """Lock the queue. Returns False if another client has locked it, or the request failed."""
         try:
             ours = await self._ask([queue])
         except ClientError as error:
@@ -46,7 +46,7 @@ class QueueLocks:
         return queue in ours
 
     async def renew(self) -> list[MessageQueue]:
-        """Renew all locks. Returns the queues that are somebody else's now, which are no longer held."""
+        """Renew all locks. Returns the queues whose locks were lost to another client."""
         self._renewed.clear()
         try:
             lost = await asyncio.gather(*map(self._renew, self._by_broker(self._confirmed_s)))
@@ -55,8 +55,11 @@ class QueueLocks:
         return [queue for each in lost for queue in each]
 
     async def unlock(self, queues: Collection[MessageQueue]) -> None:
-        """Give locks up; a broker that does not hear of it waits until they are old."""
-        # A renewal that is under way would take them once more, and be believed.
+        """Release the locks of these queues.
+
+        If the request to a broker fails, the lock stays until it expires.
+        """
+        # A renewal in progress would take the locks again, and this client would record them as its own.
         await self._renewed.wait()
         ours = [queue for queue in queues if self._confirmed_s.pop(queue, None) is not None]
         for of_broker in self._by_broker(ours):
@@ -66,7 +69,7 @@ class QueueLocks:
                 _log.info("not unlocked: %s", error)
 
     async def unlock_all(self) -> None:
-        """As unlock, whatever we hold."""
+        """Release all locks."""
         await self.unlock(list(self._confirmed_s))
 
     async def _renew(self, queues: Collection[MessageQueue]) -> list[MessageQueue]:
@@ -87,7 +90,7 @@ class QueueLocks:
         return found.values()
 
     async def _ask(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
-        asked_s = _now_s()  # from then on the broker counts, at the earliest
+        asked_s = _now_s()  # the broker's expiry time starts at this moment at the earliest
         ours = await self._calls.lock(queues)
         for queue in ours:
             self._confirmed_s[queue] = asked_s

@@ -1,4 +1,4 @@
-"""What clients hand to and get from the application."""
+"""The types that applications pass to clients and receive from them."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,24 +21,24 @@ class MessageQueue:
 
 
 class ClientError(Exception):
-    """An operation other than a send did not succeed. The message says what, where and why."""
+    """An operation other than a send failed. The message says what failed, where and why."""
 
 
 class RefusalError(ClientError):
-    """A broker understood what it was asked, and said no."""
+    """A broker understood the request and refused it."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
         self.code = code
-        """The response code."""
+        """The response code of the refusal."""
 
 
 class MessageError(ValueError):
-    """A message that cannot be sent as it is; nothing was sent. The message says what is wrong with it."""
+    """A message that cannot be sent as it is. Nothing was sent; the error message gives the reason."""
 
 
 class NoRouteError(ClientError):
-    """No name server knows where the topic lives."""
+    """No name server has a route for the topic."""
 
 
 # The outcome of a send: exactly one of three.
@@ -49,17 +49,17 @@ STORED_STATUSES: Final[dict[int, str]] = {
     ResponseCode.SLAVE_NOT_AVAILABLE: "SLAVE_NOT_AVAILABLE",
     ResponseCode.FLUSH_SLAVE_TIMEOUT: "FLUSH_SLAVE_TIMEOUT",
 }
-"""Response codes that say "stored", with the status each stands for."""
+"""Response codes that mean "stored", with the status of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Stored; `status` says what was confirmed."""
+    """The message is stored. `status` says what the broker confirmed."""
 
     status: str
     """SEND_OK | FLUSH_DISK_TIMEOUT | SLAVE_NOT_AVAILABLE | FLUSH_SLAVE_TIMEOUT"""
     message_id: str
-    """The unique key, the same on every attempt."""
+    """The unique key, which is the same for every attempt."""
     queue: MessageQueue
     queue_offset: int
     offset_message_id: str
@@ -68,18 +68,21 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Certainly not stored."""
+    """The message is certainly not stored."""
 
     message_id: str
     status: str
-    """The response code's name, or NOT_CONNECTED when nothing was ever sent."""
+    """The name of the response code, NOT_CONNECTED or NO_ROUTE."""
     remark: str
     attempts: int
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Perhaps stored, perhaps more than once: an attempt timed out, lost its connection, or failed inside."""
+    """The message may be stored, even more than once.
+
+    An attempt timed out or lost its connection, or the broker reported an internal error.
+    """
 
     message_id: str
     remark: str
@@ -91,7 +94,7 @@ Outcome = Sent | Refused | Unknown
 
 @dataclass(frozen=True, slots=True)
 class PullResult:
-    """`next_offset` is where to go on, whatever the status."""
+    """The result of a pull. `next_offset` is the offset to continue at, whatever the status."""
 
     status: str
     """FOUND | NO_NEW_MESSAGE | NO_MATCHED_MESSAGE | OFFSET_ILLEGAL"""
@@ -101,18 +104,18 @@ class PullResult:
     messages: tuple[StoredMessage, ...] = field(default=())
 
 
-# What listeners of a push consumer get, and what they say.
+# What listeners of a push consumer receive and return.
 
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A message as its consumer sees it; one that comes again looks as it did the first time."""
+    """A message as its consumer sees it. A redelivered message looks as it did at the first delivery."""
 
     stored: StoredMessage
     queue: MessageQueue
-    """Where it was read: of a message that comes again, a queue of the group's retry topic."""
+    """The queue it was read from. For a redelivered message, this is a queue of the group's retry topic."""
     reconsume_times: int
-    """How often it was given back before."""
+    """How often it was sent back before."""
 
     @property
     def body(self) -> bytes:
@@ -120,7 +123,7 @@ class ReceivedMessage:
 
     @property
     def topic(self) -> str:
-        """The topic it was sent to."""
+        """The topic that the producer sent it to."""
         return self.properties.get(RETRY_TOPIC, self.queue.topic)
 
     @property
@@ -137,7 +140,7 @@ class ReceivedMessage:
 
     @property
     def message_id(self) -> str:
-        """The same on every delivery: what to recognise repetitions by."""
+        """The id, which is the same for every delivery. Use it to recognise duplicates."""
         return self.stored.message_id
 
     @property
@@ -147,17 +150,23 @@ class ReceivedMessage:
 
 @dataclass(frozen=True, slots=True)
 class RetryLater:
-    """What a listener returns when messages are to come again. Returning None says that all is done."""
+    """The result of a listener when messages must be delivered again. None means that all are consumed."""
 
     delay_level: int = 0
-    """1 to 18: how much later, 1 s to 2 h; 0: by the ladder, from 10 s on; -1: to the dead letters now. Not
-    for orderly consumers, whose queue waits."""
+    """The delay before the redelivery. Orderly consumers ignore it, because their queue waits.
+
+    1 to 18 are delays of 1 s to 2 h. 0 means a delay that grows with each redelivery, starting at 10 s. -1
+    moves the message to the dead letter queue now.
+    """
     pause_ms: int = 1000
-    """Orderly consumers only: how long the queue waits, 10 to 30,000."""
+    """For orderly consumers only: how long the queue waits, 10 to 30,000 ms."""
     done: int = 0
-    """So many messages at the beginning of the batch are done all the same."""
+    """This many messages at the start of the batch are consumed and are not delivered again."""
 
 
 Listener = Callable[[Sequence[ReceivedMessage]], Awaitable[RetryLater | None] | RetryLater | None]
-"""Consumes a batch, of one message unless configured otherwise. A coroutine function runs in the event loop,
-a plain function in a thread. What it raises is logged, and counts as RetryLater()."""
+"""The application's function that consumes a batch of messages (one message, unless configured otherwise).
+
+A coroutine function runs in the event loop, a plain function in a thread. An exception is logged and counts
+as RetryLater().
+"""

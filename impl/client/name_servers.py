@@ -1,6 +1,6 @@
-"""Which name server a client asks: one at a time, for as long as its connection holds, then the next.
+"""Chooses the name server that a client uses: one at a time, until its connection closes, then the next.
 
-They are not assumed to agree, and nobody compares them. See docs/protocol.md, "Client".
+The name servers may disagree, and their responses are not compared. See docs/protocol.md, "Client".
 """
 
 import logging
@@ -21,7 +21,7 @@ _TIMEOUT_S: Final = 3.0
 
 
 class NameServerChoice:
-    """The name servers that are known, and the one that is asked."""
+    """The known name servers, and the one in use."""
 
     def __init__(
         self, client: RemotingClient, network: Network, name_servers: NameServers, chance: random.Random
@@ -39,19 +39,19 @@ class NameServerChoice:
 
     @property
     def is_fetched(self) -> bool:
-        """Whether an address server tells the addresses, and is to be asked again from time to time."""
+        """Whether the addresses come from an address server, which must be queried again periodically."""
         return self._source is not None
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """Those that are known by now."""
+        """The addresses known so far."""
         return tuple(self._addresses)
 
     async def known(self) -> list[Address]:
-        """Every name server, the one that is asked first; at least one.
+        """Return every name server, starting with the one in use; at least one.
 
         Raises:
-            ConnectError: the address server has not told any yet, and tells none now.
+            ConnectError: no address is known yet, and the address server returns none now.
         """
         if not self._addresses and self._source is not None:
             try:
@@ -61,7 +61,7 @@ class NameServerChoice:
         return self._addresses[self._current :] + self._addresses[: self._current]
 
     def become(self, addresses: Iterable[Address]) -> None:
-        """These are the name servers now. The one that is asked stays if it is still among them."""
+        """Replace the list of name servers. The one in use stays in use if the new list contains it."""
         addresses = set(addresses)
         if addresses == set(self._addresses):
             return
@@ -74,7 +74,7 @@ class NameServerChoice:
             self._current, self._has_answered = 0, False
 
     async def refresh(self) -> None:
-        """Ask the address server, if there is one; while it does not answer, what is known stays."""
+        """Query the address server, if there is one. If the query fails, the known addresses stay."""
         if self._source is None:
             return
         try:
@@ -85,10 +85,10 @@ class NameServerChoice:
     async def invoke(
         self, code: RequestCode, fields: dict[str, str], body: bytes = b"", timeout_s: float = _TIMEOUT_S
     ) -> Command:
-        """The answer of the first name server that gives one, each being asked once.
+        """Return the first response, trying each name server once.
 
         Raises:
-            RemotingError: none answers, or none is known.
+            RemotingError: no name server responds, or no address is known.
         """
         await self.known()
         if self._has_answered and not self._client.is_connected(self._addresses[self._current]):
@@ -108,7 +108,7 @@ class NameServerChoice:
         raise failure
 
     def _turn_from(self, address: Address) -> None:
-        """The next one is asked from now on, unless another request has turned away already."""
+        """Switch to the next name server, unless another request has switched already."""
         if self._addresses[self._current] == address:
             self._current = (self._current + 1) % len(self._addresses)
             self._has_answered = False

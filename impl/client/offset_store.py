@@ -1,4 +1,4 @@
-"""How far a group is in the queues that a member reads: in memory, and where that is kept.
+"""The consume offsets of a group in the queues that a member reads: in memory, and in their store.
 
 See docs/protocol.md, "Consumer offsets" and "Broadcast offsets".
 """
@@ -24,43 +24,49 @@ _log = logging.getLogger(__name__)
 
 
 class OffsetStore(Protocol):
-    """Where offsets are kept. What cannot be saved is logged, and saved with the next time."""
+    """The store of a group's offsets.
+
+    An offset that cannot be saved is logged, and saved by the next call.
+    """
 
     async def load(self, queue: MessageQueue) -> int | None:
-        """The offset to go on from, None when there certainly is none.
+        """Return the offset to continue from, or None if there certainly is none.
 
         Raises:
-            ClientError: it is not known. Nobody may begin somewhere else for that.
+            ClientError: the offset is not known. The caller must not start anywhere else instead.
         """
         ...
 
     async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
-        """Keep these. `reset` says that they did not get there by consuming."""
+        """Store these offsets. `reset` means that they do not result from consumption."""
         ...
 
     async def release(self, queue: MessageQueue, offset: int) -> None:
-        """Keep the last offset of a queue that somebody else may read by now."""
+        """Store the last offset of a queue that another member may be reading already."""
         ...
 
 
 class BrokerOffsets:
-    """Offsets of a group whose members share the queues: each queue's broker keeps them."""
+    """Offsets of a group whose members divide the queues. The broker of each queue stores them."""
 
     def __init__(self, calls: GroupRequests, events: ConsumerEvents) -> None:
         self._calls = calls
         self._events = events
         self._resets: set[MessageQueue] = set()
-        """Queues whose reset the broker has not confirmed: what is told next may be lower than its own."""
+        """Queues whose reset the broker has not confirmed.
+
+        The next commit may be lower than the broker's offset.
+        """
 
     async def load(self, queue: MessageQueue) -> int | None:
         return await self._calls.committed(queue)
 
     async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
-        # All of them each time, changed or not: a broker that crashed has gone back to older ones.
+        # Save all offsets each time, changed or not: a broker that crashed may have gone back to older ones.
         await asyncio.gather(*(self._save(queue, offset, reset) for queue, offset in offsets.items()))
 
     async def release(self, queue: MessageQueue, offset: int) -> None:
-        # The next owner may be further on by now; released brokers take whatever they are told.
+        # The next owner may be ahead by now, and released brokers accept any offset.
         self._resets.discard(queue)
         try:
             known = await self._calls.committed(queue)
@@ -74,7 +80,8 @@ class BrokerOffsets:
         if reset:
             self._resets.add(queue)
         reset = queue in self._resets
-        # Until a group agrees two may read a queue, and whoever is behind must not take the other one back.
+        # During a rebalance two members may read a queue. The one that is behind must not move the offset
+        # back.
         try:
             await self._calls.commit(queue, offset, only_forward=not reset)
         except ClientError as error:
@@ -90,10 +97,10 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 class FileOffsets:
-    """Offsets of a member that reads every queue itself (broadcast): a local file, of this member alone.
+    """Offsets of a member that reads every queue itself (broadcast), in a local file of this member.
 
-    The file is replaced atomically; the one before it stays as `offsets.json.bak`, and is read when the file
-    itself makes no sense.
+    The file is replaced atomically. The previous version stays as `offsets.json.bak`, which is read when the
+    file itself is missing or invalid.
     """
 
     def __init__(self, directory: str, client_id: str, group: str, runtime: Runtime) -> None:
@@ -159,7 +166,7 @@ def _encoded(table: Mapping[MessageQueue, int]) -> bytes:
 
 
 class Offsets:
-    """The offsets of the queues that a member reads, ahead of their store until they are saved."""
+    """The offsets of the queues that a member reads. They are ahead of the store until they are saved."""
 
     def __init__(self, store: OffsetStore) -> None:
         self._store = store
@@ -169,29 +176,29 @@ class Offsets:
         return self._table.get(queue)
 
     def set(self, queue: MessageQueue, offset: int) -> None:
-        """Go there, forward or back."""
+        """Set the offset, forward or back."""
         self._table[queue] = offset
 
     def advance(self, queue: MessageQueue, offset: int) -> None:
-        """Go there if it is further on."""
+        """Set the offset if it is higher than the current one."""
         self._table[queue] = max(offset, self._table.get(queue, 0))
 
     async def load(self, queue: MessageQueue) -> int | None:
-        """As OffsetStore.load."""
+        """Return the stored offset, as OffsetStore.load does."""
         return await self._store.load(queue)
 
     async def save(self) -> None:
-        """Keep all of them."""
+        """Store all offsets."""
         if self._table:
             await self._store.save(dict(self._table))
 
     async def reset(self, queue: MessageQueue, offset: int) -> None:
-        """Go there for another reason than having consumed, and keep it at once."""
+        """Set the offset for a reason other than consumption, and store it at once."""
         self._table[queue] = offset
         await self._store.save({queue: offset}, reset=True)
 
     async def release(self, queue: MessageQueue) -> None:
-        """The queue is somebody else's: keep its offset a last time, and forget it."""
+        """Store the offset of a queue that this member has lost, and forget it."""
         offset = self._table.pop(queue, None)
         if offset is not None:
             await self._store.release(queue, offset)

@@ -1,4 +1,4 @@
-"""Consumes each queue in order: one batch at a time, and none before the one in front of it is done.
+"""Consumes each queue in order: one batch at a time, and each batch only after the one before it is done.
 
 See docs/protocol.md, "Queue locks" and "Push consumers".
 """
@@ -27,7 +27,7 @@ _PAUSE_MS_MAX: Final = 30_000
 
 @dataclass(slots=True)
 class _Lane:
-    """The one who consumes a queue."""
+    """The state of the task that consumes one queue."""
 
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     in_listener: bool = False
@@ -35,7 +35,7 @@ class _Lane:
 
 
 class OrderlyConsumption:
-    """A lane for each queue; so many of them are in the listener at once."""
+    """One lane per queue. At most `concurrency` lanes are in the listener at the same time."""
 
     def __init__(
         self,
@@ -49,8 +49,11 @@ class OrderlyConsumption:
         batch_max: int,
         reconsume_max: int | None,
     ) -> None:
-        """Without locks and redelivery (broadcast) nobody else reads our queues. `reconsume_max` None: a
-        message that fails blocks its queue until it is consumed."""
+        """Create a consumption without queues.
+
+        `locks` and `redelivery` are None for broadcast, where no other member reads these queues. If
+        `reconsume_max` is None, a message that fails blocks its queue until it is consumed.
+        """
         self._listening = listening
         self._offsets = offsets
         self._redelivery = redelivery
@@ -63,7 +66,7 @@ class OrderlyConsumption:
         self._stopping = False
 
     def receive(self, held: ProcessQueue, messages: Sequence[ReceivedMessage]) -> None:  # noqa: ARG002  # the process queue has them
-        """Consume what the process queue holds."""
+        """Consume the messages that the process queue holds."""
         lane = self._lanes.get(held)
         if lane is None:
             lane = self._lanes[held] = _Lane()
@@ -71,13 +74,16 @@ class OrderlyConsumption:
         lane.arrived.set()
 
     async def settled(self, held: ProcessQueue) -> None:
-        """Returns when the listener has ended that was consuming of this dropped queue."""
+        """Wait until the listener no longer consumes messages of this dropped queue."""
         assert held.is_dropped, f"{held.queue} is not dropped"
         await self._end(self._lanes.get(held))
         self._lanes.pop(held, None)
 
     async def stop(self, timeout_s: float) -> None:
-        """Begin nothing more, and wait for what was begun; what does not end in time is not committed."""
+        """Start no more batches, and wait for those being consumed.
+
+        Messages not finished in time are not committed.
+        """
         self._stopping = True
         ends = [asyncio.create_task(self._end(lane)) for lane in self._lanes.values()]
         if ends:
@@ -109,7 +115,7 @@ class OrderlyConsumption:
                 await asyncio.sleep(pause_ms / 1000)
 
     async def _consume(self, held: ProcessQueue, lane: _Lane) -> int:
-        """Consume the next batch; returns how long the queue has to wait, in milliseconds."""
+        """Consume the next batch. Returns how long the queue must wait, in milliseconds."""
         messages = held.first(self._batch_max)
         self._events.delivered(held.queue, [message.stored for message in messages])
         held.begin(messages, asyncio.get_running_loop().time())
@@ -128,7 +134,11 @@ class OrderlyConsumption:
             lane.in_listener = False
 
     async def _wait(self, held: ProcessQueue, failed: list[ReceivedMessage], answer: RetryLater) -> int:
-        """The failed ones stay in front, but for those that came often enough."""
+        """Return how long the queue must wait after a failure, in milliseconds.
+
+        Failed messages stay at the front of the queue. Those that reached the maximum number of attempts go
+        to the dead letter queue.
+        """
         for place, message in enumerate(failed):
             hopeless = self._reconsume_max is not None and message.reconsume_times >= self._reconsume_max
             if self._redelivery is None or not hopeless or not await self._redelivery.bury(message):

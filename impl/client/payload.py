@@ -31,7 +31,8 @@ class Payload:
 
     messages: tuple[Message, ...]
     properties: str
-    """The header's. A batch has only WAIT there: what stands there counts for all its messages."""
+    """The properties in the request header. A batch has only WAIT there, which applies to all its messages.
+    """
     body: bytes
     is_batch: bool
 
@@ -45,13 +46,13 @@ class Payload:
 
     @property
     def reconsume_max(self) -> int | None:
-        """How often a message to a retry topic may come before it is a dead letter."""
+        """How often a message to a retry topic may be delivered before it becomes a dead letter."""
         text = self.first.properties.get(MAX_RECONSUME_TIMES, "")
         return int(text) if text.isdecimal() and self.topic.startswith(RETRY_PREFIX) else None
 
 
 class PayloadBuilder:
-    """Makes payloads. Raises MessageError for a message that cannot be sent as it is."""
+    """Builds payloads. Raises MessageError for a message that cannot be sent as it is."""
 
     def __init__(self, runtime: Runtime, body_bytes_max: int, compress_from_bytes: int) -> None:
         self._clock = runtime.clock
@@ -74,7 +75,7 @@ class PayloadBuilder:
         return Payload(prepared, encode_properties(shared), body, is_batch=True)
 
     def _prepared(self, message: Message) -> tuple[Message, str]:
-        """The message as it is sent, and its properties as they are."""
+        """Return the message as it is sent, and its encoded properties."""
         if not message.body:
             raise MessageError("the body is empty")
         self._check_size("body", message.body)
@@ -103,5 +104,5 @@ class PayloadBuilder:
 
 
 def unique_key(message: Message) -> str:
-    """The id of a message in a payload."""
+    """Return the id of a message in a payload."""
     return message.properties[UNIQUE_KEY]

@@ -1,4 +1,4 @@
-"""Work that is done again and again."""
+"""Work that is repeated periodically."""
 
 import asyncio
 import logging
@@ -8,14 +8,14 @@ _log = logging.getLogger(__name__)
 
 
 async def repeat(work: Callable[[], Awaitable[None]], seconds: float, first_s: float | None = None) -> None:
-    """Do the work every so many seconds, at first after `first_s`, until cancelled.
+    """Do the work every `seconds`, for the first time after `first_s`, until cancelled.
 
-    What it raises is logged: one time that failed must not be the last.
+    Exceptions are logged and do not end the repetition.
     """
     await asyncio.sleep(seconds if first_s is None else first_s)
     while True:
         try:
             await work()
-        except Exception as error:  # whatever it is, the next time may go well
+        except Exception as error:  # the next attempt may succeed
             _log.error("work that is repeated every %g s failed", seconds, exc_info=error)
         await asyncio.sleep(seconds)

@@ -1,6 +1,7 @@
-"""What a consumer has pulled of one queue and is not done with, and from where the group would go on.
+"""The messages of one queue that a consumer has pulled but not finished with.
 
-Nothing here waits or knows the time: whoever pulls puts, whoever consumes removes.
+The class does no I/O, never waits and reads no clock. The pulling loop puts messages in; the code that
+consumes them removes them.
 """
 
 import asyncio
@@ -11,21 +12,25 @@ from mqproof.impl.client.model import MessageQueue, ReceivedMessage
 
 
 class ProcessQueue:
-    """The messages of one assignment of a queue to us; a later assignment gets another ProcessQueue."""
+    """The pulled messages of one assignment of a queue to this consumer.
+
+    A later assignment gets a new ProcessQueue.
+    """
 
     def __init__(self, queue: MessageQueue) -> None:
         self.queue = queue
         self.is_dropped = False
-        """The queue is ours no more: what is still being consumed of it must not be committed."""
+        """True once the consumer has lost the queue: messages still being consumed must not be committed."""
         self.bytes = 0
-        """Of all bodies together."""
+        """The total size of the bodies of the messages held."""
         self.pulled_s: float | None = None
-        """Loop time of the last answer to a pull."""
+        """The loop time of the last response to a pull."""
         self.consumed_s: float | None = None
-        """Loop time when the listener was last given something."""
+        """The loop time when messages were last passed to the listener."""
         self.shrunk = asyncio.Event()
-        """Set by every removal: who waits for room clears it."""
-        # By offset. Pulls give them in order and dicts keep it, so that the first key is the least offset.
+        """An event that every removal sets. The code that waits for free room clears it."""
+        # By offset. Pulls add messages in order and dicts keep that order, so the first key is the lowest
+        # offset.
         self._messages: dict[int, ReceivedMessage] = {}
         self._end = 0
         self._begun_s: dict[int, float] = {}
@@ -35,27 +40,27 @@ class ProcessQueue:
 
     @property
     def span(self) -> int:
-        """From the least to the greatest offset held."""
+        """Return the highest offset held minus the lowest."""
         first, last = self.ends
         return last - first
 
     @property
     def ends(self) -> tuple[int, int]:
-        """The least and the greatest offset held; zeros when nothing is."""
+        """Return the lowest and the highest offset held, or zeros when no message is held."""
         return (next(iter(self._messages)), next(reversed(self._messages))) if self._messages else (0, 0)
 
     @property
     def begun_count(self) -> int:
-        """How many the listener has."""
+        """Return how many messages the listener is consuming."""
         return len(self._begun_s)
 
     @property
     def begun_ends(self) -> tuple[int, int]:
-        """As ends, of what the listener has."""
+        """Return the lowest and the highest offset that the listener is consuming, or zeros."""
         return (min(self._begun_s), max(self._begun_s)) if self._begun_s else (0, 0)
 
     def put(self, messages: Sequence[ReceivedMessage]) -> None:
-        """Hold messages that come behind all others."""
+        """Add messages. Their offsets must be higher than every offset added before."""
         for message in messages:
             assert message.queue_offset >= self._end, f"{self.queue}: {message.queue_offset} is out of order"
             self._messages[message.queue_offset] = message
@@ -63,14 +68,17 @@ class ProcessQueue:
             self.bytes += len(message.body)
 
     def first(self, count: int) -> list[ReceivedMessage]:
-        """The messages with the least offsets; they stay."""
+        """Return up to `count` messages with the lowest offsets, without removing them."""
         return list(islice(self._messages.values(), count))
 
     def holds(self, message: ReceivedMessage) -> bool:
         return message.queue_offset in self._messages
 
     def remove(self, messages: Collection[ReceivedMessage]) -> int:
-        """Be done with messages. Returns the offset up to which nothing is left: what may be committed."""
+        """Remove messages that are finished.
+
+        Returns the offset that may be committed: no message below it is held.
+        """
         for message in messages:
             held = self._messages.pop(message.queue_offset, None)
             self._begun_s.pop(message.queue_offset, None)
@@ -79,18 +87,18 @@ class ProcessQueue:
         return next(iter(self._messages), self._end)
 
     def replace(self, messages: Collection[ReceivedMessage]) -> None:
-        """Hold these instead of the ones at the same offsets."""
+        """Replace the messages at the same offsets with these."""
         for message in messages:
             assert message.queue_offset in self._messages, f"{self.queue}: {message.queue_offset} is gone"
             self._messages[message.queue_offset] = message
 
     def begin(self, messages: Collection[ReceivedMessage], now_s: float) -> None:
-        """Note that the listener has been given these."""
+        """Record that these messages were passed to the listener."""
         self.consumed_s = now_s
         for message in messages:
             self._begun_s[message.queue_offset] = now_s
 
     def overdue(self, since_s: float, most: int) -> list[ReceivedMessage]:
-        """Messages that the listener was given before `since_s` and that are still there."""
+        """Return up to `most` messages passed to the listener before `since_s` and still held."""
         late = (offset for offset, begun_s in self._begun_s.items() if begun_s < since_s)
         return [self._messages[offset] for offset in islice(late, most) if offset in self._messages]

@@ -1,4 +1,4 @@
-"""Sends messages: picks a queue, tries again elsewhere, and says honestly what is known in the end."""
+"""Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -31,37 +31,40 @@ from mqproof.spec.events import Kind
 _UNKNOWN: Final = "unknown"
 _NOT_CONNECTED: Final = "NOT_CONNECTED"
 _WRONG_BROKER: Final = (_NOT_CONNECTED, _UNKNOWN, ResponseCode.SERVICE_NOT_AVAILABLE.name)
-"""So ends an attempt at a broker that is gone, or is no master any more."""
+"""Statuses of an attempt that suggest that the broker is gone, or is no longer a master."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """What a producer does unless a call says otherwise. The defaults are RocketMQ's."""
+    """The defaults of a producer, which a call may override. They are RocketMQ's."""
 
     group: str = "mqproof_producer"
     send_timeout_ms: int = 3000
-    """For all attempts of one send together."""
+    """The time limit for all attempts of one send together."""
     retries: int = 2
-    """Attempts after the first, each at another broker where there is one."""
+    """The number of attempts after the first, each at another broker if there is one."""
     retry_unconfirmed: bool = False
-    """Also try again what was stored, but is not known to be on disk or on a slave: it may be there twice."""
+    """Whether to retry when the message is stored but not confirmed on disk or on a slave.
+
+    It may be stored twice.
+    """
     body_bytes_max: int = 4 << 20
     compress_from_bytes: int = 4096
-    """Bodies that long travel compressed; those of batches never do."""
+    """Bodies of at least this size are compressed. Batches are never compressed."""
     latency_fault_strategy: bool = False
-    """Rest brokers that were slow or failed (sendLatencyFaultEnable)."""
+    """Whether to avoid brokers that were slow or failed, for some time (sendLatencyFaultEnable)."""
     latency_levels: LatencyLevels = LEVELS_5
     default_topic: str = "TBW102"
     default_topic_queues: int = 4
-    """Queues asked for when a send creates its topic."""
+    """The number of queues requested when a send creates its topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """How one attempt ended. With a response it is stored."""
+    """How one attempt ended. If it has a response, the message is stored."""
 
     status: str
-    """One of STORED_STATUSES, the name of a refusal, or _UNKNOWN."""
+    """One of STORED_STATUSES, the name of a refusal, NO_ROUTE, _NOT_CONNECTED or _UNKNOWN."""
     attempt: int
     remark: str = ""
     may_retry: bool = False
@@ -70,10 +73,11 @@ class _Ended:
 
 
 class Producer:
-    """A producer of one group. Its methods may be called many times at once; answers come in any order.
+    """A producer of one group. Its methods may run concurrently; responses may arrive in any order.
 
-    A send ends in one of three ways, and raises nothing of them: `Sent` is stored, `Refused` is certainly
-    not, of `Unknown` nobody can tell. Sending an unknown message again may store it twice, under one id.
+    A send has one of three outcomes, and does not raise for any of them. `Sent` means stored. `Refused` means
+    certainly not stored. `Unknown` means that the message may be stored. Sending an unknown message again may
+    store it twice, under the same id.
     """
 
     def __init__(
@@ -98,14 +102,14 @@ class Producer:
         select: Selector | None = None,
         timeout_ms: int | None = None,
     ) -> Outcome:
-        """Send one message and say what became of it.
+        """Send one message and return its outcome.
 
-        The producer chooses the queue and tries other brokers, unless `queue` or `select` does: then there
-        is one attempt, there. `timeout_ms` is for all attempts together, the search for the route included.
-        Cancelling a send leaves its outcome unknown.
+        The producer chooses the queue and retries at other brokers. If `queue` or `select` chooses the queue,
+        there is only one attempt. `timeout_ms` limits all attempts together, including the route lookup. If a
+        send is cancelled, its outcome is unknown.
 
         Raises:
-            MessageError: the body is empty or too long, or topic or properties cannot be encoded.
+            MessageError: the body is empty or too long, or the topic or the properties cannot be encoded.
         """
         (outcome,) = await self._send(self._payloads.single(message), queue, select, timeout_ms)
         return outcome
@@ -118,13 +122,13 @@ class Producer:
         select: Selector | None = None,
         timeout_ms: int | None = None,
     ) -> list[Outcome]:
-        """Send messages of one topic in one request, to one queue; as `send`, with an outcome for each.
+        """Send messages of one topic in one request, to one queue, and return an outcome for each.
 
-        All of them end alike: a batch is stored as a whole, at consecutive offsets (a crash of the broker's
-        machine may keep its beginning only).
+        Works as `send`. All outcomes are of the same kind: a batch is stored as a whole, at consecutive
+        offsets. (If the broker's machine crashes, only the start of the batch may survive.)
 
         Raises:
-            MessageError: as `send`, or the messages differ in topic or waiting, are delayed, or are too long
+            MessageError: as `send`, or the messages differ in topic or in WAIT, are delayed, or are too long
                 together.
         """
         return await self._send(self._payloads.batch(list(messages)), queue, select, timeout_ms)
@@ -132,10 +136,11 @@ class Producer:
     async def send_oneway(
         self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
     ) -> str:
-        """Send without waiting for any answer; returns the message id.
+        """Send a message without waiting for a response. Returns the message id.
 
         Raises:
-            MessageError: as `send`. NoRouteError, RemotingError: nothing was sent.
+            MessageError: as `send`.
+            NoRouteError, RemotingError: nothing was sent.
         """
         payload = self._payloads.single(message)
         target = await self._target(payload.topic, None, queue, select)
@@ -172,7 +177,7 @@ class Producer:
         code = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
         return new_request(code, headers.write_send_v2(header), payload.body, oneway=oneway)
 
-    # Where to.
+    # Queue and route.
 
     async def _target(
         self,
@@ -182,7 +187,7 @@ class Producer:
         select: Selector | None,
         deadline_s: float | None = None,
     ) -> MessageQueue:
-        """Where the next attempt goes. Raises NoRouteError, RemotingError."""
+        """Return the queue for the next attempt. Raises NoRouteError, RemotingError."""
         route = self._session.routes.known(topic)
         if route is None:
             try:
@@ -208,7 +213,7 @@ class Producer:
         return require(topic, route)
 
     def _doubt(self, topic: str) -> None:
-        """The route, or that by which the topic is made, is not what it was."""
+        """Report that the topic's route may be out of date, or the default topic's if the topic has none."""
         routes = self._session.routes
         routes.doubt(topic if routes.known(topic) else self._config.default_topic)
 
@@ -219,7 +224,7 @@ class Producer:
         return known[1]
 
     def _as_if_created(self, template: TopicRoute) -> TopicRoute:
-        """The route that a topic will have once our send has made its broker create it."""
+        """Return the route that a topic will have once its first send makes the broker create it."""
         most = self._config.default_topic_queues
         queues = [
             QueueData(
@@ -297,7 +302,7 @@ class Producer:
             return _Ended(stored, attempt, "", again, queue, response)
         name, remark = response_name(answer.code), answer.remark or ""
         if answer.code == ResponseCode.SYSTEM_ERROR:
-            # The broker answers so as well when it failed halfway: the record may be there.
+            # Brokers also send this code when they failed halfway, so the record may be stored.
             return _Ended(_UNKNOWN, attempt, f"{name}: {remark}", may_retry=True)
         return _Ended(name, attempt, remark, is_retriable(answer.code))
 
@@ -330,16 +335,19 @@ class Producer:
 
 
 def _waits(message: Message) -> bool:
-    """Brokers say of a delayed message where it waits, among all that do; nobody knows its place in its topic
-    before it is due."""
+    """Return whether the message is delayed.
+
+    Its response gives the position in the delay queue, and its position in the topic is not known before it
+    is due.
+    """
     return message.properties.get(DELAY, "0") != "0"
 
 
 def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
-    """What all attempts together tell of each message.
+    """Combine all attempts into the outcome of each message.
 
-    Stored is stored, whatever came later. A refusal after an attempt whose fate is unknown leaves the
-    message's fate unknown.
+    If any attempt stored the message, it is stored, whatever came later. A refusal does not make an earlier
+    unknown attempt certain, so the outcome is then unknown.
     """
     attempts = ends[-1].attempt
     confirmed = [end for end in ends if end.status == "SEND_OK"]

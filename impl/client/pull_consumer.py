@@ -1,4 +1,4 @@
-"""Reads queues by offset: the application says from where, and how far it got."""
+"""Reads queues by offset. The application chooses where to start and what to commit."""
 
 from mqproof.impl.client.consumer_events import ConsumerEvents
 from mqproof.impl.client.group_requests import GroupRequests
@@ -11,9 +11,10 @@ from mqproof.impl.runtime.event_log import EventLog
 
 
 class PullConsumer:
-    """A member of a consumer group that decides for itself which queues it reads.
+    """A member of a consumer group that chooses itself which queues it reads.
 
-    Every method raises ClientError when the broker refuses, cannot be reached, or does not answer in time.
+    Every method raises ClientError when the broker refuses the request, cannot be reached, or does not
+    respond in time.
     """
 
     def __init__(self, session: Session, group: str, events: EventLog | None = None) -> None:
@@ -23,9 +24,9 @@ class PullConsumer:
         session.join_as_consumer(ConsumerData(group, consume_type="CONSUME_ACTIVELY"))
 
     async def queues(self, topic: str) -> list[MessageQueue]:
-        """The topic's readable queues, which this consumer is now expected to read.
+        """Return the topic's readable queues, and record in the event log that this consumer reads them.
 
-        Raises NoRouteError when nobody knows the topic.
+        Raises NoRouteError when no name server has a route for the topic.
         """
         queues = await topic_queues(self._session, topic)
         self._events.rebalanced(topic, len(queues))
@@ -34,7 +35,7 @@ class PullConsumer:
     async def pull(
         self, queue: MessageQueue, offset: int, *, max_count: int = 32, tags: str = "*", hold_ms: int = 0
     ) -> PullResult:
-        """Messages from `offset` on. With hold_ms, wait that long for the first one.
+        """Return messages starting at `offset`. The broker may wait `hold_ms` for the first one.
 
         `tags` is `TagA || TagB`, or `*` for all.
         """
@@ -43,36 +44,37 @@ class PullConsumer:
         return result
 
     async def commit(self, queue: MessageQueue, offset: int, *, reset: bool = False) -> None:
-        """Tell the broker that everything before `offset` is done; returns when it has noted that.
+        """Report to the broker that every message before `offset` is consumed, and wait for its confirmation.
 
-        `reset` says in the event log that the offset did not get there by consuming: it may go back.
+        `reset` marks the event in the event log: the offset does not result from consumption, so it may go
+        back.
         """
-        await self._session.greet()  # 5.x takes no offset of a group that no heartbeat told of
+        await self._session.greet()  # 5.x accepts an offset only of a group that a heartbeat registered
         await self._calls.commit(queue, offset)
         self._events.committed(queue, offset, reset=reset)
 
     async def committed(self, queue: MessageQueue) -> int | None:
-        """The offset the group committed; None when there is none and the queue's beginning is gone.
+        """Return the group's committed offset, or None if it has none and the start of the queue is deleted.
 
-        A group that never committed in a queue that still has its first message is at 0.
+        For a group that never committed in a queue that still has its first message, the offset is 0.
         """
         return await self._calls.committed(queue)
 
     async def min_offset(self, queue: MessageQueue) -> int:
-        """The first offset that can be read."""
+        """Return the first offset that can be read."""
         return await self._calls.min_offset(queue)
 
     async def max_offset(self, queue: MessageQueue) -> int:
-        """One more than the last offset."""
+        """Return the end offset: one more than the last offset."""
         return await self._calls.max_offset(queue)
 
     async def search_offset(self, queue: MessageQueue, timestamp_ms: int) -> int:
-        """The offset of the message stored nearest to that time."""
+        """Return the offset of the message whose store time is nearest to the timestamp."""
         return await self._calls.search_offset(queue, timestamp_ms)
 
 
 async def topic_queues(session: Session, topic: str) -> list[MessageQueue]:
-    """The topic's readable queues, by a route that was just asked for. Raises ClientError, NoRouteError."""
+    """Return the topic's readable queues, from a newly requested route. Raises ClientError, NoRouteError."""
     try:
         route = await session.routes.refresh(topic)
     except RemotingError as error:

@@ -1,4 +1,4 @@
-"""Gives the messages of subscribed topics to a listener, and keeps track of what is consumed.
+"""Passes messages of subscribed topics to a listener, and keeps track of which are consumed.
 
 See docs/protocol.md, "Push consumers".
 """
@@ -47,48 +47,55 @@ _GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 
 class MessageModel(StrEnum):
     CLUSTERING = "CLUSTERING"
-    """Each message goes to one member of the group."""
+    """Each message is delivered to one member of the group."""
     BROADCASTING = "BROADCASTING"
-    """Each message goes to every member; what fails is not repeated."""
+    """Each message is delivered to every member. A message that fails is not redelivered."""
 
 
 @dataclass(frozen=True, slots=True)
 class PushConsumerConfig:
-    """How a push consumer works. The defaults are RocketMQ's."""
+    """The configuration of a push consumer. The defaults are RocketMQ's."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
     orderly: bool = False
-    """Each queue in its order, by one member at a time; a message that fails holds up its queue."""
+    """Consume each queue in order, by one member at a time. A message that fails blocks its queue."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
     consume_from_ms: int | None = None
-    """With TIMESTAMP: since the epoch. None is half an hour before the start."""
+    """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
+    """
     strategy: Strategy = averagely
-    """How the members share the queues; the same for all of them."""
+    """How the queues are divided among the members. All members must use the same strategy."""
     concurrency: int = 20
-    """Calls of the listener at once."""
+    """The maximum number of concurrent calls of the listener."""
     batch_max: int = 1
-    """Messages in one call of the listener."""
+    """The maximum number of messages in one call of the listener."""
     limits: PullLimits = field(default_factory=PullLimits)
     reconsume_max: int | None = None
-    """How often a message comes again before it is a dead letter. None is 16, and for orderly consumers
-    without end."""
+    """How often a message is redelivered before it becomes a dead letter.
+
+    None means 16, and for orderly consumers no limit.
+    """
     consume_timeout_ms: int = 15 * 60_000
-    """A message whose listener takes longer is given back while it runs. Not for orderly consumers."""
+    """A message whose listener takes longer is sent back while the listener runs.
+
+    Orderly consumers ignore it.
+    """
     offsets_directory: str | None = None
-    """Where broadcast consumers keep their offsets; they need one."""
+    """The directory in which a broadcast consumer keeps its offsets. Required for broadcast."""
     persist_interval_ms: int = 5000
     stop_timeout_ms: int = 5000
-    """How long a stop waits for listeners to end."""
+    """How long a stop waits for listeners to return."""
 
 
 class PushConsumer:
-    """A member of a consumer group whose messages come to it.
+    """A member of a consumer group that passes messages to a listener as they arrive.
 
         async with PushConsumer(session, "orders", listener) as consumer:
             await consumer.subscribe("T", "TagA || TagB")
 
-    Delivery is at least once: a listener must be able to see a message again. Messages that were not
-    consumed come again through the group's retry topic; after too many times they go to `%DLQ%<group>`.
+    Delivery is at least once, so the listener may receive a message more than once. Messages that were not
+    consumed are delivered again through the group's retry topic. After too many deliveries they go to
+    `%DLQ%<group>`.
     """
 
     def __init__(
@@ -99,7 +106,11 @@ class PushConsumer:
         config: PushConsumerConfig | None = None,
         events: EventLog | None = None,
     ) -> None:
-        """Raises ValueError: the group has no possible name, or a broadcast has no directory for offsets."""
+        """Create a consumer.
+
+        Raises:
+            ValueError: the group name is invalid, or a broadcast consumer has no directory for offsets.
+        """
         config = config or PushConsumerConfig()
         if not _GROUP_NAME.fullmatch(group):
             raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
@@ -130,21 +141,21 @@ class PushConsumer:
     async def subscribe(self, topic: str, tags: str = "*") -> None:
         """Consume the topic's messages with one of these tags: `TagA || TagB`, or `*` for all.
 
-        All members of a group must subscribe to the same. A topic that does not exist yet is looked for
-        until it does.
+        All members of a group must have the same subscriptions. The topic need not exist yet: its route is
+        requested until it does.
         """
         self._subscriptions.add(topic, tags)
         if self._tasks:
             await self._announce()
 
     async def unsubscribe(self, topic: str) -> None:
-        """Consume no more of the topic."""
+        """Stop consuming the topic."""
         self._subscriptions.remove(topic)
         if self._tasks:
             await self._announce()
 
     async def start(self) -> None:
-        """Join the group and begin to consume, in the background; what does not work is tried again."""
+        """Join the group and start consuming in the background. Operations that fail are retried."""
         assert not self._tasks, "a consumer is started once"
         config = self._config
         since_ms = config.consume_from_ms
@@ -156,7 +167,7 @@ class PushConsumer:
         self._queues = AssignedQueues(
             self._calls,
             self._offsets,
-            # In order, the messages in between are consumed as well: nothing can get far behind.
+            # An orderly consumer also consumes the messages in between, so the span cannot grow large.
             replace(config.limits, span_max=None) if config.orderly else config.limits,
             self._subscriptions.tags_of,
             self._consumption.receive,
@@ -171,7 +182,7 @@ class PushConsumer:
         self._tasks = [asyncio.create_task(each) for each in self._background()]
 
     async def stop(self) -> None:
-        """Let the listeners end, store how far they came, and leave the group."""
+        """Wait for the listeners, store the offsets, and leave the group."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -185,14 +196,14 @@ class PushConsumer:
             await self._locks.unlock_all()
         await self._session.leave_as_consumer(self._group)
 
-    # As the owner of queues, for the rebalancer.
+    # The methods that the rebalancer calls.
 
     def owned(self) -> Collection[MessageQueue]:
         return self._queues.queues()
 
     async def gain(self, queue: MessageQueue) -> bool:
         if queue in self._leaving:
-            return False  # we are not done with it yet
+            return False  # the listener of an earlier assignment may still be running
         if self._locks is not None and not await self._locks.lock(queue):
             return False
         try:
@@ -203,7 +214,7 @@ class PushConsumer:
             _log.warning("%s is not read yet: %s", queue, error)
             return False
         if self._locks is not None and self._locks.confirmed_s(queue) is None:
-            return False  # a renewal found it to be somebody else's meanwhile
+            return False  # a renewal found meanwhile that another client has the lock
         self._queues.assign(queue, offset)
         return True
 
@@ -215,12 +226,12 @@ class PushConsumer:
 
     async def _leave(self, held: ProcessQueue) -> None:
         await self._offsets.release(held.queue)
-        # The next owner waits for the lock, and so for our listener.
+        # The next owner waits for the lock, and so for the listener to return.
         await self._consumption.settled(held)
         if self._locks is not None:
             await self._locks.unlock([held.queue])
 
-    # As a member, for brokers.
+    # The methods that answer requests of brokers.
 
     def members_changed(self) -> None:
         self._rebalancer.soon()
@@ -253,7 +264,7 @@ class PushConsumer:
         )
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly:
-        """What comes of it is told; nothing is committed or sent back for it."""
+        """Pass the message to the listener and return the result. Nothing is committed or sent back."""
         queue = MessageQueue(message.message.topic, broker_name, message.message.queue_id)
         received = ReceivedMessage(message, queue, message.message.reconsume_times)
         begun_s = asyncio.get_running_loop().time()
@@ -261,7 +272,7 @@ class PushConsumer:
         try:
             answer = await self._listening.attempt([received])
             result = "CR_SUCCESS" if answer is None or answer.done else "CR_LATER"
-        except Exception as error:  # it is the answer
+        except Exception as error:  # the exception is the result to report
             result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
         spent_s = asyncio.get_running_loop().time() - begun_s
         return ConsumedDirectly(
@@ -271,10 +282,10 @@ class PushConsumer:
             spent_time_mills=round(spent_s * 1000),
         )
 
-    # Inside.
+    # Internals.
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
-        """What goes on while the consumer is started."""
+        """Return the coroutines that run in the background while the consumer is started."""
         config = self._config
         work = [self._rebalancer.run(), repeat(self._offsets.save, config.persist_interval_ms / 1000)]
         if isinstance(self._consumption, ConcurrentConsumption):
@@ -319,7 +330,10 @@ class PushConsumer:
         )
 
     async def _announce(self) -> None:
-        """Tell the brokers that we know what we want of them; the rebalancer greets the others."""
+        """Send the current subscriptions to all brokers known so far.
+
+        The rebalancer sends them to the others.
+        """
         data = ConsumerData(
             self._group,
             self._config.consume_from,

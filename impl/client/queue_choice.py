@@ -1,6 +1,6 @@
-"""Which queue a producer sends to: round robin, away from who just failed and from who is to be rested.
+"""Chooses the queue that a producer sends to: round robin, avoiding brokers that failed or were slow.
 
-See docs/protocol.md, "Queue choice". Time is passed in, in seconds of any clock that does not jump.
+See docs/protocol.md, "Queue choice". The caller passes the time, in seconds of any monotonic clock.
 """
 
 from bisect import bisect_right
@@ -12,12 +12,16 @@ from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.remoting.message import java_hash
 
 Selector = Callable[[Sequence[MessageQueue]], MessageQueue]
-"""The application's own choice among the writable queues, sorted by broker and id, never empty."""
+"""The application's own choice among the writable queues. They are sorted by broker and id, and never empty.
+"""
 
 
 def by_hash(sharding_key: str) -> Selector:
-    """The queue that belongs to the key, the same one as long as the queues are the same: messages that
-    must stay in order share a key. Chooses as RocketMQ's SelectMessageQueueByHash."""
+    """Return a selector that chooses the queue by the hash of the key.
+
+    The queue is the same as long as the list of queues is the same. Messages that must stay in order share a
+    key. The choice equals that of RocketMQ's SelectMessageQueueByHash.
+    """
 
     def select(queues: Sequence[MessageQueue]) -> MessageQueue:
         return queues[abs(java_hash(sharding_key)) % len(queues)]
@@ -27,12 +31,12 @@ def by_hash(sharding_key: str) -> Selector:
 
 @dataclass(frozen=True, slots=True)
 class LatencyLevels:
-    """How long a broker is rested after an attempt: by the largest threshold reached. Milliseconds."""
+    """How long a broker is avoided after an attempt, by the highest threshold reached, in milliseconds."""
 
     thresholds_ms: tuple[int, ...]
     rests_ms: tuple[int, ...]
     failure_ms: int
-    """How long a failed attempt counts to have taken."""
+    """The duration that a failed attempt counts as."""
 
     def rest_ms(self, took_ms: float) -> int:
         reached = bisect_right(self.thresholds_ms, took_ms)
@@ -48,18 +52,18 @@ LEVELS_5: Final = LatencyLevels(
 
 
 class QueueChoice:
-    """The round robin of one producer, and which brokers are to be rested."""
+    """The round robin state of one producer, and the brokers to avoid."""
 
     def __init__(self, turn: int, levels: LatencyLevels | None = None) -> None:
-        """`turn` is where the round robin starts; without levels nobody is ever rested."""
+        """`turn` is the start of the round robin. Without levels, slow brokers are not avoided."""
         self._turn = turn
         self._levels = levels
         self._rested_until_s: dict[str, float] = {}
 
     def choose(self, queues: Sequence[MessageQueue], last_broker: str | None, now_s: float) -> MessageQueue:
-        """The next queue in turn of a broker that is not rested, and not the one of the last attempt.
+        """Return the next queue whose broker is neither avoided nor the broker of the last attempt.
 
-        Either wish is dropped where nobody meets it: somebody has to be sent to.
+        A condition that no queue meets is dropped, because some queue must be chosen.
         """
         brokers = {queue.broker_name for queue in queues}
         brokers = {broker for broker in brokers if not self._is_rested(broker, now_s)} or brokers
@@ -71,12 +75,12 @@ class QueueChoice:
                 return queue
 
     def answered(self, broker: str, took_s: float, now_s: float) -> None:
-        """An attempt was answered, well or finally; how long that took decides about the next ones."""
+        """Record an attempt that got a final response. Its duration decides how long to avoid the broker."""
         if self._levels is not None:
             self._rested_until_s[broker] = now_s + self._levels.rest_ms(took_s * 1000) / 1000
 
     def failed(self, broker: str, now_s: float) -> None:
-        """An attempt got no answer, or one that is tried again elsewhere."""
+        """Record an attempt that got no response, or one that is retried elsewhere."""
         if self._levels is not None:
             self.answered(broker, self._levels.failure_ms / 1000, now_s)
 

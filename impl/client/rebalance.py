@@ -1,4 +1,4 @@
-"""Shares the queues of a group's topics among its members: each member takes its own share, by itself.
+"""Divides the queues of a group's topics among its members. Each member computes its own queues.
 
 See docs/protocol.md, "Queue allocation".
 """
@@ -20,27 +20,27 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 20.0
 _UNBALANCED_S: Final = 1.0
-"""Until the next round, when one did not bring what it should; then twice as long each time."""
+"""The pause after the first incomplete round. It doubles after each further one."""
 
 
 class Owner(Protocol):
-    """Who reads the queues."""
+    """The consumer that reads the queues."""
 
     def owned(self) -> Collection[MessageQueue]:
-        """The queues that are being read."""
+        """Return the queues that are being read."""
         ...
 
     async def gain(self, queue: MessageQueue) -> bool:
-        """Begin to read the queue; False when that is not possible yet."""
+        """Start reading the queue. Returns False if that is not possible yet."""
         ...
 
     async def lose(self, queue: MessageQueue) -> None:
-        """Stop reading the queue, which is somebody else's."""
+        """Stop reading the queue, which this member has lost."""
         ...
 
 
 class Rebalancer:
-    """Keeps the owner's queues what they should be: every 20 s, and soon after something changed."""
+    """Keeps the owner's queues up to date: every 20 s, and soon after a change."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Rebalancer:
         topics: Callable[[], Iterable[str]],
         strategy: Strategy | None,
     ) -> None:
-        """Without a strategy the owner reads every queue itself (broadcast)."""
+        """Create a rebalancer. Without a strategy the owner reads every queue (broadcast)."""
         self._session = session
         self._calls = calls
         self._owner = owner
@@ -61,17 +61,17 @@ class Rebalancer:
         self._wake = asyncio.Event()
 
     def soon(self) -> None:
-        """Look again at the next opportunity."""
+        """Request a round as soon as possible."""
         self._wake.set()
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Run rounds until cancelled."""
         retry_s = _UNBALANCED_S
         while True:
             self._wake.clear()
             try:
                 balanced = await self.once()
-            except Exception as error:  # a strategy may be the application's own
+            except Exception as error:  # the strategy may be application code
                 _log.error("a rebalance failed", exc_info=error)
                 balanced = False
             pause_s, retry_s = (_INTERVAL_S, _UNBALANCED_S) if balanced else (retry_s, 2 * retry_s)
@@ -83,13 +83,13 @@ class Rebalancer:
                 pass
 
     async def once(self) -> bool:
-        """One round. True when every topic's share is known and is being read."""
+        """Run one round. Returns True when the queues of every topic are known and being read."""
         topics = sorted(set(self._topics()))
         gone = [queue for queue in self._owner.owned() if queue.topic not in topics]
         await asyncio.gather(*map(self._owner.lose, gone))
         for topic in topics:
             await self._look_for(topic)
-        # Who has not heard of us yet would not count us among the members.
+        # A broker that has not received our heartbeat does not count us among the members.
         await self._session.greet()
         return all([await self._balance(topic) for topic in topics])
 
@@ -103,7 +103,7 @@ class Rebalancer:
         try:
             share = await self._share(topic)
         except ClientError as error:
-            # Nothing changes on what is not known: others may or may not read our queues.
+            # Change nothing without the facts: other members may or may not be reading our queues.
             _log.info("no rebalance of %s: %s", topic, error)
             return False
         had = {queue for queue in self._owner.owned() if queue.topic == topic}
@@ -127,5 +127,5 @@ class Rebalancer:
 
 
 def _java_order(text: str) -> bytes:
-    """Sorts texts as Java does: by UTF-16 units."""
+    """Return a sort key that orders texts as Java does, by UTF-16 units."""
     return text.encode("utf-16-be", "surrogatepass")

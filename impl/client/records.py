@@ -8,7 +8,7 @@ from mqproof.impl.store import record
 
 
 def read_records(body: bytes) -> Iterator[StoredMessage]:
-    """The messages of a pull's body, one behind the other. Raises ValueError at what is no record."""
+    """Yield the consecutive messages in the body of a pull response. Raises ValueError for a bad record."""
     at = 0
     while at < len(body):
         size, _ = record.peek(body[at : at + record.FILLER_BYTES])

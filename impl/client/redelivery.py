@@ -1,6 +1,6 @@
-"""Messages that were not consumed and shall come again, or go to the dead letters; none is ever dropped.
+"""Arranges the redelivery of messages that were not consumed, or moves them to the dead letter queue.
 
-See docs/protocol.md, "Retries".
+No message is dropped. See docs/protocol.md, "Retries".
 """
 
 import logging
@@ -29,7 +29,7 @@ _FIRST_LEVEL: Final = 3
 
 
 class Redelivery:
-    """Gives messages back to the broker; when it does not take them, sends copies to the retry topic."""
+    """Sends messages back to the broker. If the broker rejects one, sends a copy to the retry topic."""
 
     def __init__(
         self, calls: GroupRequests, producer: Producer, reconsume_max: int, events: ConsumerEvents
@@ -40,9 +40,9 @@ class Redelivery:
         self._events = events
 
     async def send_back(self, message: ReceivedMessage, delay_level: int = 0) -> bool:
-        """Have the message come again, or end among the dead letters when it came often enough.
+        """Have the message redelivered, or moved to the dead letter queue if it reached the maximum.
 
-        False when nobody took it: then it is the caller's still.
+        Returns False when no broker accepted it. The caller must then keep the message.
         """
         dead = delay_level == _DEAD or message.reconsume_times >= self._reconsume_max
         try:
@@ -56,12 +56,17 @@ class Redelivery:
         return True
 
     async def bury(self, message: ReceivedMessage) -> bool:
-        """Put the message to the dead letters now. False when nobody took it."""
+        """Move the message to the dead letter queue now. Returns False when no broker accepted it."""
         return await self.send_back(message, _DEAD)
 
     async def _send_copy(self, message: ReceivedMessage, delay_level: int, *, dead: bool) -> bool:
-        """A copy to the retry topic, of which the broker makes a dead letter if it comes too often. Releases
-        count differently there, so the maximum is told in a way that all understand alike."""
+        """Send a copy to the retry topic.
+
+        The broker turns it into a dead letter if it was redelivered too often.
+
+        Releases count redeliveries differently there. The maximum is set so that all of them reach the same
+        decision.
+        """
         original = message.stored.message
         times = message.reconsume_times + 1
         properties = dict(original.properties)
@@ -74,7 +79,7 @@ class Redelivery:
             original,
             topic=RETRY_PREFIX + self._calls.group,
             properties=properties,
-            sys_flag=0,  # the body was inflated, and all the other flags are the first copy's own
+            sys_flag=0,  # the body is already decompressed, and all other flags belong to the first copy
             reconsume_times=times,
         )
         return isinstance(await self._producer.send(copy), Sent)

@@ -1,7 +1,8 @@
-"""Where topics live, as the name servers tell: asked when first needed, then every refresh interval, and at
-once when a broker is not what its route says.
+"""The brokers and queues of each topic, as the name servers report them.
 
-A topic that a name server does not know (any more) keeps the route it had.
+A route is requested when it is first needed, then at every refresh interval. It is also requested soon after
+a broker turns out not to match its route. A topic that a name server does not know, or no longer knows, keeps
+the route it had.
 """
 
 import asyncio
@@ -22,9 +23,12 @@ _log = logging.getLogger(__name__)
 
 MASTER_ID: Final = 0
 _QUEUES_MAX: Final = 65_536
-"""Of one topic at one broker: what a wrong route can make us list."""
+"""The maximum number of queues of one topic at one broker.
+
+It limits what a wrong route can make the client list.
+"""
 _DOUBT_INTERVAL_S: Final = 0.5
-"""A doubted route is not asked for more often: a broker that stays away fails every call."""
+"""The minimum interval between requests for a doubted route. A broker that stays away fails every call."""
 
 
 class Routes:
@@ -35,33 +39,36 @@ class Routes:
         self._routes: dict[str, TopicRoute] = {}
         self._asking: dict[str, asyncio.Task[TopicRoute | None]] = {}
         self._asked_s: dict[str, float] = {}
-        """When each topic's route was last asked for."""
+        """When each topic's route was last requested."""
 
     async def get(self, topic: str) -> TopicRoute | None:
-        """The topic's route, None when the name server knows none.
+        """Return the topic's route, or None when the name server has none.
 
         Raises:
-            RemotingError: no name server answers, and we never had a route.
+            RemotingError: no name server responds, and no route is known.
         """
         return self._routes.get(topic) or await self.refresh(topic)
 
     def known(self, topic: str) -> TopicRoute | None:
-        """The route we have, without asking anybody."""
+        """Return the known route without any request."""
         return self._routes.get(topic)
 
     async def refresh(self, topic: str) -> TopicRoute | None:
-        """Ask again; as `get`. Callers that ask at the same time share one request."""
+        """Request the route again, as `get` does. Concurrent callers share one request."""
         return await asyncio.shield(self._asking.get(topic) or self._begin(topic))
 
     def doubt(self, topic: str) -> None:
-        """A broker in the topic's route is gone, or is no master: ask again, in the background, unless that
-        is being done or was done just now."""
+        """Report that a broker in the topic's route is gone, or is no longer a master.
+
+        The route is requested again in the background, unless a request is in progress or was sent just
+        before.
+        """
         now_s = asyncio.get_running_loop().time()
         if topic not in self._asking and now_s - self._asked_s.get(topic, now_s) >= _DOUBT_INTERVAL_S:
             self._begin(topic)
 
     async def refresh_all(self) -> None:
-        """Ask for every topic we have a route of; what fails keeps what it has."""
+        """Request the route of every known topic. A topic whose request fails keeps its route."""
         for topic in list(self._routes):
             try:
                 await self.refresh(topic)
@@ -72,7 +79,7 @@ class Routes:
         return list(self._routes)
 
     def brokers(self) -> list[Address]:
-        """Every broker address in any route."""
+        """Return every broker address in any route."""
         found = {
             text
             for route in self._routes.values()
@@ -82,7 +89,10 @@ class Routes:
         return [_address(text) for text in sorted(found)]
 
     def address(self, topic: str, broker_name: str, *, master_only: bool = True) -> Address | None:
-        """Where the broker is: its master, or where that is gone and will do, any replica."""
+        """Return the address of the broker's master.
+
+        Without a master, returns any replica if `master_only` is False.
+        """
         for route in [self._routes.get(topic), *self._routes.values()]:
             for broker in route.broker_datas if route else ():
                 if broker.broker_name == broker_name and broker.broker_addrs:
@@ -92,7 +102,7 @@ class Routes:
         return None
 
     def replicas(self, topic: str, broker_name: str) -> dict[int, Address]:
-        """The addresses of a broker name by broker id, as the topic's route has them; the master's is 0."""
+        """Return the addresses of a broker name by broker id, from the topic's route. The master has id 0."""
         route = self._routes.get(topic)
         for broker in route.broker_datas if route else ():
             if broker.broker_name == broker_name:
@@ -100,7 +110,7 @@ class Routes:
         return {}
 
     def brokers_of(self, topic: str) -> list[Address]:
-        """One address of each broker name in the topic's route: its master's, or of another replica."""
+        """Return one address per broker name in the topic's route: its master's, or another replica's."""
         route = self._routes.get(topic)
         replicas = [broker.broker_addrs for broker in route.broker_datas] if route else []
         return [_address(addresses[min(addresses)]) for addresses in replicas if addresses]
@@ -113,7 +123,7 @@ class Routes:
 
     def _asked(self, topic: str, task: asyncio.Task[TopicRoute | None]) -> None:
         del self._asking[topic]
-        # Whoever asked may have given up before; asyncio would complain of an error that nobody saw.
+        # Retrieve the exception even if all callers have gone: otherwise asyncio logs it as never retrieved.
         if not task.cancelled():
             task.exception()
 
@@ -137,10 +147,10 @@ def _read_route(topic: str, body: bytes) -> TopicRoute:
 
 
 def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Queues to which the topic's messages may be sent: writable, and their broker has a master.
+    """Return the queues to which the topic's messages may be sent: writable, and their broker has a master.
 
-    A topic with an order has just the queues that its order names: whoever hashes keys on queues must find
-    them unchanged, also while a broker is away.
+    A topic with an order configuration has exactly the queues that it names. A producer that hashes keys to
+    queues needs the same queues while a broker is away.
     """
     if route.order_topic_conf:
         return [
@@ -158,7 +168,7 @@ def publish_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
 
 
 def subscribe_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
-    """Queues from which the topic's messages may be read; a slave will do."""
+    """Return the queues from which the topic's messages may be read. A slave is sufficient."""
     known = {broker.broker_name for broker in route.broker_datas if broker.broker_addrs}
     return [
         MessageQueue(topic, data.broker_name, queue_id)
@@ -169,14 +179,14 @@ def subscribe_queues(topic: str, route: TopicRoute) -> list[MessageQueue]:
 
 
 def require(topic: str, route: TopicRoute | None) -> TopicRoute:
-    """The route. Raises NoRouteError when there is none."""
+    """Return the route. Raises NoRouteError when there is none."""
     if route is None:
         raise NoRouteError(f"no name server knows topic {topic}")
     return route
 
 
 def _order(text: str) -> dict[str, int]:
-    """`b-a:4;b-b:4`: how many queues each broker gives. What is not of this form gives none."""
+    """Return the number of queues per broker in `b-a:4;b-b:4`, ignoring parts of another form."""
     parts = (part.rpartition(":") for part in text.split(";"))
     return {name: int(count) for name, _, count in parts if name and count.isascii() and count.isdecimal()}
 

@@ -22,7 +22,7 @@ def running_info(
     subscriptions: Subscriptions,
     properties: Mapping[str, str],
 ) -> RunningInfo:
-    """The queues that are read, what is held of them, how fast they are consumed."""
+    """Return the queues that are read, the messages held of each, and how fast they are consumed."""
     now_s = asyncio.get_running_loop().time()
     wall_ms = now_ms(clock)
 

@@ -1,4 +1,4 @@
-"""Calls the application for each queue that is its own, again and again: it pulls, consumes and commits.
+"""Calls an application function periodically for each queue of this member. It pulls, consumes and commits.
 
 See docs/protocol.md, "Lite pull consumers".
 """
@@ -28,17 +28,20 @@ _log = logging.getLogger(__name__)
 _PAUSE_MS: Final = 200
 
 PullTask = Callable[[PullConsumer, MessageQueue], Awaitable[int | None]]
-"""One step of work on one queue. Returns in how many milliseconds it wants to be called again for that queue,
-None leaves it at 200. What it raises is logged."""
+"""One step of work on one queue.
+
+Returns the delay in milliseconds before the next call for that queue; None means 200. Exceptions are logged.
+"""
 
 
 class ScheduledPull:
-    """A member of a consumer group that works through its share of the queues by itself.
+    """A member of a consumer group that calls tasks for its queues.
 
         async with ScheduledPull(session, "orders") as service:
             await service.register("T", task)
 
-    Calls for one queue never overlap. When the queue goes to another member, the call that runs is the last.
+    Calls for one queue never overlap. When the queue goes to another member, the call in progress is the
+    last.
     """
 
     def __init__(
@@ -72,7 +75,7 @@ class ScheduledPull:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Waits for the calls that run, and leaves the group."""
+        """Wait for the calls in progress, and leave the group."""
         for task in self._background:
             task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
@@ -82,7 +85,7 @@ class ScheduledPull:
         await self._session.leave_as_consumer(self._group)
 
     async def register(self, topic: str, task: PullTask) -> None:
-        """Call the task for our share of the topic's queues."""
+        """Call the task for each of the topic's queues that belong to this member."""
         self._tasks[topic] = task
         self._subscriptions.add(topic)
         data = ConsumerData(
@@ -92,14 +95,14 @@ class ScheduledPull:
         await self._session.heartbeat()
         self._rebalancer.soon()
 
-    # As the owner of queues, for the rebalancer.
+    # The methods that the rebalancer calls.
 
     def owned(self) -> Collection[MessageQueue]:
         return list(self._leave)
 
     async def gain(self, queue: MessageQueue) -> bool:
         if queue in self._running:
-            return False  # the last call of an earlier assignment
+            return False  # the last call of an earlier assignment is still running
         leave = self._leave[queue] = asyncio.Event()
         task = self._running[queue] = asyncio.create_task(self._work(queue, leave))
         task.add_done_callback(lambda _: self._running.pop(queue, None))
@@ -108,13 +111,13 @@ class ScheduledPull:
     async def lose(self, queue: MessageQueue) -> None:
         self._leave.pop(queue).set()
 
-    # As a member, for brokers.
+    # The methods that answer requests of brokers.
 
     def members_changed(self) -> None:
         self._rebalancer.soon()
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        """The offset is stored; whether the application looks at it again is its own affair."""
+        """Store the offset. The application decides whether to read it again."""
         mine = {queue: offset for queue, offset in offsets.items() if queue in self._leave}
         for queue, offset in mine.items():
             if queue.topic == topic:
@@ -132,16 +135,16 @@ class ScheduledPull:
         return RunningInfo(held, properties, subscription_set=self._subscriptions.all())
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
-        """A task is no listener: it pulls for itself."""
+        """Return None: a task is not a listener, because it pulls messages itself."""
 
-    # Inside.
+    # Internals.
 
     async def _work(self, queue: MessageQueue, leave: asyncio.Event) -> None:
         while not leave.is_set():
             pause_ms = None
             try:
                 pause_ms = await self._tasks[queue.topic](self._consumer, queue)
-            except Exception as error:  # whatever the application does, the service lives on
+            except Exception as error:  # an error of the application must not end the service
                 _log.error("the task failed on %s", queue, exc_info=error)
             try:
                 async with asyncio.timeout((_PAUSE_MS if pause_ms is None else pause_ms) / 1000):

@@ -1,4 +1,4 @@
-"""What the producers and consumers of one application share: connections, routes, heartbeats."""
+"""The connections, routes and heartbeats that the producers and consumers of one application share."""
 
 import asyncio
 import logging
@@ -36,10 +36,10 @@ class SessionConfig:
 
 
 class Session:
-    """One client instance. Groups join it; its heartbeats tell the brokers of them.
+    """One client instance. Groups join it, and its heartbeats register them at the brokers.
 
-    `client_id` must be its own among all clients of a group; a broadcast consumer that is to go on where it
-    was needs the same one after a restart.
+    `client_id` must be unique among all clients of a group. A broadcast consumer that must continue at its
+    last offset needs the same id after a restart.
     """
 
     def __init__(
@@ -65,7 +65,10 @@ class Session:
         self._producers: dict[str, ProducerData] = {}
         self._consumers: dict[str, ConsumerData] = {}
         self._greeted: dict[Address, Channel | None] = {}
-        """The connection on which a broker last took a heartbeat: it forgets us when that closes."""
+        """The connection on which each broker last accepted a heartbeat.
+
+        The broker forgets this client when it closes.
+        """
         self._greetings: set[asyncio.Task[None]] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -79,14 +82,14 @@ class Session:
         await self.stop()
 
     async def start(self) -> None:
-        """Begin to refresh routes and send heartbeats."""
+        """Start to refresh routes and send heartbeats."""
         self._every(self._config.route_refresh_ms / 1000, self.routes.refresh_all)
         self._every(self._config.heartbeat_ms / 1000, self.heartbeat)
         if self.name_servers.is_fetched:
             self._every(FETCH_INTERVAL_S, self.name_servers.refresh)
 
     async def stop(self) -> None:
-        """Leave the groups and close all connections. Requests that wait fail. Stop push consumers first."""
+        """Leave the groups and close all connections. Pending requests fail. Stop push consumers first."""
         for task in (*self._tasks, *self._greetings):
             task.cancel()
         await asyncio.gather(*self._tasks, *self._greetings, return_exceptions=True)
@@ -101,20 +104,20 @@ class Session:
         self._producers[group] = ProducerData(group)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
-        """Tell brokers of the group from the next heartbeat on, and the member what brokers ask of it."""
+        """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers."""
         self._consumers[data.group_name] = data
-        self._greeted.clear()  # no broker knows of the group yet
+        self._greeted.clear()  # no broker has the new group yet
         if member is not None:
             self._members[data.group_name] = member
 
     async def leave_as_consumer(self, group: str) -> None:
-        """Tell every broker that we are no member any more."""
+        """Unregister the group at every connected broker."""
         self._members.pop(group, None)
         if self._consumers.pop(group, None):
             await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
 
     def properties(self, consume_type: str) -> dict[str, str]:
-        """What a consumer of ours tells administrators, under RocketMQ's names."""
+        """Return the properties of a consumer that administrators see, under RocketMQ's names."""
         return {
             "PROP_CLIENT_VERSION": VERSION_NAME,
             "PROP_CONSUME_TYPE": consume_type,
@@ -122,11 +125,11 @@ class Session:
         }
 
     async def heartbeat(self) -> None:
-        """One heartbeat to every broker in our routes; who does not answer is tried again next time."""
+        """Send one heartbeat to every broker in the routes. Failures are only logged."""
         await self._beat(self.routes.brokers())
 
     async def greet(self) -> None:
-        """A heartbeat to brokers that do not know us: new in our routes, or connected to anew since."""
+        """Send a heartbeat to brokers that do not know this client: new ones, or reconnected ones."""
         channel = self.remoting.channel
         await self._beat(
             address
@@ -135,7 +138,10 @@ class Session:
         )
 
     def _greet_again(self, address: Address) -> None:
-        """A broker that knew us on another connection has forgotten us, and gives our queues to others."""
+        """Send a heartbeat to a broker after a reconnect, if it had accepted one before.
+
+        The broker has forgotten this client and assigns its queues to other members.
+        """
         if address in self._greeted:
             task = asyncio.create_task(self._beat([address]))
             self._greetings.add(task)

@@ -1,4 +1,4 @@
-"""Where a consumer begins to read a queue. See docs/protocol.md, "Where a group begins"."""
+"""Where a consumer starts to read a queue. See docs/protocol.md, "Where a group begins"."""
 
 from enum import StrEnum
 
@@ -9,8 +9,11 @@ from mqproof.impl.remoting.message import RETRY_PREFIX
 
 
 class ConsumeFrom(StrEnum):
-    """Where a group begins in a queue of which it has no offset. (A queue that still has its very first
-    message begins there, whatever is said here: brokers answer 0.)"""
+    """Where a group starts in a queue in which it has no offset.
+
+    A queue that still has its very first message is read from there, whatever the setting: brokers return 0
+    for it.
+    """
 
     LAST_OFFSET = "CONSUME_FROM_LAST_OFFSET"
     FIRST_OFFSET = "CONSUME_FROM_FIRST_OFFSET"
@@ -20,16 +23,16 @@ class ConsumeFrom(StrEnum):
 async def start_offset(
     queue: MessageQueue, calls: GroupRequests, offsets: Offsets, consume_from: ConsumeFrom, since_ms: int
 ) -> int:
-    """The offset to go on from, else where the group is to begin; `since_ms` is for TIMESTAMP.
+    """Return the stored offset, or the offset at which the group must start. `since_ms` is for TIMESTAMP.
 
     Raises:
-        ClientError: it is not known. To begin anywhere else would skip messages or repeat them.
+        ClientError: the offset is not known. Starting anywhere else would skip or repeat messages.
     """
     known = await offsets.load(queue)
     if known is not None:
         return known
     offset = await _first_offset(queue, calls, consume_from, since_ms)
-    # Stored even if nothing comes: begun at the end once, a group has to see whatever comes after that.
+    # Store it even if no message arrives: a group that once started at the end must get every later message.
     offsets.set(queue, offset)
     return offset
 
@@ -38,7 +41,7 @@ async def _first_offset(
     queue: MessageQueue, calls: GroupRequests, consume_from: ConsumeFrom, since_ms: int
 ) -> int:
     if queue.topic.startswith(RETRY_PREFIX):
-        return 0  # it holds what this group failed to consume, and nothing of that may be passed over
+        return 0  # it holds messages that this group failed to consume, and none may be skipped
     if consume_from is ConsumeFrom.LAST_OFFSET:
         return await calls.max_offset(queue)
     if consume_from is ConsumeFrom.FIRST_OFFSET:

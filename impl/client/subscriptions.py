@@ -1,4 +1,4 @@
-"""What a consumer wants of which topics. See docs/protocol.md, "Client registration"."""
+"""The topics and tags that a consumer subscribes to. See docs/protocol.md, "Client registration"."""
 
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.remoting.message import tags_code
@@ -6,14 +6,14 @@ from mqproof.impl.runtime.clock import Clock, now_ms
 
 
 class Subscriptions:
-    """By topic, each with the time it was made: brokers believe the later of two."""
+    """Subscriptions by topic, each with its creation time: brokers use the later of two."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._by_topic: dict[str, Subscription] = {}
 
     def add(self, topic: str, tags: str = "*") -> None:
-        """`tags` is `TagA || TagB`, or `*` for all."""
+        """Subscribe to a topic. `tags` is `TagA || TagB`, or `*` for all."""
         wanted = sorted({tag.strip() for tag in tags.split("||")} - {""})
         if not wanted or wanted == ["*"]:
             subscription = Subscription(topic, "*", sub_version=now_ms(self._clock))
@@ -33,6 +33,6 @@ class Subscriptions:
         return list(self._by_topic.values())
 
     def tags_of(self, topic: str) -> str:
-        """What is wanted of a topic, as brokers read it."""
+        """Return the tag expression of a topic, in the form that brokers read."""
         subscription = self._by_topic.get(topic)
         return (subscription and subscription.sub_string) or "*"

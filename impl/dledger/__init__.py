@@ -1,7 +1,7 @@
-"""DLedger: an elected group that keeps one log of messages, as docs/protocol.md, "DLedger", has it.
+"""DLedger: an elected group of members that keeps one log of messages (docs/protocol.md, "DLedger").
 
-Begin with `core.py`, the Raft state machine: messages and time in, messages and changes out, no world
-touched; its two halves are `election.py` and `replication.py`, what both know is `state.py`. `ledger.py` and
-`ballot_file.py` are what a member keeps on disk, `member.py` binds them to the core, and `node.py` runs a
-member on a runtime's network, disk and clock.
+Read `core.py` first. It is the Raft state machine: messages and time go in, messages and changes come out,
+without any I/O. Its two halves are `election.py` and `log_replication.py`; `state.py` has the state that both
+use. `ledger.py` and `ballot_file.py` keep a member's state on disk. `member.py` connects them to the core,
+and `node.py` runs a member on a runtime's network, disk and clock.
 """

@@ -1,7 +1,7 @@
-"""Term and vote on disk, in one file that is replaced as a whole and synced before anybody hears of them.
+"""Stores term and vote in one file, which is replaced as a whole and synced before any message mentions them.
 
-It is DLedger's `currterm`, Java properties text with the keys currTerm and voteLeader. Released members
-replace it by delete and rename without a sync, so that a crash can take the vote back.
+The file is DLedger's `currterm`: Java properties text with the keys currTerm and voteLeader. Released members
+replace it by delete and rename without a sync, so a crash may undo the vote.
 """
 
 from mqproof.impl.dledger.changes import Ballot
@@ -9,20 +9,21 @@ from mqproof.impl.runtime.disk import Disk, read_whole, write_durably
 from mqproof.impl.store.errors import StoreError
 
 FIRST = Ballot(1, None)
-"""Of a member that never voted."""
+"""The ballot of a member that has never voted."""
 
 
 def write(disk: Disk, path: str, ballot: Ballot) -> None:
-    """Durable when it returns. Raises OSError; then the old one or the new one is there, nothing else."""
+    """Write the ballot durably. Raises OSError; the file then has either the old or the new ballot."""
     text = f"currTerm={ballot.term}\nvoteLeader={ballot.voted_for or ''}\n"
     write_durably(disk, path, text.encode())
 
 
 def load(disk: Disk, path: str) -> Ballot | None:
-    """The term and vote, None when there is no such file.
+    """Return the term and vote, or None when there is no such file.
 
     Raises:
-        StoreError: the file does not tell them. OSError: it cannot be read.
+        StoreError: the file has no valid term.
+        OSError: the file cannot be read.
     """
     if not disk.exists(path):
         return None

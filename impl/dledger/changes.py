@@ -1,4 +1,4 @@
-"""What a step of the core changes, in order: each is carried out, then told of, before the next."""
+"""The changes made by a step of the core, in order. Each is carried out, then logged, before the next."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,19 +10,19 @@ from mqproof.impl.dledger.rpc_bodies import Entry
 class Reason(StrEnum):
     """Why a member became a candidate."""
 
-    VOTE = "vote"  # a candidate of a later term asked
-    HEART_BEAT = "heart_beat"  # a leader of a later term
-    ANSWER = "answer"  # an answer told of a later term
-    SILENCE = "silence"  # no leader was heard of for too long
-    NO_QUORUM = "no_quorum"  # a leader heard of too few
+    VOTE = "vote"  # a candidate of a later term requested a vote
+    HEART_BEAT = "heart_beat"  # a leader of a later term sent a heartbeat
+    ANSWER = "answer"  # a response had a later term
+    SILENCE = "silence"  # no leader was heard from for too long
+    NO_QUORUM = "no_quorum"  # a leader heard from too few members
     ROUND = "round"  # a round of votes was lost
-    TRANSFER = "transfer"  # its leader asked it to take over
-    TWO_LEADERS = "two_leaders"  # the other leader of its term was met: never, unless a vote was forgotten
+    TRANSFER = "transfer"  # its leader requested that it take over
+    TWO_LEADERS = "two_leaders"  # another leader of the same term was met: impossible, unless a vote was lost
 
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """Term and vote, to be durable together before anything else is done."""
+    """Term and vote, which must be durable together before any further change."""
 
     term: int
     voted_for: str | None
@@ -30,17 +30,17 @@ class Ballot:
 
 @dataclass(frozen=True, slots=True)
 class Voted:
-    """An answer to a candidate, itself perhaps."""
+    """A vote: the response to a candidate, which may be the member itself."""
 
     candidate: str
     term: int
-    """Of the request."""
+    """The term of the request."""
     result: Vote
 
 
 @dataclass(frozen=True, slots=True)
 class SteppedDown:
-    """It is a candidate now."""
+    """The member is now a candidate."""
 
     term: int
     """The term that it is about to enter."""
@@ -61,32 +61,32 @@ class Follows:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Entries behind `end` contradict the leader's."""
+    """Entries after `end` conflict with the leader's and are removed."""
 
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """An entry of the leader's, to be written at the end as it is."""
+    """An entry of the leader, to be written unchanged at the end of the ledger."""
 
     entry: Entry
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """The leader's own next entry. The ledger makes it."""
+    """The leader's own next entry, which the ledger builds."""
 
     index: int
     term: int
     magic: int
     body: object
-    """bytes, or a function of the position of the body that returns them."""
+    """Either bytes, or a function that returns them, given the position of the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A follower is about to answer its leader that it keeps durably what the leader has up to `index`."""
+    """A follower is about to report to its leader that it durably has the leader's entries up to `index`."""
 
     index: int
     leader: str
@@ -99,11 +99,11 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """A follower asks for entries that the leader has deleted, as no member does that kept its disk."""
+    """A follower requests entries that the leader has deleted. A member that kept its disk never does."""
 
     member: str
     begin: int
-    """The leader's first entry."""
+    """The index of the leader's first entry."""
 
 
 Change = Ballot | Voted | SteppedDown | Leads | Follows | Cut | Written | Appended | Kept | Committed | Lacks

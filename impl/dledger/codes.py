@@ -1,4 +1,4 @@
-"""DLedger's request codes, response codes and votes; docs/protocol.md, "DLedger", says which we use."""
+"""DLedger's request codes, response codes and votes. docs/protocol.md, "DLedger", says which ones we use."""
 
 from enum import IntEnum, StrEnum, unique
 
@@ -17,7 +17,7 @@ class RequestCode(IntEnum):
 
 @unique
 class ResponseCode(IntEnum):
-    """In the JSON body; the frame's own header says success."""
+    """The code in the JSON body. The header of the frame always says success."""
 
     SUCCESS = 200
     TIMEOUT = 300
@@ -57,7 +57,7 @@ class ResponseCode(IntEnum):
 
 @unique
 class Vote(StrEnum):
-    """How a member answers a candidate."""
+    """The response of a member to a candidate."""
 
     ACCEPT = "ACCEPT"
     REJECT_UNKNOWN_LEADER = "REJECT_UNKNOWN_LEADER"
@@ -73,7 +73,7 @@ class Vote(StrEnum):
 
 
 class RoundResult(StrEnum):
-    """What a candidate makes of the answers it heard."""
+    """The decision of a candidate after the responses it received."""
 
     PASSED = "PASSED"
     REVOTE_IMMEDIATELY = "REVOTE_IMMEDIATELY"

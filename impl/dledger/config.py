@@ -1,4 +1,4 @@
-"""What can be set on a member of a group; times are DLedger's defaults."""
+"""The configuration of a member of a group. The default times are DLedger's."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ _ID: Final = re.compile(r"n([0-9]{1,9})", re.ASCII)
 
 
 class Peer(NamedTuple):
-    """A member, and where the others reach it."""
+    """A member, and the address at which the others reach it."""
 
     id: str
     address: Address
@@ -22,7 +22,7 @@ class Peer(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Peer":
-        """`n0-HOST:PORT`. ValueError when it is not that."""
+        """Parse `n0-HOST:PORT`. Raises ValueError when the text has another form."""
         name, _, address = text.strip().partition("-")
         if not _ID.fullmatch(name):
             raise ValueError(f"the member {name!r} is no n and a number")
@@ -30,7 +30,7 @@ class Peer(NamedTuple):
 
 
 def parse_peers(text: str) -> tuple[Peer, ...]:
-    """`n0-HOST:PORT;n1-HOST:PORT`. ValueError, with what is expected, when it is not that."""
+    """Parse `n0-HOST:PORT;n1-HOST:PORT`. Raises ValueError, with the expected form, for any other text."""
     try:
         return tuple(Peer.parse(part) for part in text.split(";") if part.strip())
     except ValueError:
@@ -39,14 +39,17 @@ def parse_peers(text: str) -> tuple[Peer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A broker's place in a group. Raises ValueError, naming the key, when it can be none."""
+    """A broker's place in a group.
+
+    Raises ValueError, naming the key, when the settings contradict each other.
+    """
 
     is_member: bool = False
     """enableDLegerCommitLog"""
     group: str = ""
-    """dLegerGroup; empty is the broker's name"""
+    """dLegerGroup; empty means the broker's name"""
     peers: tuple[Peer, ...] = ()
-    """dLegerPeers: all members, this one included"""
+    """dLegerPeers: all members, including this one"""
     self_id: str = ""
     """dLegerSelfId"""
     preferred_leaders: tuple[str, ...] = ()
@@ -68,7 +71,7 @@ class Membership:
 
     @property
     def slave_id(self) -> int:
-        """The broker's id while another one leads."""
+        """The broker id while another member leads."""
         found = _ID.fullmatch(self.self_id)
         assert found is not None, f"{self.self_id!r} is the id of no member"
         return int(found[1]) + 1
@@ -80,37 +83,37 @@ class Membership:
 
 @dataclass(frozen=True)
 class GroupConfig:
-    """Raises ValueError, naming the field, when a value cannot work."""
+    """The settings of one member. Raises ValueError, naming the field, when a value is invalid."""
 
     group: str
     """dLegerGroup"""
     self_id: str
     """dLegerSelfId"""
     members: tuple[str, ...]
-    """The ids of dLegerPeers, this one's included."""
+    """The ids of dLegerPeers, including this member's."""
     preferred_leaders: tuple[str, ...] = ()
     """preferredLeaderIds, the most preferred first"""
     heartbeat_ms: float = 2000
     give_up_ms: float = 6000
-    """Silence of that length ends a follower's trust in its leader, and a leader's in itself."""
+    """The timeout for contact: a follower then gives up its leader, and a leader its leadership."""
     vote_wait_ms: tuple[float, float] = (300, 1000)
     take_leadership_wait_ms: tuple[float, float] = (30, 100)
     round_ms: tuple[float, float] = (2000, 3000)
     better_ledger_wait_ms: float = 1000
     push_timeout_ms: float = 1000
-    """A push without an answer is sent again."""
+    """A push without a response is sent again after this time."""
     commit_idle_ms: float = 1000
-    """A follower that is pushed nothing is told the committed index that late."""
+    """A follower that receives no entries gets the committed index after this time."""
     catch_up_ms: float = 1000
     """How long a member that is to take over may need for the last entries."""
     transfer_ms: float = 3000
-    """How long a leader that hands over takes no entries."""
+    """How long a leader that transfers its leadership accepts no entries."""
     transfer_lag_max: int = 1000
-    """A member that is further behind is not handed the leadership."""
+    """The leadership is not transferred to a member that lags by more entries than this."""
     pending_max: int = 10_000
-    """Entries that are not committed yet; with more the leader takes none."""
+    """The maximum number of uncommitted entries. Above it, the leader accepts no more."""
     window: int = 1000
-    """Entries on their way to one follower."""
+    """The maximum number of unacknowledged entries sent to one follower."""
     batch_bytes_max: int = 4 << 20
     batch_entries_max: int = 64
 

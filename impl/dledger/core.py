@@ -1,13 +1,11 @@
-"""The Raft core of one member: a state machine that touches no world.
+"""The Raft core of one member: a state machine without I/O.
 
-The shell gives it requests, answers, the time and what has become durable, and after each such call
-
-1. carries out `take_changes()` in order (a Ballot is durable before the next change is looked at),
-2. sends `take_messages(read)`: requests to members, and answers together with the request they answer,
+The shell passes in requests, responses, the time and which entries are durable. After each such call it
+1. carries out `take_changes()` in order (a Ballot must be durable before the next change is handled),
+2. sends `take_messages(read)`: requests to members, and responses together with their requests,
 3. calls `tick` at `deadline` at the latest.
-
-The same calls give the same results: chance is a seeded generator, time an argument. Times are milliseconds
-of any clock; that it jumps may cost an election, and nothing else.
+The same calls give the same results: randomness comes from a seeded generator, and time is an argument. Times
+are in milliseconds of any clock. If the clock jumps, the worst result is an unnecessary election.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,7 +36,7 @@ from mqproof.impl.dledger.terms import Terms
 
 
 class _Transfer(NamedTuple):
-    """The leader of a term hands over, and takes no entries until then."""
+    """The leader of a term is transferring its leadership, and accepts no entries in the meantime."""
 
     member: str
     term: int
@@ -46,7 +44,7 @@ class _Transfer(NamedTuple):
 
 
 class Core:
-    """One member. `ballot` and `terms` are what its disk has; all of that is durable."""
+    """One member. `ballot` and `terms` are the durable state that was read from its disk."""
 
     def __init__(self, config: GroupConfig, ballot: Ballot, terms: Terms, chance: Random, now: float) -> None:
         self.config = config
@@ -57,10 +55,10 @@ class Core:
         self.end_transfer()
         self._prefer_at = now
 
-    # -- what the shell tells
+    # -- input from the shell
 
     def handle(self, request: Request, now: float) -> None:
-        """A member's request arrived. It is answered, now or when what it asks for is durable."""
+        """Handle a request of a member. The response is sent now, or once the state it reports is durable."""
         self._expire(now)
         if not self._is_for_us(request):
             return
@@ -76,7 +74,7 @@ class Core:
                 self._election.handle_take_leadership(request, now)
 
     def answered(self, request: Request, response: Response, now: float) -> None:
-        """The answer to a request of ours arrived, perhaps late, perhaps again."""
+        """Handle the response to one of our requests. It may be late or repeated."""
         self._expire(now)
         match request, response:
             case PushRequest(), PushResponse():
@@ -89,23 +87,25 @@ class Core:
                 if request.term == self._transfer.term and response.code != ResponseCode.SUCCESS:
                     self.end_transfer()
             case _:
-                pass  # not an answer to what was asked
+                pass  # not a response to this kind of request
 
     def tick(self, now: float) -> None:
-        """Time passed."""
+        """Handle the passing of time."""
         self._election.tick(now)
         if self.state.role is Role.LEADER and now >= self._prefer_at:
             self._prefer_at = now + 1000
             self._hand_to_preferred(now)
 
     def append(self, body: object, now: float) -> tuple[ResponseCode, int]:
-        """Take an entry from a client, as `append_all`."""
+        """Accept one entry from a client, as `append_all` does."""
         return self.append_all([body], now)
 
     def append_all(self, bodies: Sequence[object], now: float) -> tuple[ResponseCode, int]:
-        """Take entries from a client, all or none: SUCCESS and the last one's index, or why not. They are
-        acknowledged to the client when that one is committed in the term in which it was taken, and not
-        before."""
+        """Accept entries from a client, all or none.
+
+        Returns SUCCESS and the index of the last one, or the reason for the refusal. The client may get its
+        acknowledgement only when that entry is committed in the term in which it was accepted.
+        """
         self._expire(now)
         state = self.state
         if state.role is not Role.LEADER:
@@ -119,7 +119,7 @@ class Core:
         return ResponseCode.SUCCESS, state.terms.end
 
     def flushed(self, index: int) -> None:
-        """The ledger is durable up to `index`, which no cut has touched since."""
+        """Record that the ledger is durable up to `index`. No cut has touched these entries since."""
         state = self.state
         assert index <= state.terms.end, f"{index} is durable, the ledger ends at {state.terms.end}"
         if index > state.durable:
@@ -129,7 +129,7 @@ class Core:
                 self._leading.advance_commit()
 
     def transfer(self, member: str, now: float) -> ResponseCode:
-        """Hand the leadership to a member: it is asked to take over, and no entry is taken meanwhile."""
+        """Transfer the leadership to a member: request that it take over, and accept no entries meanwhile."""
         state = self.state
         if state.role is not Role.LEADER:
             return ResponseCode.NOT_LEADER
@@ -148,30 +148,35 @@ class Core:
         return ResponseCode.SUCCESS
 
     def end_transfer(self) -> None:
-        """Nobody has taken over: entries are taken again."""
+        """End the transfer without a new leader: entries are accepted again."""
         self._transfer = _Transfer("", -1, 0.0)
 
     def successor(self, now: float) -> str | None:
-        """Whom a leader that is to end should hand over to: who is alive and close, a preferred one first,
-        else who lacks least. None when there is nobody, or it does not lead."""
+        """Return the member to which a leader should transfer its leadership before it stops.
+
+        Chooses among the members that are alive and close behind: a preferred one first, otherwise the one
+        that lags least. Returns None if there is no such member, or this one does not lead.
+        """
         if self.state.role is not Role.LEADER or not self._leading.is_leading:
             return None
         fit = [member for member in self.config.peers if self._may_take_over(member, now)]
         preferred = (member for member in self.config.preferred_leaders if member in fit)
         return next(preferred, min(fit, key=self._leading.lag, default=None))
 
-    # -- what the shell takes
+    # -- output to the shell
 
     def take_changes(self) -> list[Change]:
-        """What is to be carried out, in order."""
+        """Return the changes to carry out, in order."""
         changes, self.state.changes = self.state.changes, []
         return changes
 
     def take_messages(
         self, read: Callable[[int], Entry], now: float
     ) -> tuple[list[Request], list[tuple[Request, Response]]]:
-        """Requests and answers that may leave now: all changes were carried out. `read` gives an entry of
-        the ledger by its index."""
+        """Return the requests and responses that may be sent now that all changes were carried out.
+
+        `read` returns an entry of the ledger by its index.
+        """
         state = self.state
         assert not state.changes, "changes were not carried out"
         self._leading.push(read, now)
@@ -180,20 +185,23 @@ class Core:
         return requests, answers
 
     def deadline(self) -> float:
-        """When `tick` is due."""
+        """Return the time when `tick` is due."""
         at = min(self._election.deadline(), self._leading.deadline())
         if self.state.role is Role.LEADER and self._prefers_others:
             at = min(at, self._prefer_at)
         return at
 
     def leads(self, now: float) -> bool:
-        """It leads, and a quorum said so within `give_up_ms`: only then it answers clients."""
+        """Return whether it leads and a quorum confirmed that within `give_up_ms`.
+
+        Only then may it answer clients.
+        """
         return self._election.leads(now)
 
-    # -- inside
+    # -- internals
 
     def _expire(self, now: float) -> None:
-        """Whose time is over steps down before it does anything else: it may have been stopped for long."""
+        """Step down first if the leadership has expired: the process may have been paused for long."""
         if self.state.role is Role.LEADER and not self._election.leads(now):
             self._election.tick(now)
 
@@ -229,7 +237,7 @@ class Core:
         return bool(preferred) and self.config.self_id not in preferred
 
     def _hand_to_preferred(self, now: float) -> None:
-        """A preferred member that is alive and close gets the leadership."""
+        """Transfer the leadership to a preferred member that is alive and close behind."""
         if not self._prefers_others or self._is_handing_over(now) or not self._leading.is_leading:
             return
         for member in self.config.preferred_leaders:
@@ -238,6 +246,6 @@ class Core:
                 return
 
     def _may_take_over(self, member: str, now: float) -> bool:
-        """It is alive and close."""
+        """Return whether the member is alive and close behind."""
         close = self._leading.lag(member) <= self.config.transfer_lag_max
         return close and self._election.is_heard(member, now)

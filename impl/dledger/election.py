@@ -1,4 +1,4 @@
-"""Who leads: votes, rounds, heartbeats and the times at which patience ends."""
+"""Elections: votes, rounds, heartbeats, and the timeouts after which a member acts."""
 
 from random import Random
 
@@ -17,7 +17,7 @@ from mqproof.impl.dledger.state import Role, State
 
 
 class _Round:
-    """A candidate's questions, and what was answered so far."""
+    """The vote requests of a candidate, and the votes received so far."""
 
     def __init__(self, self_id: str, ends_at: float) -> None:
         self.results = {self_id: Vote.ACCEPT}
@@ -26,17 +26,20 @@ class _Round:
 
 
 class _Takeover:
-    """A follower that its leader asked to take over."""
+    """A takeover that the leader requested of this follower."""
 
     def __init__(self, request: TransferRequest, until: float) -> None:
         self.request = request
         self.until = until
         self.term: int | None = None
-        """The term in which it stands; None while it still catches up."""
+        """The term in which it is a candidate; None while it still catches up."""
 
 
 class Election:
-    """One member's part. Times are those that `now` gives, in milliseconds, and only compared."""
+    """The election part of one member.
+
+    Times are in milliseconds of the clock of `now`, and are only compared.
+    """
 
     def __init__(self, state: State, chance: Random, now: float) -> None:
         self._state = state
@@ -48,12 +51,12 @@ class Election:
         self._leader_heard_at = now
         self._beat_at = now
         self._sent: dict[str, tuple[HeartBeatRequest, float]] = {}
-        """The last heartbeat to each follower, and when it left."""
+        """The last heartbeat request to each follower, and the time when it was sent."""
         self._heard_at: dict[str, float] = {}
-        """When the last heartbeat left that was answered, by follower."""
+        """For each follower, the send time of the last heartbeat that it answered."""
 
     def deadline(self) -> float:
-        """When `tick` has something to do, unless something else happens first."""
+        """Return the time when `tick` has something to do, unless another event comes first."""
         match self._state.role:
             case Role.LEADER:
                 return min(self._beat_at, self._quorum_heard_at() + self._config.give_up_ms)
@@ -80,18 +83,21 @@ class Election:
                     self._stand(now)
 
     def leads(self, now: float) -> bool:
-        """It leads, and a quorum said so lately: who cannot hear a majority does not answer."""
+        """Return whether it leads and a quorum confirmed that recently.
+
+        A leader that cannot reach a majority must not answer clients.
+        """
         return self._state.role is Role.LEADER and not self._lost_quorum(now)
 
     def is_heard(self, member: str, now: float) -> bool:
-        """Whether a follower answered one of the last heartbeats."""
+        """Return whether a follower answered one of the last heartbeats."""
         return self._heard_at.get(member, -1e18) > now - 2 * self._config.heartbeat_ms
 
     # -- candidates
 
     def _stand(self, now: float) -> None:
         state = self._state
-        if state.known > state.term:  # it started again in a term that it may have led
+        if state.known > state.term:  # it restarted in a term in which it may have been the leader
             self._candidate(state.known, Reason.SILENCE, now)
         elif not rules.may_vote_for(state.self_id, state.voted_for):
             self._candidate(state.term + 1, Reason.SILENCE, now)
@@ -111,7 +117,7 @@ class Election:
         self._decide(now)
 
     def voted(self, request: VoteRequest, response: VoteResponse, now: float) -> None:
-        """A member answered. Only answers of the round that goes on count."""
+        """Handle a member's vote. Only votes of the current round count."""
         waiting = self._round
         if waiting is None or waiting.asked.get(response.local_id) is not request:
             return
@@ -141,7 +147,7 @@ class Election:
                 self._stand_at = now + self._wait() + self._extra_wait(results)
 
     def _extra_wait(self, results: tuple[Vote, ...]) -> float:
-        """For a leader that others hear, or for the better log to ask first."""
+        """Return the extra wait: for a leader that others still follow, or for a member with a better log."""
         if Vote.REJECT_ALREADY_HAS_LEADER in results:
             return self._config.give_up_ms
         return self._config.better_ledger_wait_ms if rules.better_ledgers(results) else 0
@@ -174,13 +180,13 @@ class Election:
             self._stand_at = max(self._stand_at, now + self._chance.uniform(*self._config.round_ms))
         if result is not Vote.REJECT_TAKING_LEADERSHIP:
             state.changes.append(Voted(request.local_id, request.term, result))
-        # The answer tells the term in which it was given; a later one is entered after it.
+        # The response has the term in which the vote was given. A later term is entered after it.
         state.answer(request, VoteResponse, vote_result=result)
         if result is Vote.REJECT_TERM_NOT_READY:
             self._candidate(request.term, Reason.VOTE, now, request.local_id)
 
     def _is_taking_over(self, request: VoteRequest) -> bool:
-        """It stands in this term itself, by order of its leader, with a log that is as good."""
+        """Return whether it is a candidate of this term at its leader's request, with an equally good log."""
         mine = self._takeover is not None and self._takeover.term == request.term
         as_good = self._state.end == (request.ledger_end_term, request.ledger_end_index)
         return mine and as_good and self._state.voted_for is None
@@ -209,7 +215,7 @@ class Election:
         peer = response.local_id
         match response.code:
             case ResponseCode.SUCCESS:
-                # Counted from when it left: what happened since is not known.
+                # Counted from the send time: the state since then is not known.
                 sent, sent_at = self._sent.get(peer, (None, 0.0))
                 if sent is request:
                     self._heard_at[peer] = max(self._heard_at[peer], sent_at)
@@ -223,7 +229,7 @@ class Election:
                 pass
 
     def _quorum_heard_at(self) -> float:
-        """Since when a quorum, the leader included, is not known to be there."""
+        """Return the time of the last evidence of a quorum, the leader included."""
         if self._config.quorum == 1:
             return float("inf")
         heard = sorted(self._heard_at.values(), reverse=True)
@@ -261,10 +267,10 @@ class Election:
         elif takeover and takeover.term is None and now >= takeover.until:
             self._end_takeover()
 
-    # -- handing over
+    # -- leadership transfer
 
     def handle_take_leadership(self, request: TransferRequest, now: float) -> None:
-        """The leader asks this follower to take over once it has all that the leader has."""
+        """Handle the leader's request to take over, once this follower has all of the leader's entries."""
         state = self._state
         if state.role is not Role.FOLLOWER or request.term != state.term or request.local_id != state.leader:
             state.answer(request, TransferResponse, code=ResponseCode.INCONSISTENT_LEADER)
@@ -274,13 +280,13 @@ class Election:
         self.caught_up(now)
 
     def caught_up(self, now: float) -> None:
-        """The ledger has grown: perhaps it may take over now."""
+        """Start the takeover if the ledger has grown far enough."""
         takeover, state = self._takeover, self._state
         if takeover is None or takeover.term is not None:
             return
         if state.terms.end >= takeover.request.take_leadership_ledger_index:
             takeover.term = state.term + 1
-            self._takeover = None  # entering the new term ends whatever was being taken over before
+            self._takeover = None  # entering the new term ends any earlier takeover
             self._candidate(takeover.term, Reason.TRANSFER, now)
             self._takeover = takeover
             self._stand_at = now + self._chance.uniform(*self._config.take_leadership_wait_ms)

@@ -1,8 +1,8 @@
-"""An entry of the ledger as bytes: 48 bytes of header, then the body (docs/protocol.md, "DLedger files").
+"""The bytes of a ledger entry: a header of 48 bytes, then the body (docs/protocol.md, "DLedger files").
 
-A message is the body, so that a reader of commit logs finds its record 48 bytes behind the entry's position.
-Released DLedger leaves the two checksums 0 and reads over them; ours fills the chain CRC, by which a torn
-entry is told from a whole one. 0 means that there is none.
+The body is a message, so a reader of commit logs finds its record 48 bytes after the entry's position.
+Released DLedger leaves both checksums 0 and does not check them. Ours fills in the chain CRC, which shows
+whether an entry is torn. 0 means that there is no checksum.
 """
 
 import struct
@@ -19,22 +19,22 @@ _FILLER_MAGIC: Final = -1
 
 _UNIT: Final = struct.Struct(">iqiqq")
 UNIT_BYTES: Final = _UNIT.size
-"""Of the index: magic, position, size, index and term of one entry."""
+"""The size of an index unit, which has the magic, position, size, index and term of one entry."""
 
 
 class EntryError(ValueError):
-    """These bytes are no entry of this place; the message says what is wrong."""
+    """The bytes are not an entry of this position. The message says what is wrong."""
 
 
 def make(index: int, term: int, magic: int, pos: int, body: bytes) -> Entry:
-    """The entry, its checksum filled in."""
+    """Return the entry with its checksum."""
     size = HEADER_BYTES + len(body)
     front = _HEADER.pack(magic, size, index, term, pos, 0, 0, 0, len(body))[:_FRONT_BYTES]
     return Entry(magic, size, index, term, pos, chain_crc=_crc(front, body), body=body)
 
 
 def encode(entry: Entry) -> bytes:
-    """The entry's bytes."""
+    """Return the entry's bytes."""
     header = _HEADER.pack(
         entry.magic,
         entry.size,
@@ -50,13 +50,13 @@ def encode(entry: Entry) -> bytes:
 
 
 def filler(size: int) -> bytes:
-    """What stands at the end of a segment that has no room for the next entry."""
+    """Return the bytes that fill the end of a segment that has no room for the next entry."""
     assert size >= FILLER_BYTES, f"no room for a filler in {size} bytes"
     return struct.pack(">ii", _FILLER_MAGIC, size).ljust(size, b"\0")
 
 
 def peek(front: bytes) -> int:
-    """Size of the entry that begins so; 0 where none does, -1 for a filler."""
+    """Return the size of the entry that starts with these bytes; 0 if there is none, -1 for a filler."""
     if len(front) < FILLER_BYTES:
         return 0
     magic, size = struct.unpack_from(">ii", front)
@@ -66,16 +66,16 @@ def peek(front: bytes) -> int:
 
 
 def place_of(header: bytes) -> tuple[int, int]:
-    """Index and term that a whole header says."""
+    """Return the index and term in a complete header."""
     _, _, index, term, *_ = _HEADER.unpack_from(header)
     return index, term
 
 
 def decode(data: bytes, pos: int) -> Entry:
-    """The entry of exactly these bytes.
+    """Decode the entry in exactly these bytes.
 
     Raises:
-        EntryError: not a whole, undamaged entry of that position.
+        EntryError: they are not a complete, undamaged entry of that position.
     """
     if len(data) < HEADER_BYTES:
         raise EntryError(f"an entry of {len(data)} bytes, at least {HEADER_BYTES} expected")
@@ -93,17 +93,20 @@ def decode(data: bytes, pos: int) -> Entry:
 
 
 def is_whole(chain: int, front: bytes | memoryview, body: bytes | memoryview) -> bool:
-    """The entry is the one that was written; a released peer says nothing of that."""
+    """Return whether the checksum matches, or there is none, as in entries of released members."""
     return chain in (0, _crc(front, body))
 
 
 def encode_unit(entry: Entry) -> bytes:
-    """The entry's unit of the index."""
+    """Return the index unit of the entry."""
     return _UNIT.pack(entry.magic, entry.pos, entry.size, entry.index, entry.term)
 
 
 def decode_unit(data: bytes) -> tuple[int, int, int, int]:
-    """Position, size, index and term. EntryError when the bytes are no unit."""
+    """Decode an index unit into position, size, index and term.
+
+    Raises EntryError when the bytes are not a unit.
+    """
     if len(data) < UNIT_BYTES:
         raise EntryError(f"a unit of {len(data)} bytes, {UNIT_BYTES} expected")
     magic, pos, size, index, term = _UNIT.unpack_from(data)
@@ -113,5 +116,8 @@ def decode_unit(data: bytes) -> tuple[int, int, int, int]:
 
 
 def _crc(front: bytes | memoryview, body: bytes | memoryview) -> int:
-    """Without the highest bit, for it is read as a signed number; never 0, which says nothing."""
+    """Return the checksum without its highest bit, because it is read as a signed number.
+
+    It is never 0, which means "no checksum".
+    """
     return zlib.crc32(body, zlib.crc32(front)) & 0x7FFF_FFFF or 1

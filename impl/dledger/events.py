@@ -1,4 +1,4 @@
-"""Writes what a member did into its event log (docs/protocol.md, "Event log")."""
+"""Records the actions of a member in its event log (docs/protocol.md, "Event log")."""
 
 from mqproof.impl.dledger.changes import (
     Appended,
@@ -20,7 +20,10 @@ from mqproof.spec.events import Kind
 
 
 def tell(events: EventLog, change: Change, entry: Entry | None) -> None:
-    """One change, right after it was carried out; `entry` of what was appended or written."""
+    """Record one change, right after it was carried out.
+
+    `entry` is the entry that was appended or written.
+    """
     match change:
         case Ballot(term, voted_for):
             events.emit(Kind.VOTE, term=term, status="DURABLE", attrs={"voted_for": voted_for or ""})
@@ -47,17 +50,17 @@ def tell(events: EventLog, change: Change, entry: Entry | None) -> None:
 
 
 def tell_flush(events: EventLog, index: int) -> None:
-    """The ledger is durable up to an index, as far as it was synced."""
+    """Record that the ledger is durable up to an index, as far as it was synced."""
     events.emit(Kind.FLUSH, attrs={"file": "log", "index": str(index)})
 
 
 def tell_answer(events: EventLog, index: int, term: int) -> None:
-    """A client is answered that its entry is committed."""
+    """Record that a client was notified that its entry is committed."""
     events.emit(Kind.SEND_ACK, term=term, status="SEND_OK", attrs={"index": str(index)})
 
 
 def tell_start(events: EventLog, core: Core) -> None:
-    """What a start found on the disk; all of it is durable."""
+    """Record the state that a start found on the disk. All of it is durable."""
     state = core.state
     attrs = {
         "index": str(state.terms.end),

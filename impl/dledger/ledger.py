@@ -1,7 +1,7 @@
-"""A member's entries on disk: data segments, and an index that tells where each entry stands.
+"""A member's entries on disk: data segments, and an index that has the position of each entry.
 
-The index is a function of the data. It is written late, and synced when a data segment is full, so that
-recovery, which walks the last three segments, can write what is missing of it again.
+The index can be derived from the data. It is written late, and synced when a data segment is full. Recovery
+walks the last three segments, so it can write the missing part of the index again.
 """
 
 from bisect import bisect_left
@@ -19,11 +19,14 @@ from mqproof.impl.store.segments import Removal, SegmentedFile, Unsynced, sync_a
 
 _WALKED_SEGMENTS: Final = 3
 _IN_DOUBT_BYTES: Final = 64 << 20
-"""More than that is never written without a sync. So much is written again at a start: the sync of an earlier
-life may have failed, after which a later one that succeeds says nothing of what was written before it."""
+"""The maximum number of bytes written without a sync, and of bytes written again at a start.
+
+The sync of an earlier process may have failed. A later sync that succeeds proves nothing about data that was
+written before that failure.
+"""
 _UNITS_BYTES_MAX: Final = 64 << 10
 _RECENT_BYTES_MAX: Final = 16 << 20
-"""Entries kept in memory: followers are pushed the newest ones."""
+"""The maximum size of the entries cached in memory. The newest ones are pushed to followers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +37,14 @@ class LedgerConfig:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """What makes all entries up to `end` durable. `sync` may run in another thread; it raises OSError."""
+    """The work that makes all entries up to `end` durable.
+
+    `sync` may run in another thread; it raises OSError.
+    """
 
     end: int
     cuts: int
-    """Cuts before it: after another one it says nothing of what stands there now."""
+    """The number of cuts before it. After another cut, the result of this flush is void."""
     end_pos: int
     unsynced: tuple[Unsynced, ...]
 
@@ -47,7 +53,10 @@ class Flush:
 
 
 class Ledger:
-    """`load` first. Entries are appended, cut from the end, and read by index."""
+    """The entries of one member.
+
+    Call `load` first; then append entries, cut them from the end, read by index.
+    """
 
     def __init__(self, disk: Disk, directory: str, config: LedgerConfig) -> None:
         self._data = SegmentedFile(disk, f"{directory}/data", config.data_segment_bytes)
@@ -58,15 +67,15 @@ class Ledger:
         self._cuts = 0
         self._flushed_capacity = 0
         self._units = bytearray()
-        """Of the newest entries, not in the index yet."""
+        """The index units of the newest entries, not written to the index yet."""
         self._recent: dict[int, Entry] = {}
         self._recent_bytes = 0
         self._begin = 0, 0
-        """Position and index of the first entry, as they were last."""
+        """The position and index of the first entry, when they were last determined."""
 
     @property
     def begin_index(self) -> int:
-        """Of the first entry; those before were deleted with their segments."""
+        """The index of the first entry. Earlier entries were deleted with their segments."""
         pos, index = self._begin
         if pos != self._data.begin:
             entry = self._entry_at(self._data.begin)
@@ -81,7 +90,7 @@ class Ledger:
 
     @property
     def end_pos(self) -> int:
-        """Behind the last entry."""
+        """The position after the last entry."""
         return self._end_pos
 
     @property
@@ -90,10 +99,11 @@ class Ledger:
         return self._data
 
     def load(self) -> Terms:
-        """Recover what is there, without the torn tail, and make it durable. The terms of all entries.
+        """Recover the entries without the torn tail, and make them durable. Returns the terms of all entries.
 
         Raises:
-            StoreError: files that are none of a ledger's. OSError: they cannot be read or synced.
+            StoreError: the files are not those of a ledger.
+            OSError: they cannot be read or synced.
         """
         self._data.load()
         self._index.load()
@@ -115,11 +125,14 @@ class Ledger:
         return terms
 
     def append(self, index: int, term: int, magic: int, body: object) -> Entry:
-        """Make and write the next entry. `body` is bytes, or a function of the position of the body that
-        returns them, always as many.
+        """Build and write the next entry.
+
+        `body` is bytes, or a function that returns them, given the position of the body. Its result always
+        has the same size.
 
         Raises:
-            StoreError: it does not fit a segment. OSError: the disk failed.
+            StoreError: the entry does not fit into a segment.
+            OSError: the disk failed.
         """
         draft = body(0) if callable(body) else body
         assert isinstance(draft, (bytes, bytearray)), f"a body is bytes, not {type(draft).__name__}"
@@ -130,10 +143,11 @@ class Ledger:
         return entry
 
     def write(self, entry: Entry) -> None:
-        """Write the next entry as another member made it.
+        """Write the next entry exactly as another member built it.
 
         Raises:
-            StoreError: it stood at another position there: segments are not of one size. OSError.
+            StoreError: its position at the other member differs, so the segments differ in size.
+            OSError: the disk failed.
         """
         pos = self._place(entry_format.HEADER_BYTES + len(entry.body))
         if entry.pos != pos or entry.size != entry_format.HEADER_BYTES + len(entry.body):
@@ -144,7 +158,7 @@ class Ledger:
         self._put(entry)
 
     def cut(self, end: int) -> None:
-        """Forget the entries behind `end`, durably: they never come back. Raises OSError."""
+        """Remove the entries after `end`, durably: they never reappear. Raises OSError."""
         self.write_index()
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
@@ -162,7 +176,7 @@ class Ledger:
         self._synced_pos = self._end_pos
 
     def read(self, index: int) -> Entry:
-        """The entry. StoreError when the disk does not give it back as it was written."""
+        """Return the entry. Raises StoreError when the disk does not return it as it was written."""
         if (entry := self._recent.get(index)) is not None:
             return entry
         assert self.begin_index <= index <= self._end_index, (
@@ -175,24 +189,30 @@ class Ledger:
             raise StoreError(f"{self._data.path_of(pos)}: {error}") from None
 
     def index_from(self, pos: int) -> int:
-        """The index of the first entry that stands at `pos` or behind it; of the next one when none does."""
+        """Return the index of the first entry at or after `pos`; the next free index if there is none."""
         begin = self.begin_index
         known = range(begin, self._end_index + 1)
         return begin + bisect_left(known, pos, key=lambda index: self._unit(index)[0])
 
     def position_of(self, index: int) -> int:
-        """Where an entry stands."""
+        """Return the position of an entry."""
         return self._unit(index)[0]
 
     def forget_deleted(self) -> Removal:
-        """Data segments are gone, from the first on: what is to be removed of the index."""
+        """Update the ledger after data segments were deleted from its start.
+
+        Returns the index segments to remove.
+        """
         begin = self.begin_index
         for index in [index for index in self._recent if index < begin]:
             self._forget_recent(index)
         return self._index.detach_before(begin * UNIT_BYTES)
 
     def write_index(self) -> None:
-        """Write what the index lacks. It is late, for only a start asks for the newest. Raises OSError."""
+        """Write the missing part of the index.
+
+        It may be late, since only a start reads the newest part. Raises OSError.
+        """
         position = (self._end_index + 1) * UNIT_BYTES - len(self._units)
         while self._units:
             room = self._index.segment_bytes - position % self._index.segment_bytes
@@ -201,7 +221,7 @@ class Ledger:
             position += room
 
     def begin_flush(self) -> Flush:
-        """Hand over what is not synced yet. `end_flush` says what its sync made durable."""
+        """Return the unsynced files, to be synced. After the sync, `end_flush` returns the durable index."""
         unsynced = [self._data.take_unsynced()]
         if self._data.capacity_end != self._flushed_capacity:
             self._flushed_capacity = self._data.capacity_end
@@ -209,7 +229,7 @@ class Ledger:
         return Flush(self._end_index, self._cuts, self._end_pos, tuple(unsynced))
 
     def end_flush(self, flush: Flush) -> int:
-        """Up to which index the ledger is durable by that; NO_INDEX when it was cut meanwhile."""
+        """Return the index up to which this flush made the ledger durable; NO_INDEX after a cut."""
         if flush.cuts != self._cuts:
             return NO_INDEX
         self._synced_pos = max(self._synced_pos, flush.end_pos)
@@ -219,16 +239,16 @@ class Ledger:
         self._data.close()
         self._index.close()
 
-    # -- inside
+    # -- internals
 
     def _place(self, size: int) -> int:
-        """Where the next entry goes; a filler is written when the segment has no room for it."""
+        """Return the position of the next entry. Writes a filler first if the segment has no room for it."""
         segment = self._data.segment_bytes
         if size + FILLER_BYTES > segment:
             raise StoreError(f"an entry of {size} bytes, {segment - FILLER_BYTES} fit a segment")
         room = segment - self._end_pos % segment
         if size + FILLER_BYTES > room:
-            self.write_index()  # of a full segment it is synced with the next flush
+            self.write_index()  # the index part of a full segment is synced with the next flush
             self._data.write(self._end_pos, entry_format.filler(room))
             self._end_pos += room
         return self._end_pos
@@ -250,7 +270,10 @@ class Ledger:
             self._forget_recent(next(iter(self._recent)))
 
     def _write_again(self, begin: int, end: int) -> None:
-        """What can be read after a sync that failed may be in memory alone, and no later sync knows of it."""
+        """Write data again that may exist only in memory.
+
+        After a failed sync, data may be readable but not on disk, and no later sync would write it.
+        """
         self._data.write_again(begin, end)
 
     def _forget_recent(self, index: int) -> None:
@@ -266,7 +289,7 @@ class Ledger:
             raise StoreError(f"{self._index.path_of(index * UNIT_BYTES)}: {error}") from None
 
     def _trusted(self) -> tuple[int, Terms]:
-        """From which position the data is walked, and the terms of the entries before, by the index."""
+        """Return where the walk of the data starts, and the terms of the entries before, from the index."""
         starts = self._data.starts
         for start in reversed(starts[1 : max(1, len(starts) - _WALKED_SEGMENTS + 1)]):
             if (terms := self._terms_before(start)) is not None:
@@ -274,7 +297,10 @@ class Ledger:
         return self._data.begin, Terms(begin=self.begin_index)
 
     def _terms_before(self, start: int) -> Terms | None:
-        """What the index says of the entries before a segment, None when it does not hold together."""
+        """Return the terms of the entries before a segment, from the index.
+
+        Returns None if it is inconsistent.
+        """
         first = self._entry_at(start)
         if first is None:
             return None
@@ -292,7 +318,10 @@ class Ledger:
         return terms
 
     def _walk(self, pos: int, terms: Terms) -> Iterator[Entry]:
-        """Whole entries from `pos` on, each the next of the one before; their terms are added to `terms`."""
+        """Yield complete entries from `pos` on, each the successor of the one before.
+
+        Adds their terms to `terms`.
+        """
         while True:
             room = self._data.segment_bytes - pos % self._data.segment_bytes
             if entry_format.peek(self._data.read(pos, FILLER_BYTES)) == -1:

@@ -1,7 +1,7 @@
 """The committed part of a ledger, read as a commit log (docs/protocol.md, "A broker in a group").
 
-A message's record is the body of its entry. Its commit offset is where the record stands in the data file,
-a header behind the entry. No-ops and fillers are no records.
+The record of a message is the body of its entry. Its commit offset is the position of the record in the data
+file, one header after the entry's position. No-ops and fillers are not records.
 """
 
 import logging
@@ -20,8 +20,11 @@ _log = logging.getLogger(__name__)
 
 
 class LedgerLog(CommitLog):
-    """`end` is the end of the last committed entry that was looked at, `flushed` up to where of that all is
-    durable here. The ledger writes; this one reads."""
+    """A read-only view of the ledger as a commit log.
+
+    `end` is the end of the last committed entry that was processed. `flushed` is the position up to which the
+    data before `end` is durable here.
+    """
 
     header_bytes = HEADER_BYTES
 
@@ -29,7 +32,7 @@ class LedgerLog(CommitLog):
         super().__init__(segments)
         self._durable_end = 0
         self.kept_by_all = 0
-        """Where the last entry stands that all members have durably."""
+        """The position of the last entry that all members have durably."""
 
     @property
     def needed_from(self) -> int:
@@ -40,7 +43,10 @@ class LedgerLog(CommitLog):
         return self.segments.segment_bytes - HEADER_BYTES - FILLER_BYTES
 
     def scan(self, position: int) -> Iterator[tuple[int, StoredMessage | None]]:
-        """As a commit log's, from an entry on; None stands for what is no record. Ends at `end`."""
+        """Yield positions and records as a commit log does, starting at an entry.
+
+        None means "no record". Stops at `end`.
+        """
         while position < self.end:
             size = entry_format.peek(self.read(position, FILLER_BYTES))
             if size < 0:
@@ -55,7 +61,7 @@ class LedgerLog(CommitLog):
             yield position, stored_in(entry)
 
     def advance(self, entry: Entry, stored: StoredMessage | None) -> None:
-        """The next entry is committed."""
+        """Record that the next entry is committed."""
         self.end = entry.pos + entry.size
         if stored is not None:
             self.last_record = stored.commit_offset
@@ -63,12 +69,12 @@ class LedgerLog(CommitLog):
         self._count_flushed()
 
     def durable_to(self, position: int) -> None:
-        """All entries before the position are durable here, and of others that is not known."""
+        """Record that all entries before the position are durable here. Later entries may not be."""
         self._durable_end = position
         self._count_flushed()
 
     def durable_at_most(self, position: int) -> None:
-        """The ledger was cut there; what is written behind it is new."""
+        """Record that the ledger was cut at the position. Data after it will be new."""
         self._durable_end = min(self._durable_end, position)
 
     def _count_flushed(self) -> None:
@@ -78,7 +84,7 @@ class LedgerLog(CommitLog):
 
 
 def stored_in(entry: Entry) -> StoredMessage | None:
-    """The message of an entry; None of a no-op, and of what nobody can read."""
+    """Return the message of an entry. Returns None for a no-op and for an unreadable message."""
     if entry.magic == NO_OP:
         return None
     try:

@@ -1,7 +1,8 @@
 """The store of a broker whose log is that of its group (docs/protocol.md, "A broker in a group").
 
-What the group has committed is dispatched, and so seen; nothing else is. Only the leader takes messages, and
-only once all that its predecessors took is committed and dispatched: then each queue's end is known.
+Only entries that the group has committed are dispatched and become visible. Only the leader accepts messages.
+It does so once all entries of earlier leaders are committed and dispatched, because then the end of each
+queue is known.
 """
 
 import asyncio
@@ -41,7 +42,10 @@ _log = logging.getLogger(__name__)
 NOT_LEADING: Final = "this broker does not lead its group"
 
 _ENTRIES_A_TURN: Final = 500
-"""Dispatched before others have their turn: a member that comes back may have many to catch up with."""
+"""The maximum number of entries dispatched before other tasks run.
+
+A restarted member may lag by many entries.
+"""
 
 _STATUS: Final = {
     ResponseCode.SUCCESS: PutStatus.PUT_OK,
@@ -51,7 +55,7 @@ _STATUS: Final = {
     ResponseCode.LEADER_PENDING_FULL: PutStatus.OS_PAGECACHE_BUSY,
     ResponseCode.WAIT_QUORUM_ACK_TIMEOUT: PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH,
 }
-"""What is told of a put; all else is UNKNOWN_ERROR."""
+"""The put status for each code; any other code gives UNKNOWN_ERROR."""
 
 _REASONS: Final = {
     ResponseCode.SUCCESS: "",
@@ -65,7 +69,7 @@ _REASONS: Final = {
 
 
 class LedgerStore(Store):
-    """Of one member of a group. `on_role` is called when `leads` has changed."""
+    """The store of one member of a group. `on_role` is called when `leads` has changed."""
 
     def __init__(
         self,
@@ -82,37 +86,40 @@ class LedgerStore(Store):
         super().__init__(directory, config, runtime, events, self._ledger_log)
         self.refusal = NOT_LEADING
         self.leads = False
-        """It takes messages."""
+        """Whether it accepts messages."""
         self.on_role: Callable[[], None] = lambda: None
-        """Must not block or raise."""
+        """Called when `leads` has changed. Must not block or raise."""
         self._committed = -1
         self._next_index = 0
-        """Of the entry to be looked at next, once it is committed."""
+        """The index of the entry to process next, once it is committed."""
         self._queue_offsets: dict[QueueKey, int] = {}
-        """Next offset, of queues that this leader took messages for."""
+        """The next offset of each queue that this leader accepted messages for."""
         self._flushed = asyncio.Event()
         self._services = BackgroundTasks(config, None, self.flush_queues, self.write_checkpoint, self._clean)
 
     @property
     def has_all(self) -> bool:
-        """It leads, and a quorum said so lately. Who was stopped for long may not have heard of the next."""
+        """Whether it leads and a quorum confirmed that recently.
+
+        A process that was paused for long may not know the next leader yet.
+        """
         return self.leads and self.node.leads
 
     @property
     def term(self) -> int:
-        """Of the group, as far as this member knows."""
+        """The term of the group, as far as this member knows."""
         return self.node.member.core.state.term
 
-    # -- life
+    # -- start and stop
 
     async def start(self) -> None:
-        """Take part. StoreError, OSError: of the disk, or of the members' address."""
+        """Join the group. Raises StoreError, OSError for a failure of the disk or of the member's address."""
         self.begin()
         self._services.start()
         await self.node.start()
 
     async def hand_over(self) -> None:
-        """Before a clean end: if it leads, and another member can, that one does so from now on."""
+        """Before a clean stop, transfer the leadership if this member leads and another one can take over."""
         if self.leads and (code := await self.node.hand_over()) is not ResponseCode.SUCCESS:
             _log.warning("%s ends as the leader of its group: %s", self.node.config.self_id, code.name)
 
@@ -137,8 +144,12 @@ class LedgerStore(Store):
         self.node.recover()
 
     def _recover(self, parts: Parts, abnormal: bool) -> Recovery:
-        """The ledger is whole already. What of it is committed only a leader tells; but all that a queue
-        leads to was, or ever led to by the checkpoint's word, and that is never cut."""
+        """Recover the queues. The ledger is already complete.
+
+        Only a leader can report which part of the ledger is committed. But every entry that a queue refers to
+        was committed, and so was every entry that a queue referred to at the checkpoint. Committed entries
+        are never cut.
+        """
         log, ledger = self._ledger_log, self.node.ledger
         log.end = ledger.end_pos
         entries_cut = sum(cut_queue(queue, log) for queue in self._queues)
@@ -158,7 +169,7 @@ class LedgerStore(Store):
         return Recovery(abnormal, start, log.end, 0, redispatched, entries_cut)
 
     def _reaches(self, key: QueueKey, end: int) -> int:
-        """Where the record ends that the last entry of a queue leads to."""
+        """Return the end position of the record that the last entry of a queue refers to."""
         units = self.units(*key, end - 1, 1) if end > 0 else []
         return units[0].commit_offset + units[0].size if units else 0
 
@@ -180,7 +191,7 @@ class LedgerStore(Store):
         return await results
 
     def _take(self, messages: Sequence[Message], done: Done) -> PutResult | None:
-        """Hand the messages to the group; why not, when it does not take them."""
+        """Pass the messages to the group. Returns the refusal if it does not accept them, otherwise None."""
         config, log = self.config, self._ledger_log
         try:
             drafts = [encode(one, config.message_bytes_max, log.record_bytes_max) for one in messages]
@@ -214,8 +225,11 @@ class LedgerStore(Store):
         return self.max_offset(topic, queue_id) if known is None else known
 
     def delete_topic(self, topic: str) -> None:
-        """Its queues stay. That they are gone would not be in the log, so that another leader, or this one
-        after a restart, would number the messages of a new topic of that name otherwise."""
+        """Keep the queues of a deleted topic.
+
+        The log would not record their deletion. Another leader, or this one after a restart, would number the
+        messages of a new topic of that name differently.
+        """
 
     def adopt_deletions(self, deleted: Mapping[str, int]) -> list[str]:  # noqa: ARG002  # as above
         return []
@@ -227,8 +241,10 @@ class LedgerStore(Store):
             await self._flushed.wait()
 
     async def clean(self, *, manually: bool = False) -> int:
-        """As any store; but what not all members have durably stays, however old it is and however little
-        room there is: somebody may ask for it."""
+        """Delete old segments, as any store does, but keep entries that not all members have durably.
+
+        These stay whatever their age and the free space, because a member may request them.
+        """
         kept, ledger = self.node.member.core.state.kept_by_all, self.node.ledger
         try:
             self._ledger_log.kept_by_all = ledger.position_of(kept) if kept >= ledger.begin_index else 0
@@ -240,7 +256,7 @@ class LedgerStore(Store):
             return 0
         return deleted
 
-    # -- what the node tells
+    # -- calls from the node
 
     def changed(self, change: Change) -> None:
         match change:
@@ -267,10 +283,13 @@ class LedgerStore(Store):
             self.leads = False
             self.on_role()
 
-    # -- inside
+    # -- internals
 
     def _dispatch_committed(self) -> None:
-        """Dispatch what the group has committed, some entries at a time; then a new leader may begin."""
+        """Dispatch entries that the group has committed, a limited number at a time.
+
+        Then a new leader may start.
+        """
         if self.failure:
             return
         try:
@@ -280,7 +299,7 @@ class LedgerStore(Store):
             self._next_index = max(self._next_index, last + 1)
             self._dispatcher.run(self._log.end, self._arrived)
         except (OSError, StoreError, QueueGapError) as error:
-            # Without its store it must not lead either.
+            # It must not lead without its store.
             self.node.fail(error)
             return
         if self._next_index <= self._committed:
@@ -298,7 +317,10 @@ class LedgerStore(Store):
                 tell_append(self._events, appended)
 
     def _begin_to_lead(self) -> None:
-        """The first entry of its own term is committed, so all before it is, and everything is dispatched."""
+        """Start to accept messages if the first entry of its own term is committed.
+
+        Then all earlier entries are committed too, and everything is dispatched.
+        """
         state = self.node.member.core.state
         if self.leads or state.role is not Role.LEADER or state.terms.at(state.commit) != state.term:
             return
@@ -320,6 +342,6 @@ def _stored(message: Message, entry: Entry, queue_offset: int) -> PutResult:
 
 
 def _not_stored(code: ResponseCode) -> PutResult:
-    """Or not known to be."""
+    """Return the result for messages that are not stored, or not known to be stored."""
     status = _STATUS.get(code, PutStatus.UNKNOWN_ERROR)
     return PutResult(status, reason=_REASONS.get(code, f"the group answers {code.name}"))

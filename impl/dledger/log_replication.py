@@ -13,7 +13,7 @@ from mqproof.impl.dledger.state import Role, State
 
 _NEVER: Final = float("inf")
 _EARLY_BYTES_MAX: Final = 16 << 20
-"""Of pushes that a follower keeps for later; a connection keeps their order, so there are few."""
+"""The maximum size of early pushes that a follower keeps. A connection preserves order, so there are few."""
 
 
 class _Progress:
@@ -21,38 +21,41 @@ class _Progress:
 
     def __init__(self, next_index: int) -> None:
         self.next = next_index
-        """The entry to be pushed next."""
+        """The index of the entry to push next."""
         self.watermark = NO_INDEX
-        """How far the follower's log is known to be the leader's, and durable."""
+        """The follower's log is known to equal the leader's, durably, up to this index."""
         self.matched = NO_INDEX
-        """How far it was found to be the leader's, durable or not."""
+        """The follower's log was found to equal the leader's, durable or not, up to this index."""
         self.is_comparing = next_index > 0
-        """It is not known yet where the two logs part."""
+        """Whether the point where the two logs diverge is still unknown."""
         self.comparing: PushRequest | None = None
         self.pushes: deque[PushRequest] = deque()
-        """Unanswered ones since the logs were compared, in order. Answers to older ones say nothing new."""
+        """Unanswered pushes since the logs were compared, in order.
+
+        Responses to older pushes add no information.
+        """
         self.resend_at = _NEVER
         self.is_lost = False
-        """It was found to lack what the leader has deleted."""
+        """Whether it was found to lack entries that the leader has deleted."""
         self.told_commit = NO_INDEX
-        """The committed index that it said it heard of."""
+        """The committed index that the follower has confirmed."""
         self.told_kept = NO_INDEX
-        """And of what all keep."""
+        """The same for `kept_by_all`."""
         self.idle_since = 0.0
 
     @property
     def base(self) -> int:
-        """From where on pushes are unanswered."""
+        """The index after which pushes are unanswered."""
         return max(self.watermark, self.matched)
 
     @property
     def is_awaited(self) -> bool:
-        """An answer is to come, or was lost."""
+        """Whether a response is pending or was lost."""
         return self.comparing is not None or bool(self.pushes)
 
 
 class Leading:
-    """The leader's side."""
+    """The leader's side of replication."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -65,7 +68,7 @@ class Leading:
         return self._state.role is Role.LEADER and self._term == self._state.term
 
     def lag(self, member: str) -> int:
-        """How many entries a follower is behind, as far as is known."""
+        """Return how many entries a follower lags behind, as far as is known."""
         return self._state.terms.end - self._followers[member].watermark
 
     def deadline(self) -> float:
@@ -81,13 +84,13 @@ class Leading:
         return _NEVER
 
     def push(self, read: Callable[[int], Entry], now: float) -> None:
-        """Ask each follower what is next to be asked of it. `read` gives an entry by its index."""
+        """Send each follower its next requests. `read` returns an entry by its index."""
         if self._state.role is not Role.LEADER:
             return
         if self._term != self._state.term:
             self._begin()
         for peer, follower in self._followers.items():
-            if 0 < self._state.terms.begin >= follower.next:  # that has been deleted
+            if 0 < self._state.terms.begin >= follower.next:  # the entry before it has been deleted
                 self._compare_from(follower, follower.next)
             if follower.is_awaited and now >= follower.resend_at:
                 at = follower.next if follower.comparing else follower.base + 1
@@ -99,16 +102,16 @@ class Leading:
                 self._append(peer, follower, read, now)
 
     def _begin(self) -> None:
-        """A term of its own begins; what was known of followers is void. The newest entry is the no-op."""
+        """Start a new term as leader and discard the state of followers. The newest entry is the no-op."""
         self._followers = {peer: _Progress(self._state.terms.end) for peer in self._config.peers}
         self._term = self._state.term
 
     def _compare_from(self, follower: _Progress, index: int) -> None:
-        """Ask for the entry before `index`, or for the first one that is still there."""
+        """Compare the logs from the entry before `index` on, or from the first entry that still exists."""
         begin = self._state.terms.begin
         follower.next = max(index, begin + 1) if begin else index
         follower.matched = NO_INDEX
-        follower.is_comparing = follower.next > 0  # every log has what is before the first entry
+        follower.is_comparing = follower.next > 0  # every log agrees before the first entry
         follower.comparing = None
         follower.pushes.clear()
 
@@ -161,7 +164,7 @@ class Leading:
         )
 
     def pushed(self, request: PushRequest, response: PushResponse, now: float) -> None:
-        """A follower answered. What it says counts in the term in which it was asked, and only there."""
+        """Handle a follower's response. It counts only in the term of its request."""
         follower = self._followers.get(response.local_id)
         if follower is None or not self.is_leading or request.term != self._state.term:
             return
@@ -173,7 +176,7 @@ class Leading:
             case ResponseCode.INCONSISTENT_STATE:
                 self._parted(follower, request, response)
             case _:
-                pass  # it does not follow yet, or not any more: asked again when the time is over
+                pass  # It does not follow yet, or no longer. The request is repeated after the timeout.
 
     def _succeeded(
         self, follower: _Progress, request: PushRequest, response: PushResponse, now: float
@@ -196,14 +199,14 @@ class Leading:
                     follower.resend_at = now + self._config.push_timeout_ms
                     self.advance_commit()
             case _:
-                pass  # a comparison that was given up
+                pass  # a comparison that was abandoned
 
     def _parted(self, follower: _Progress, request: PushRequest, response: PushResponse) -> None:
-        """The follower has not what the push named: go back to where the two logs may be one."""
+        """Move back to where the two logs may agree: the follower lacks the entry that the push named."""
         if request.type is PushType.COMPARE and follower.comparing is not request:
             return
         if request.type is PushType.APPEND and not any(push is request for push in follower.pushes):
-            return  # it was overtaken by a comparison, or by what the follower has got since
+            return  # overtaken by a comparison, or by entries that the follower received since
         if 0 < self._state.terms.begin >= request.pre_log_index:
             self._lacks(response.local_id, follower)
             return
@@ -213,13 +216,16 @@ class Leading:
         self._compare_from(follower, max(0, back))
 
     def _lacks(self, member: str, follower: _Progress) -> None:
-        """Nothing can be sent to it that would fit. It is asked again, later: it may have been mended."""
+        """Record that no entry can be sent to the follower that would fit its log.
+
+        It is asked again later, because an operator may have repaired it.
+        """
         if not follower.is_lost:
             follower.is_lost = True
             self._state.changes.append(Lacks(member, self._state.terms.begin))
 
     def advance_commit(self) -> None:
-        """Commit what a quorum keeps durably, if it ends in this term."""
+        """Commit the entries that a quorum has durably, if the last of them is of this term."""
         state = self._state
         kept = [state.durable, *(follower.watermark for follower in self._followers.values())]
         index = rules.majority_index(kept)
@@ -229,19 +235,22 @@ class Leading:
 
 
 class Following:
-    """The follower's side."""
+    """The follower's side of replication."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._held: list[tuple[int, PushRequest]] = []
-        """Pushes whose last entry, by its index, is not durable yet: they are answered when it is."""
+        """Pushes whose last entry is not durable yet, by the index of that entry.
+
+        They are answered when it is.
+        """
         self._matched = NO_INDEX
-        """How far the log is known to be the leader's."""
+        """The log is known to equal the leader's up to this index."""
         self._early: dict[int, PushRequest] = {}
-        """Pushes that overtook the one before them, by the index that they go on from."""
+        """Pushes that arrived before their predecessor, by the index of the entry before their first one."""
         self._early_bytes = 0
         self._of: tuple[int, str | None] = (-1, None)
-        """The term and leader of whom that is known."""
+        """The term and leader to which this state belongs."""
 
     def handle(self, request: PushRequest) -> None:
         state = self._state
@@ -255,7 +264,7 @@ class Following:
             self._learn_commit(request)
             self._answer(request, ResponseCode.SUCCESS)
         elif request.type is PushType.APPEND and request.pre_log_index > state.terms.end:
-            self._keep_early(request)  # and not answer: its leader asks again in time
+            self._keep_early(request)  # without a response: the leader repeats its request in time
         elif not state.terms.agrees(request.pre_log_index, request.pre_log_term):
             self._answer(request, ResponseCode.INCONSISTENT_STATE, **self._conflict(request))
         elif request.type is PushType.COMPARE:
@@ -279,7 +288,10 @@ class Following:
             self._early_bytes += size
 
     def _take_early(self) -> None:
-        """What overtook an entry that is here now; what fits nowhere is asked for again."""
+        """Process early pushes whose predecessor has arrived.
+
+        Discards one that does not fit: it is sent again.
+        """
         while self._early and (first := min(self._early)) <= self._state.terms.end:
             request = self._early.pop(first)
             if self._state.terms.at(first) == request.pre_log_term:
@@ -297,7 +309,7 @@ class Following:
         if request.local_id != state.leader:
             return ResponseCode.INCONSISTENT_LEADER
         if request.type is PushType.TRUNCATE:
-            return ResponseCode.UNSUPPORTED  # an APPEND that contradicts the log is what cuts it
+            return ResponseCode.UNSUPPORTED  # a conflicting APPEND cuts the log instead
         return None if _follow_one_another(request) else ResponseCode.UNEXPECTED_ARGUMENT
 
     def _take(self, request: PushRequest) -> None:
@@ -316,7 +328,7 @@ class Following:
         self.answer_kept()
 
     def answer_kept(self) -> None:
-        """Say SUCCESS for what is durable, as long as it is the leader's term in which it counts."""
+        """Answer SUCCESS for durable entries, while the term and leader are still the same."""
         state = self._state
         if not self._held:
             return
@@ -332,13 +344,13 @@ class Following:
                 self._held.append((last, request))
 
     def _learn_commit(self, request: PushRequest) -> None:
-        """No further than the log is known to be the leader's, whatever the leader has committed."""
+        """Advance the committed index, but not beyond the part of the log known to equal the leader's."""
         state = self._state
         state.commit_to(min(request.commit_index, self._matched))
         state.kept_by_all = max(state.kept_by_all, min(request.kept_by_all, state.commit))
 
     def _conflict(self, request: PushRequest) -> dict[str, int]:
-        """Where the leader should look next: before the whole term that stands where its entry should."""
+        """Return where the leader should look next: at the start of the conflicting term in this log."""
         terms = self._state.terms
         there = terms.at(request.pre_log_index)
         if there is None or request.pre_log_index < 0:
@@ -358,12 +370,15 @@ class Following:
 
 
 def _last(request: PushRequest) -> int:
-    """The index of its last entry."""
+    """Return the index of the last entry of a push."""
     return request.pre_log_index + len(request.batch_entry)
 
 
 def _follow_one_another(request: PushRequest) -> bool:
-    """The entries go on where the named one stands, in terms that do not fall and are not ahead."""
+    """Return whether the entries are consecutive after the named one.
+
+    Their terms must not decrease, and must not exceed the term of the request.
+    """
     index, term = request.pre_log_index, request.pre_log_term
     for entry in request.batch_entry:
         index += 1

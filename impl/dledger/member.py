@@ -1,7 +1,7 @@
-"""A member without a network: the core, its disk, and what it tells of itself.
+"""A member without a network: the core, its disk, and its event reports.
 
-Whoever runs it hands in what arrives, sends what `step` returns, runs the syncs of `begin_flush`, and calls
-`step` at `deadline`. Real nodes and simulations do so alike.
+The code that runs a member passes in what arrives, sends what `step` returns, runs the syncs of
+`begin_flush`, and calls `step` at `deadline`. Real nodes and simulations use it in the same way.
 """
 
 from collections.abc import Callable
@@ -17,15 +17,16 @@ from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.errors import StoreError
 
 Tell = Callable[[Change, Entry | None], None]
-"""Told of each change right after it was carried out, with the entry of an Appended or Written."""
+"""Called for each change right after it was carried out, with the entry of an Appended or Written."""
 Messages = tuple[list[Request], list[tuple[Request, Response]]]
 
 
 class Member:
-    """A member that starts from what its directory has; `ledger` is not loaded yet.
+    """A member that starts from the files in its directory. `ledger` must not be loaded yet.
 
     Raises:
-        StoreError: the files cannot be used: no member may vote who forgot how it voted. OSError.
+        StoreError: the files cannot be used. A member that lost its vote must not vote again.
+        OSError: the disk failed.
     """
 
     def __init__(
@@ -45,32 +46,32 @@ class Member:
         terms = self.ledger.load()
         ballot = ballot_file.load(disk, self._ballot_path)
         if ballot is None and terms.end == NO_INDEX:
-            ballot = ballot_file.FIRST  # from now on a missing file is a lost one
+            ballot = ballot_file.FIRST  # from now on, a missing file means that it was lost
         if ballot is None or ballot.term < terms.end_term:
             said = "is missing" if ballot is None else f"says term {ballot.term}"
             raise StoreError(f"{self._ballot_path} {said}: the ledger has entries of term {terms.end_term}")
-        # Whoever wrote what was read may have died before its sync: until then a loss of power takes it back.
+        # The process that wrote this may have died before its sync, and then a power failure would undo it.
         self.persist(ballot)
         self.core = Core(config, ballot, terms, chance, now)
 
     def step(self, now: float) -> Messages:
-        """Carry out what the last input changed; what may be sent now.
+        """Carry out the changes caused by the last input. Returns the messages that may be sent now.
 
         Raises:
-            OSError, StoreError: the disk failed. The member is not to be used any more: what it would say
-                does not rest on what it keeps.
+            OSError, StoreError: the disk failed. The member must not be used any more, because its messages
+                would claim state that it may not have on disk.
         """
         for change in self.core.take_changes():
             self.carry_out(change)
         return self.take_messages(now)
 
     def take_messages(self, now: float) -> Messages:
-        """What may be sent now. Raises StoreError."""
+        """Return the messages that may be sent now. Raises StoreError."""
         self.core.state.terms.begin = self.ledger.begin_index
         return self.core.take_messages(self.ledger.read, now)
 
     def carry_out(self, change: Change) -> None:
-        """One change, in its turn; then it is told of."""
+        """Carry out one change, in its turn, and then report it."""
         entry: Entry | None = None
         match change:
             case Appended(index, term, magic, body):
@@ -95,11 +96,11 @@ class Member:
         return self.core.state.durable < self.ledger.end_index
 
     def begin_flush(self) -> Flush:
-        """What is to be synced; give it to `end_flush` once its sync has returned."""
+        """Return what must be synced. Pass it to `end_flush` once its sync has returned."""
         return self.ledger.begin_flush()
 
     def end_flush(self, flush: Flush) -> None:
-        """Its sync has returned: the core learns what is durable."""
+        """Report to the core which entries are durable, after the sync of a flush has returned."""
         self.core.flushed(self.ledger.end_flush(flush))
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""A member on a runtime: requests over remoting frames, syncs beside the loop, clients answered."""
+"""Runs a member on a runtime: requests as remoting frames, syncs outside the loop, responses to clients."""
 
 import asyncio
 import logging
@@ -56,15 +56,15 @@ _GROUP_REQUESTS: Final = (
     RequestCode.LEADERSHIP_TRANSFER,
 )
 ACK_TIMEOUT_MS: Final = 2500.0
-"""maxWaitAckTimeMs: then a client hears that it is not known whether its entry is committed."""
+"""maxWaitAckTimeMs: after this time, the client gets a response that leaves the outcome open."""
 
 
 Settled = Callable[[ResponseCode], None]
-"""Told what became of a client's entries, once; must not raise."""
+"""Called once with the final result of a client's entries. Must not raise."""
 
 
 class _Waiting:
-    """A client's entries on their way to be committed; it is not kept waiting for ever."""
+    """A client's entries that wait to be committed, with a timeout."""
 
     def __init__(self, settled: Settled) -> None:
         self._settled: Settled | None = settled
@@ -74,7 +74,7 @@ class _Waiting:
         )
 
     def settle(self, code: ResponseCode) -> None:
-        """Only the first word counts."""
+        """Report the result. Only the first call counts."""
         settled, self._settled = self._settled, None
         if settled is not None:
             self._deadline.cancel()
@@ -82,7 +82,7 @@ class _Waiting:
 
 
 class _Asked(NamedTuple):
-    """A member's request that is to be answered when the core says how."""
+    """A member's request that waits for the core's response."""
 
     request: Request
     command: Command
@@ -91,25 +91,25 @@ class _Asked(NamedTuple):
 
 
 class Listener(Protocol):
-    """Who rests on a node. Nothing of it may block or raise."""
+    """The object that depends on a node. Its methods must not block or raise."""
 
     def changed(self, change: Change) -> None:
-        """Right after it was carried out, and before any client hears of it."""
+        """Handle a change, right after it was carried out and before any client is notified."""
         ...
 
     def flushed(self, end_pos: int) -> None:
-        """All entries before that position are durable here."""
+        """Handle that all entries before the position are durable here."""
         ...
 
     def failed(self, reason: str) -> None:
-        """The node has left its group for good."""
+        """Handle that the node has left its group for good."""
         ...
 
 
 class Node:
-    """One member of a group. `addresses` has all members'. `start` it, and `stop` it.
+    """One member of a group, with `start` and `stop`. `addresses` has the addresses of all members.
 
-    With a `listener` it takes entries from that one only, by `take`.
+    With a `listener`, it accepts entries only through `take`, not from clients over the network.
     """
 
     def __init__(
@@ -145,34 +145,38 @@ class Node:
         self._inbox: deque[Callable[[float], None]] = deque()
         self._arrived = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
-        """Wakes this node; `_alarm_at` is when, in milliseconds, or when it did last."""
+        """The timer that wakes this node.
+
+        `_alarm_at` is its time in milliseconds, or that of the previous timer.
+        """
         self._alarm_at = 0.0
         self._answering: dict[int, _Asked] = {}
-        """By the id of the request, in the order in which they came."""
+        """Requests waiting for a response, by the id of the request object, in order of arrival."""
         self._waiting: Pending[_Waiting] = Pending()
         self._tasks: set[asyncio.Task[None]] = set()
         self._transfers: set[asyncio.Future[ResponseCode]] = set()
-        """Who waits for what becomes of a leadership that is handed over."""
+        """Futures that wait for the result of a leadership transfer."""
         self._is_flushing = False
         self._is_stepping = False
         self._taken: list[Entry] | None = None
-        """What a client hands in right now, as it is written."""
+        """The entries of the current `take` call, as they are written."""
         self.failure: Exception | None = None
-        """What ended it: a disk that failed. It answers nobody since."""
+        """The disk failure that ended this node. It has sent no responses since."""
 
     @property
     def member(self) -> Member:
-        """Once it was started."""
+        """The member, once it was started."""
         assert self._member is not None, "the node was not started"
         return self._member
 
     _member: Member | None = None
 
     def recover(self) -> None:
-        """Make the member from what its disk has.
+        """Create the member from the files on its disk.
 
         Raises:
-            StoreError: the files cannot be used. OSError: the disk failed.
+            StoreError: the files cannot be used.
+            OSError: the disk failed.
         """
         self._member = Member(
             self.config,
@@ -187,10 +191,11 @@ class Node:
             telling.tell_start(self._events, self._member.core)
 
     async def start(self) -> Address:
-        """Recover, unless that was done; listen, and take part.
+        """Recover, unless that was done; then listen and take part.
 
         Raises:
-            StoreError: the files cannot be used. OSError: of the disk or the address.
+            StoreError: the files cannot be used.
+            OSError: the disk failed, or the address cannot be used.
         """
         if self._member is None:
             self.recover()
@@ -201,18 +206,18 @@ class Node:
         return address
 
     def know(self, addresses: Mapping[str, Address]) -> None:
-        """Where the members are, once all listen: for ports that were any free one."""
+        """Set the members' addresses once all of them listen, for ports that were chosen automatically."""
         self._addresses = dict(addresses)
 
     def kill(self) -> None:
-        """The end of a simulated process: everything stops where it is, nobody is answered."""
+        """End a simulated process: everything stops where it is, and no response is sent."""
         for task in self._tasks:
             task.cancel()
         self._server.kill()
         self._client.abort()
 
     async def stop(self) -> None:
-        """Stop taking part; what was not answered is not."""
+        """Stop taking part. Pending requests get no response."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -228,10 +233,11 @@ class Node:
             self._member.close()
 
     async def append(self, body: object) -> tuple[ResponseCode, Entry | None]:
-        """Take an entry for a client and wait until it is committed: SUCCESS, refused with nothing stored,
-        or WAIT_QUORUM_ACK_TIMEOUT and TERM_CHANGED, after which it is not known what becomes of it.
+        """Accept an entry for a client and wait until it is committed.
 
-        `body` is bytes, or a function of the position of the body that returns them.
+        Returns SUCCESS, or a refusal with nothing stored. WAIT_QUORUM_ACK_TIMEOUT and TERM_CHANGED mean that
+        the entry may or may not be committed. `body` is bytes, or a function that returns them, given the
+        position of the body.
         """
         settled: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
 
@@ -245,14 +251,17 @@ class Node:
         return (await settled, entries[0]) if entries else (code, None)
 
     def take(self, bodies: Sequence[object], settled: Settled) -> tuple[ResponseCode, list[Entry]]:
-        """The same for entries that a client hands in together, here and now: SUCCESS and the entries as they
-        are in the ledger, `settled` will be told; or why none of them was taken."""
+        """Accept entries of one client together, without waiting for the commit.
+
+        Returns SUCCESS and the entries as they are in the ledger; `settled` is called later. Otherwise
+        returns the reason why no entry was accepted.
+        """
         if self.failure is not None:
             return ResponseCode.DISK_ERROR, []
-        if self._is_stepping:  # what led to this is not carried out yet, so nothing may follow it
+        if self._is_stepping:  # the changes so far are not carried out yet, so none may be added
             return ResponseCode.LEADER_NOT_READY, []
         code, last = self.member.core.append_all(bodies, self._now_ms())
-        self._put(lambda _: None)  # what it set off is carried out, and sent, when this turn is over
+        self._put(lambda _: None)  # carry out the other changes, and send, after this turn of the loop
         if code is not ResponseCode.SUCCESS:
             return code, []
         self._taken = []
@@ -266,8 +275,10 @@ class Node:
         return code, taken
 
     async def hand_over(self, member: str | None = None) -> ResponseCode:
-        """Hand the leadership to a member, else to who is fit for it, and wait for what becomes of it:
-        SUCCESS when that one leads, TAKE_LEADERSHIP_FAILED, or why it was not tried."""
+        """Transfer the leadership to a member, or to a suitable one if None, and wait for the result.
+
+        Returns SUCCESS when the member leads, TAKE_LEADERSHIP_FAILED, or the reason why it was not tried.
+        """
         core = self.member.core
         to = member or core.successor(self._now_ms())
         if self.failure is not None or self._is_stepping or (to is None and core.state.role is Role.LEADER):
@@ -275,7 +286,7 @@ class Node:
         code = core.transfer(to, self._now_ms()) if to is not None else ResponseCode.NOT_LEADER
         if code is not ResponseCode.SUCCESS:
             return code
-        self._put(lambda _: None)  # the question leaves when this turn is over
+        self._put(lambda _: None)  # the request is sent after this turn of the loop
         result: asyncio.Future[ResponseCode] = asyncio.get_running_loop().create_future()
         self._transfers.add(result)
         try:
@@ -304,7 +315,7 @@ class Node:
                 self._wake_by(core.deadline())
                 await self._arrived.wait()
                 self._arrived.clear()
-                # A timer may go off early by a rounding.
+                # A timer may fire early because of rounding.
                 now = max(self._now_ms(), 0.0 if self._alarm else self._alarm_at)
                 if now >= core.deadline():
                     core.tick(now)
@@ -320,8 +331,11 @@ class Node:
                 self._alarm.cancel()
 
     def _wake_by(self, deadline: float) -> None:
-        """Mostly the deadline is put off, again and again: a timer that was set for an earlier one stays, and
-        goes off too early."""
+        """Make sure that the node wakes by the deadline.
+
+        Usually the deadline moves later again and again. A timer set for an earlier deadline is kept and
+        fires too early.
+        """
         if self._alarm is not None:
             if self._alarm_at <= deadline:
                 return
@@ -334,7 +348,10 @@ class Node:
         self._arrived.set()
 
     async def _step(self, not_before: float = 0.0) -> None:
-        """Carry out what the last input set off; a ballot's sync lets the loop go on, but nothing of ours."""
+        """Carry out the changes caused by the last input.
+
+        While a ballot is synced, the event loop continues, but this node does nothing else.
+        """
         member = self.member
         self._is_stepping = True
         for change in member.core.take_changes():
@@ -357,7 +374,7 @@ class Node:
             self._spawn(self._flush())
 
     def _carry_out_all_but_ballots(self) -> None:
-        """Of an append: it changes no term."""
+        """Carry out the changes of an append, which never changes the term."""
         for change in self.member.core.take_changes():
             assert not isinstance(change, Ballot), "an append changed the term"
             self.member.carry_out(change)
@@ -383,7 +400,7 @@ class Node:
             )
 
     def _acknowledge(self, commit: int) -> None:
-        """Clients hear of what the leader that took it has committed, in its term."""
+        """Notify clients whose entries this leader has committed in the term in which it accepted them."""
         for waiting in self._waiting.committed(commit, self.member.core.state.term):
             waiting.settle(ResponseCode.SUCCESS)
 
@@ -410,7 +427,7 @@ class Node:
         self._put(done)
 
     def fail(self, error: Exception) -> None:
-        """A disk that failed once may have lost what it took: no word of ours rests on it any more."""
+        """Stop the node. After a disk failure written data may be lost, so its reports are unreliable."""
         if self.failure is not None:
             return
         _log.error("%s of %s stops: %s", self.config.self_id, self.config.group, error)
@@ -430,7 +447,7 @@ class Node:
     # -- the network
 
     async def _ask(self, request: Request) -> None:
-        """One request to a member. That there is no answer is told by time alone."""
+        """Send one request to a member. A missing response has no effect; only timeouts handle it."""
         try:
             command = await self._client.invoke(
                 self._addresses[request.remote_id], wire.encode_request(request), _RPC_S
@@ -448,7 +465,7 @@ class Node:
                     waiting.set_result(ResponseCode.SUCCESS if took else ResponseCode.TAKE_LEADERSHIP_FAILED)
 
     def _asked(self, command: Command, _channel: Channel) -> Awaitable[Command | None] | None:
-        """A member's request. It is answered when the core says so; after 3 s nobody waits any more."""
+        """Handle a member's request. The core decides when to respond; after 3 s the request is dropped."""
         request = wire.decode_request(command)
         assert isinstance(request, (VoteRequest, HeartBeatRequest, PushRequest, TransferRequest))
         if self.failure is not None:
@@ -462,7 +479,7 @@ class Node:
         return answer
 
     def _give_up_answers(self, now_s: float) -> None:
-        """To requests whose time is over by then. The node is awake more often than that."""
+        """Drop requests whose time is over. The node wakes more often than that."""
         while self._answering:
             key, asked = next(iter(self._answering.items()))
             if now_s < asked.until_s:
@@ -472,7 +489,7 @@ class Node:
                 asked.answer.set_result(None)
 
     async def _told_to_hand_over(self, command: Command, request: TransferRequest) -> Command:
-        """By an operator, who is no member."""
+        """Handle an operator's request to transfer the leadership. The operator is not a member."""
         if request.group != self.config.group:
             code = ResponseCode.UNKNOWN_GROUP
         elif request.remote_id != self.config.self_id or request.transferee_id is None:
@@ -493,7 +510,7 @@ class Node:
         )
 
     def _get(self, command: Command, _channel: Channel) -> Command:
-        """A committed entry, from the leader."""
+        """Return a committed entry, if this member leads."""
         request = wire.decode_request(command)
         assert isinstance(request, GetRequest)
         core = self.member.core
@@ -532,7 +549,7 @@ class Node:
 
     @property
     def leads(self) -> bool:
-        """It leads and hears a quorum."""
+        """Whether it leads and reaches a quorum."""
         return self.failure is None and self.member.core.leads(self._now_ms())
 
     @property

@@ -1,4 +1,4 @@
-"""Clients' entries between being taken by a leader and being committed."""
+"""Clients' entries that a leader has accepted but not committed yet."""
 
 from itertools import takewhile
 from typing import Generic, TypeVar
@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 class Pending(Generic[T]):
-    """By index, with the term in which each was taken: in another term another entry may stand there."""
+    """Pending entries by index, with their terms: in another term, an index may have another entry."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[int, T]] = {}
@@ -16,14 +16,16 @@ class Pending(Generic[T]):
         self._waiting[index] = (term, client)
 
     def committed(self, index: int, term: int) -> list[T]:
-        """Who may be told of success: the member, in this term, learned that all up to `index` is committed.
-        Who waits for an entry of another term is told nothing here."""
+        """Return the clients that may be notified of success: all up to `index` is committed in this term.
+
+        Clients whose entry was accepted in another term are removed but not returned.
+        """
         done = list(takewhile(lambda at: at <= index, self._waiting))  # they were added in ascending order
         taken = [self._waiting.pop(at) for at in done]
         return [client for its_term, client in taken if its_term == term]
 
     def drop(self) -> list[T]:
-        """Everybody who waits: nobody knows what becomes of their entries."""
+        """Remove and return all waiting clients. It is not known whether their entries will be committed."""
         dropped = [client for _, client in self._waiting.values()]
         self._waiting.clear()
         return dropped

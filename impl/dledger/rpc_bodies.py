@@ -1,7 +1,8 @@
-"""What members say to each other: the JSON bodies of DLedger's RPC, field for field.
+"""The messages between members: the JSON bodies of DLedger's RPC, field for field.
 
-A request and its response travel as a pair (on the wire the frame's opaque ties them), so nothing in a
-response repeats what its request said. Frozen: one object may be sent to many, or arrive twice.
+A request and its response are passed as a pair (on the wire, the opaque number of the frame connects them).
+So a response repeats nothing of its request. They are frozen, because one object may be sent to several
+members or arrive twice.
 """
 
 import msgspec
@@ -10,24 +11,27 @@ from mqproof.impl.dledger.codes import PushType, ResponseCode, Vote
 
 NORMAL: int = 1
 NO_OP: int = 2
-"""`Entry.magic` of what a leader begins its term with; later DLedger has it, older ones read 1 only."""
+"""`Entry.magic` of the entry that starts a leader's term.
+
+Later DLedger has it; older versions read only 1.
+"""
 
 NO_INDEX: int = -1
-"""Before the first entry: indexes count from 0."""
+"""The index before the first entry: indexes start at 0."""
 NO_TERM: int = 0
-"""The term of the entry before the first; terms of entries count from 1."""
+"""The term of the entry before the first: terms of entries start at 1."""
 
 
 class Entry(msgspec.Struct, frozen=True, rename="camel"):
-    """One entry of the ledger as it stands on every disk."""
+    """One entry of the ledger, as stored on every disk."""
 
     magic: int
     size: int
-    """Bytes on disk, header included."""
+    """The number of bytes on disk, including the header."""
     index: int
     term: int
     pos: int
-    """Position of its first byte in the data file."""
+    """The position of its first byte in the data file."""
     channel: int = 0
     chain_crc: int = 0
     body_crc: int = 0
@@ -35,13 +39,13 @@ class Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Message(msgspec.Struct, frozen=True, rename="camel"):
-    """What every request and response carries."""
+    """The fields that every request and response has."""
 
     group: str
     remote_id: str
-    """Who it is for."""
+    """The receiver."""
     local_id: str
-    """Who says it."""
+    """The sender."""
     leader_id: str | None = None
     term: int = -1
     code: int = ResponseCode.SUCCESS
@@ -65,7 +69,7 @@ class HeartBeatResponse(Message, frozen=True, kw_only=True):
 
 
 class PushRequest(Message, frozen=True, kw_only=True):
-    """APPEND carries entries behind the one it names; COMPARE asks for that one; COMMIT tells an index."""
+    """A push. APPEND has entries after the one it names, COMPARE asks for that one, COMMIT sends an index."""
 
     type: PushType = PushType.APPEND
     pre_log_index: int = NO_INDEX
@@ -75,18 +79,18 @@ class PushRequest(Message, frozen=True, kw_only=True):
     total_size: int = 0
     count: int = 0
     kept_by_all: int = NO_INDEX
-    """Up to which index every member is known to keep the log durably. Ours alone; others do not look."""
+    """Every member is known to have the log durably up to this index. Only mqproof uses the field."""
 
 
 class PushResponse(Message, frozen=True, kw_only=True):
     index: int = NO_INDEX
-    """On SUCCESS: up to which index the follower's log is the leader's (APPEND: and durable)."""
+    """On SUCCESS: the follower's log equals the leader's up to this index (for APPEND: durably)."""
     begin_index: int = 0
     end_index: int = NO_INDEX
     count: int = 0
     x_term: int = NO_TERM
     x_index: int = NO_INDEX
-    """Of what stands where the leader's entry should: its term, and the first index of that term."""
+    """The term of the entry found in place of the leader's, and the first index of that term."""
 
 
 class TransferRequest(Message, frozen=True, kw_only=True):
@@ -99,7 +103,7 @@ class TransferResponse(Message, frozen=True, kw_only=True):
     pass
 
 
-# What clients ask a member.
+# Requests that clients send to a member.
 
 
 class MetadataRequest(Message, frozen=True, kw_only=True):
@@ -108,7 +112,7 @@ class MetadataRequest(Message, frozen=True, kw_only=True):
 
 class MetadataResponse(Message, frozen=True, kw_only=True):
     peers: dict[str, str] = {}
-    """Addresses by member."""
+    """The address of each member, keyed by its id."""
 
 
 class AppendRequest(Message, frozen=True, kw_only=True):
@@ -129,7 +133,7 @@ class GetResponse(Message, frozen=True, kw_only=True):
     entries: tuple[Entry, ...] = ()
 
 
-# What members ask each other, which is all that the core knows of.
+# Requests between members, which are the only ones that the core handles.
 
 Request = VoteRequest | HeartBeatRequest | PushRequest | TransferRequest
 Response = VoteResponse | HeartBeatResponse | PushResponse | TransferResponse

@@ -1,4 +1,4 @@
-"""The rules that need no state; each is one that a mutant breaks. See docs/protocol.md, "DLedger"."""
+"""The rules that need no state. Each of them is broken by a mutant. See docs/protocol.md, "DLedger"."""
 
 from collections.abc import Collection, Iterable
 
@@ -8,12 +8,12 @@ _BETTER_LEDGER = frozenset({Vote.REJECT_EXPIRED_LEDGER_TERM, Vote.REJECT_SMALL_L
 
 
 def quorum(members: int) -> int:
-    """How many of so many members are a majority."""
+    """Return how many of this number of members are a majority."""
     return members // 2 + 1
 
 
 def is_up_to_date(end: tuple[int, int], mine: tuple[int, int]) -> bool:
-    """Is a log that ends so, as (term, index) of its last entry, at least as good as mine?"""
+    """Return whether a log is at least as good as mine. `end` is the (term, index) of its last entry."""
     return end >= mine
 
 
@@ -24,10 +24,10 @@ def vote_result(
     mine: tuple[int, int],
     standing: tuple[int, str | None, str | None],
 ) -> Vote:
-    """The answer to a candidate, by the first rule that applies: first the logs, then the terms.
+    """Return the response to a candidate, by the first rule that applies: first the logs, then the terms.
 
-    `end` and `mine` are (term, index) of the candidate's and the voter's last entries; `standing` is the
-    voter's term, vote and leader.
+    `end` and `mine` are (term, index) of the last entries of the candidate and of the voter. `standing` is
+    the voter's term, vote and leader.
     """
     my_term, voted_for, leader = standing
     if end[0] < mine[0]:
@@ -44,12 +44,15 @@ def vote_result(
 
 
 def may_vote_for(candidate: str, voted_for: str | None) -> bool:
-    """A vote is given once in a term, and stands when it is asked for again."""
+    """Return whether the vote may go to the candidate: one vote per term, which may be repeated."""
     return voted_for in (None, candidate)
 
 
 def round_result(results: Collection[Vote], members: int) -> RoundResult:
-    """Of the answers that a candidate heard, its own included. A later term ended the round already."""
+    """Return the result of a round, from the votes received, including the candidate's own.
+
+    A response with a later term has already ended the round.
+    """
     needed = quorum(members)
     better = sum(result in _BETTER_LEDGER for result in results)
     accepted = sum(result is Vote.ACCEPT for result in results)
@@ -64,7 +67,7 @@ def round_result(results: Collection[Vote], members: int) -> RoundResult:
 
 
 def is_decided(results: Collection[Vote], members: int) -> bool:
-    """Whether more answers can wait: everybody answered, or enough did."""
+    """Return whether the round can end now: all members voted, or enough did."""
     if len(results) == members or Vote.REJECT_ALREADY_HAS_LEADER in results:
         return True
     ready = sum(result in (Vote.ACCEPT, Vote.REJECT_TERM_NOT_READY) for result in results)
@@ -72,22 +75,31 @@ def is_decided(results: Collection[Vote], members: int) -> bool:
 
 
 def better_ledgers(results: Iterable[Vote]) -> bool:
-    """Whether somebody has a better log, so that it should ask first."""
+    """Return whether a voter has a better log, and should therefore become a candidate first."""
     return any(result in _BETTER_LEDGER for result in results)
 
 
 def majority_index(kept: Iterable[int]) -> int:
-    """The highest index that a quorum keeps durably; one number a member, the leader's own included."""
+    """Return the highest index that a quorum has durably.
+
+    `kept` has one number per member, the leader included.
+    """
     descending = sorted(kept, reverse=True)
     return descending[quorum(len(descending)) - 1]
 
 
 def may_commit(entry_term: int, term: int) -> bool:
-    """By counting, only entries of the leader's own term (Raft's figure 8); older ones go with them."""
+    """Return whether an entry may be committed by counting: only if it is of the leader's own term.
+
+    Older entries are committed together with it (figure 8 of the Raft paper).
+    """
     return entry_term == term
 
 
 def stands_from(term: int, voted_for: str | None, self_id: str) -> int:
-    """The term that a member which starts again may stand in: not one that it may have led, since it could
-    have lost entries of that term which others have."""
+    """Return the first term in which a restarted member may be a candidate.
+
+    It must not be a term in which it may have led, because it may have lost entries of that term that others
+    have.
+    """
     return term + 1 if voted_for == self_id else term

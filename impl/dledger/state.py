@@ -1,4 +1,4 @@
-"""What a member is and what it remembers; every change of role passes through one `become_*` here."""
+"""The role and the state of a member. Every change of role goes through one of the `become_*` methods."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -31,10 +31,12 @@ class Role(StrEnum):
 
 
 class State:
-    """Names are those of the model, Election; what is durable says so.
+    """The state of one member, with the names of the TLA+ model Election.
 
-    `changes` collects what the shell has to carry out, `requests` and `answers` what may leave once that is
-    done. `terms` runs ahead of the disk by what is in `changes`, and by nothing else.
+    Comments say which fields are durable.
+
+    `changes` collects what the shell must carry out. `requests` and `answers` may be sent once that is done.
+    `terms` is ahead of the disk by exactly the entries in `changes`.
     """
 
     def __init__(self, config: GroupConfig, ballot: Ballot, terms: Terms) -> None:
@@ -44,40 +46,43 @@ class State:
         self.term = ballot.term  # durable, in one write with the vote
         self.voted_for = ballot.voted_for
         self.terms = terms
-        self.durable = terms.end  # what a start finds it syncs
+        self.durable = terms.end  # a start syncs everything it finds
         self.leader: str | None = None
         self.known = stands_from(ballot.term, ballot.voted_for, config.self_id)
         """The term that a candidate is about to enter, if later than its own."""
         self.commit = NO_INDEX
         self.kept_by_all = NO_INDEX
-        """What is committed, and all members have it durably: nobody will ask for it."""
+        """Entries up to this index are committed and durable on all members, so no member requests them."""
         self.changes: list[Change] = []
         self.requests: list[Request] = []
         self.answers: list[tuple[Request, Response]] = []
 
     @property
     def end(self) -> tuple[int, int]:
-        """Term and index of the last entry."""
+        """The term and index of the last entry."""
         return self.terms.end_term, self.terms.end
 
     # -- roles
 
     def become_candidate(self, term: int, reason: Reason, peer: str | None = None) -> None:
-        """It learned of a term, or wants it since its own is lost; it enters it by `next_term`."""
+        """Become a candidate: it received a later term, or lost its leader.
+
+        `next_term` then enters the term.
+        """
         self.role = Role.CANDIDATE
         self.leader = None
         self.known = max(self.known, term)
         self.changes.append(SteppedDown(self.known, reason, peer))
 
     def next_term(self) -> None:
-        """Enter the term that is known of. It is durable before anybody hears of it."""
+        """Enter the known later term, which becomes durable before any message mentions it."""
         assert self.role is Role.CANDIDATE, f"a {self.role} entered term {self.known}"
         if self.known > self.term:
             self.term, self.voted_for = self.known, None
             self.changes.append(Ballot(self.term, None))
 
     def cast(self, candidate: str) -> None:
-        """Give the vote of this term, durably before anybody hears of it."""
+        """Give the vote of this term. It becomes durable before any message mentions it."""
         if self.voted_for != candidate:
             self.voted_for = candidate
             self.changes.append(Ballot(self.term, candidate))
@@ -86,7 +91,7 @@ class State:
         self.role = Role.LEADER
         self.leader = self.self_id
         self.changes.append(Leads(self.term))
-        # Entries of older terms are committed through it, without waiting for the next message.
+        # Committing it also commits entries of older terms, without waiting for the next message.
         self.append(NO_OP, b"")
 
     def become_follower(self, leader: str) -> None:
@@ -98,19 +103,19 @@ class State:
     # -- the ledger
 
     def append(self, magic: int, body: object) -> int:
-        """The leader's next entry; its index."""
+        """Append the leader's next entry. Returns its index."""
         self.terms.append(self.term)
         self.changes.append(Appended(self.terms.end, self.term, magic, body))
         return self.terms.end
 
     def write(self, entry: Entry) -> None:
-        """The leader's entry, at a follower's end."""
+        """Append an entry of the leader at a follower."""
         assert entry.index == self.terms.end + 1, f"entry {entry.index} behind {self.terms.end}"
         self.terms.append(entry.term)
         self.changes.append(Written(entry))
 
     def cut(self, end: int) -> None:
-        """Forget entries that contradict the leader's. They are never committed."""
+        """Remove entries that conflict with the leader's. They are never committed ones."""
         assert end >= self.commit, f"cut behind {end}, committed is {self.commit}"
         self.terms.cut(end)
         self.durable = min(self.durable, end)
@@ -124,7 +129,7 @@ class State:
     # -- messages
 
     def ask(self, kind: Callable[..., M], member: str, **fields: object) -> M:
-        """A request to a member, of this term. It leaves when `requests` is taken."""
+        """Add a request to a member, with this term. It is sent when `requests` is taken."""
         request = kind(
             group=self.config.group,
             remote_id=member,
@@ -133,11 +138,11 @@ class State:
             term=self.term,
             **fields,
         )
-        self.requests.append(request)  # type: ignore[arg-type]  # every kind that is asked is a Request
+        self.requests.append(request)  # type: ignore[arg-type]  # every kind passed in is a Request
         return request
 
     def answer(self, request: Request, kind: Callable[..., Response], **fields: object) -> None:
-        """Answer a request; every answer tells the term."""
+        """Add the response to a request. Every response has the current term."""
         response = kind(
             group=self.config.group,
             remote_id=request.local_id,

@@ -1,6 +1,6 @@
-"""Which term each entry of a ledger is of: all that elections and comparisons need of it.
+"""The term of each entry of a ledger. Elections and comparisons need nothing else of the entries.
 
-What was deleted for its age all members had, committed: of that nothing needs to be known any more.
+Entries deleted because of their age were committed at all members, so their terms are not needed any more.
 """
 
 from bisect import bisect_right
@@ -10,15 +10,15 @@ from mqproof.impl.dledger.rpc_bodies import NO_TERM
 
 
 class Terms:
-    """Terms by index, from `begin` on. Terms never fall, so runs of one term are kept, not entries."""
+    """Terms by index, from `begin` on. Terms never decrease, so only the start of each term is stored."""
 
     def __init__(self, terms: Iterable[int] = (), begin: int = 0) -> None:
         self._starts: list[int] = []
         self._terms: list[int] = []
         self.begin = begin
-        """Index of the first entry that there is, or would be."""
+        """The index of the first entry that exists, or would be next."""
         self.end = begin - 1
-        """Index of the last entry; NO_INDEX when there never was one."""
+        """The index of the last entry; NO_INDEX when there never was one."""
         for term in terms:
             self.append(term)
 
@@ -27,8 +27,10 @@ class Terms:
         return self._terms[-1] if self._terms else NO_TERM
 
     def at(self, index: int) -> int | None:
-        """The term of the entry at `index`; NO_TERM before the first, None behind the last and where entries
-        were deleted."""
+        """Return the term of the entry at `index`: NO_TERM before the first entry.
+
+        Returns None after the last entry and where entries were deleted.
+        """
         if index > self.end or 0 <= index < self.begin:
             return None
         if index < 0:
@@ -38,11 +40,11 @@ class Terms:
         return self._terms[bisect_right(self._starts, index) - 1]
 
     def agrees(self, index: int, term: int) -> bool:
-        """The entry at `index` is of that term; of what was deleted it is taken for granted."""
+        """Return whether the entry at `index` is of that term. For deleted entries this is assumed."""
         return 0 <= index < self.begin or self.at(index) == term
 
     def first_of(self, index: int) -> int:
-        """The first index of the term of the entry at `index`, as far as it is there."""
+        """Return the first existing index of the term of the entry at `index`."""
         return self._starts[bisect_right(self._starts, index) - 1]
 
     def append(self, term: int) -> None:
@@ -53,7 +55,7 @@ class Terms:
             self._terms.append(term)
 
     def cut(self, end: int) -> None:
-        """Forget what stands behind `end`."""
+        """Remove the terms of entries after `end`."""
         assert end <= self.end, f"cut behind {end}, the ledger ends at {self.end}"
         self.end = end
         while self._starts and self._starts[-1] > end:

@@ -1,6 +1,6 @@
-"""DLedger's RPC as remoting commands: the code says what it is, the body is the message as JSON.
+"""DLedger's RPC as remoting commands: the code is the kind of the message, the body is the message as JSON.
 
-The frame's own header always says success; how it went stands in the body's `code`.
+The header of the frame always says success; the real result is the `code` in the body.
 """
 
 from typing import Final, TypeVar
@@ -55,22 +55,22 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode_request(request: Message) -> Command:
-    """The command that asks it."""
+    """Return the command for a request."""
     return new_request(_CODES[type(request)], body=_encoder.encode(request))
 
 
 def decode_request(command: Command) -> Message:
-    """What a command asks. Raises java_json.BodyError: its body is not that of its code."""
+    """Return the request in a command. Raises java_json.BodyError when the body does not fit the code."""
     return java_json.read(REQUESTS[command.code], command.body)
 
 
 def encode_response(asked: Command, response: Message) -> Command:
-    """The command that answers."""
+    """Return the command for the response to a request."""
     return asked.answer(FrameCode.SUCCESS, body=_encoder.encode(response))
 
 
 def decode_response(request: Message, command: Command) -> Message:
-    """The answer to a request. Raises java_json.BodyError: it is none."""
+    """Return the response to a request. Raises java_json.BodyError when the command is not one."""
     if command.code != FrameCode.SUCCESS:
         raise java_json.BodyError(f"refused with {command.code}: {command.remark or 'no remark'}")
     return java_json.read(RESPONSES[type(request)], command.body)

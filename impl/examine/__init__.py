@@ -1,5 +1,5 @@
-"""Looking at a store directory, ours, a member's or a released broker's, without changing anything in it.
+"""Reads a store directory (ours, a DLedger member's or a released broker's) without changing it.
 
-Begin with `directory.py` (opening it), then `contents.py` (what is in it) and `verify.py` (whether it is
-whole). `cli.py` has `mqproof store inspect` and `mqproof store verify`.
+Read `directory.py` first (it opens the directory), then `contents.py` (its contents) and `verify.py` (whether
+it is intact). `cli.py` has `mqproof store inspect` and `mqproof store verify`.
 """

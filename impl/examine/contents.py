@@ -1,4 +1,4 @@
-"""What is in a store directory, as plain data: for tables and for JSON."""
+"""The contents of a store directory as plain data, for tables and for JSON."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ class Segment(msgspec.Struct, frozen=True):
     name: str
     bytes: int
     first_store_ms: int | None
-    """Of its first record; None where it has none."""
+    """The store time of its first record; None if it has none."""
 
 
 class Queue(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class CheckpointSummary(msgspec.Struct, frozen=True):
     queues_ms: int
     index_ms: int
     counted_entries: int | None
-    """Our own count; None where a released broker wrote the file last."""
+    """The entry count that mqproof writes; None where a released broker wrote the file last."""
 
 
 class Topic(msgspec.Struct, frozen=True):
@@ -62,25 +62,25 @@ class Progress(msgspec.Struct, frozen=True):
 
 
 class LedgerSummary(msgspec.Struct, frozen=True):
-    """Of a member of a group."""
+    """The ledger of a member of a group."""
 
     member: str
     begin_index: int | None
-    """Of the first entry; None of a ledger without any."""
+    """The index of the first entry; None for an empty ledger."""
     begin_term: int | None
     term: int | None
-    """What its file says of term and vote; None where there is none."""
+    """The term in the member's file of term and vote; None where there is no file."""
     voted_for: str | None
 
 
 class Contents(msgspec.Struct, frozen=True):
     directory: str
     in_use: bool
-    """A broker holds the lock: what is here may have changed already."""
+    """A broker holds the lock, so the contents may have changed already."""
     is_clean: bool
-    """No abort file."""
+    """True when there is no abort file."""
     ledger: LedgerSummary | None
-    """Of a member of a group, whose log it is then."""
+    """Set for a member of a group; the log is then its ledger."""
     log_begin: int
     log_end: int
     segment_bytes: int
@@ -100,7 +100,7 @@ class OffsetFile(msgspec.Struct, rename="camel"):
 
 
 def contents(store: StoreDirectory, *, in_use: bool) -> Contents:
-    """Raises OSError where the disk cannot be read."""
+    """Return the contents of a store. Raises OSError where the disk cannot be read."""
     problems = list(store.problems)
     return Contents(
         directory=store.layout.directory,
@@ -131,7 +131,7 @@ def contents(store: StoreDirectory, *, in_use: bool) -> Contents:
 
 
 def topics(store: StoreDirectory, problems: list[str]) -> list[Topic]:
-    """What topics.json says; a file that cannot be read becomes a problem."""
+    """Return the topics of topics.json. An unreadable file is added to `problems`."""
     try:
         found = read_config(store.disk, f"{store.layout.config}/topics.json", TopicConfigs)
     except StoreError as error:
@@ -145,7 +145,7 @@ def topics(store: StoreDirectory, problems: list[str]) -> list[Topic]:
 
 
 def offsets(store: StoreDirectory, problems: list[str]) -> list[Progress]:
-    """What consumerOffset.json says; a file that cannot be read becomes a problem."""
+    """Return the offsets of consumerOffset.json. An unreadable file is added to `problems`."""
     try:
         found = read_config(store.disk, f"{store.layout.config}/consumerOffset.json", OffsetFile)
     except StoreError as error:
@@ -162,7 +162,7 @@ def offsets(store: StoreDirectory, problems: list[str]) -> list[Progress]:
 
 
 def store_time_ms(store: StoreDirectory, commit_offset: int) -> int | None:
-    """Of the record at a commit offset; None where there is none."""
+    """Return the store time of the record at a commit offset; None where there is none."""
     size, magic = record.peek(store.log.read(commit_offset, 8))
     stored = store.log.record_at(commit_offset, size) if magic in record.MAGICS else None
     return stored.store_timestamp_ms if stored else None

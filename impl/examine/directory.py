@@ -1,6 +1,6 @@
-"""A store directory opened for reading (docs/protocol.md, "Store directory").
+"""Opens a store directory for reading (docs/protocol.md, "Store directory").
 
-Whatever does not belong there is noted as a problem and left out; nothing is repaired.
+Files that do not belong there are recorded as problems and skipped. Nothing is repaired.
 """
 
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ _ENTRY_BYTES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class LedgerFiles:
-    """What a member has beside its data, in `dledger-ID`."""
+    """The files that a member has beside its data, in `dledger-ID`."""
 
     disk: Disk
     directory: str
@@ -37,7 +37,7 @@ class LedgerFiles:
         return f"{self.directory}/currterm"
 
     def ballot(self) -> Ballot | None:
-        """Term and vote; None when the file is missing. Raises StoreError, OSError."""
+        """Return the term and vote; None when the file is missing. Raises StoreError, OSError."""
         return ballot_file.load(self.disk, self.ballot_path)
 
 
@@ -51,22 +51,23 @@ class StoreDirectory:
     shape: IndexShape
     checkpoint: Checkpoint | None
     is_clean: bool
-    """No abort file: the last exit was clean, and the store does not run."""
+    """True when there is no abort file: the last exit was clean, and the store is not running."""
     ledger: LedgerFiles | None = None
-    """Of a member of a group: then `log` is its ledger's."""
+    """Set for a member of a group; `log` is then its ledger."""
     problems: list[str] = field(default_factory=list)
     """One line for each file that does not belong where it is."""
 
     def path(self, full: str) -> str:
-        """A path as it is told: from the directory on."""
+        """Return a path relative to the directory, as reports show it."""
         return full.removeprefix(f"{self.layout.directory}/")
 
 
 def open_directory(disk: Disk, path: str, index_slots: int = IndexShape().slots) -> StoreDirectory:
-    """Open what is there; the ends of log and queues are still to be found.
+    """Open a store directory, and find the ends of its log and queues by the sizes of their contents.
 
     Raises:
-        StoreError: it is no store. OSError: it cannot be read.
+        StoreError: it is not a store.
+        OSError: it cannot be read.
     """
     layout = Layout(path)
     problems: list[str] = []
@@ -99,7 +100,7 @@ def open_directory(disk: Disk, path: str, index_slots: int = IndexShape().slots)
 
 
 def _ledger(disk: Disk, path: str, problems: list[str]) -> LedgerFiles | None:
-    """The files of the one member whose store it is; None where it is none's."""
+    """Return the files of the member whose store it is; None if it is not a member's store."""
     names = [name for name in disk.names(path) if name.startswith("dledger-")]
     if not names:
         return None
@@ -112,8 +113,10 @@ def _ledger(disk: Disk, path: str, problems: list[str]) -> LedgerFiles | None:
 
 
 def written_end(log: CommitLog) -> int:
-    """The commit offset behind the last record or entry, as far as their sizes lead; nothing else is looked
-    at."""
+    """Return the commit offset after the last record or entry.
+
+    It is found by following the sizes of the records; nothing else of them is checked.
+    """
     position = log.end = log.begin
     for start in reversed(log.segments.starts):
         if _size_at(log, start):
@@ -125,7 +128,7 @@ def written_end(log: CommitLog) -> int:
 
 
 def _size_at(log: CommitLog, position: int) -> int:
-    """Of what says that it stands there; 0 where nothing does that fits its segment."""
+    """Return the size of the record or entry at a position; 0 if there is none that fits its segment."""
     front = log.read(position, 8)
     room = log.segments.segment_bytes - position % log.segments.segment_bytes
     if isinstance(log, LedgerLog):
@@ -136,8 +139,10 @@ def _size_at(log: CommitLog, position: int) -> int:
 
 
 def _segments(disk: Disk, directory: str, problems: list[str], *, spans_gaps: bool) -> SegmentedFile:
-    """The segments of a directory, all of the size of the first; without `spans_gaps` those behind a missing
-    one are left out."""
+    """Open the segments of a directory, which must all have the size of the first.
+
+    Without `spans_gaps`, segments after a missing one are left out.
+    """
     files: list[tuple[int, File]] = []
     names = disk.names(directory)
     for name in names:
@@ -147,7 +152,7 @@ def _segments(disk: Disk, directory: str, problems: list[str], *, spans_gaps: bo
             continue
         file = disk.open(path)
         if file.size() == 0:
-            if name != names[-1]:  # the last one is what a crash may leave of a new segment
+            if name != names[-1]:  # a crash may leave an empty new segment at the end
                 problems.append(f"{path}: empty")
             continue
         files.append((int(name), file))
@@ -187,7 +192,7 @@ def _queues(disk: Disk, directory: str, problems: list[str]) -> dict[QueueKey, C
 
 
 def _written_units(queue: ConsumeQueue) -> int:
-    """The end of a queue: behind the last unit of which anything was written."""
+    """Return the end of a queue: after the last unit of which any byte was written."""
     segments = queue.segments
     for start in reversed(segments.starts):
         data = segments.read(start, segments.segment_bytes).rstrip(b"\0")
@@ -207,7 +212,7 @@ def _open_index(opened: StoreDirectory, slots: int) -> None:
         size = file.size()
         entries, rest = divmod(size - HEADER_BYTES - slots * _SLOT_BYTES, _ENTRY_BYTES)
         if size == 0:
-            continue  # what a crash may leave of a new file
+            continue  # a crash may leave an empty new file
         if rest or entries < 2:
             expected = (
                 f"no index file of {slots} slots has {size} bytes; --index-slots tells how many there are"

@@ -1,4 +1,4 @@
-"""The index, held against the keys of the records in the log."""
+"""Checks the index against the keys of the records in the log."""
 
 from array import array
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from mqproof.impl.store.index_file import Entry, IndexFile
 
 
 class IndexCheck:
-    """The entries of all files, in their order, beside the keys of the records, in theirs."""
+    """Compares the index entries of all files, in order, with the keys of the records, in order."""
 
     def __init__(self, store: StoreDirectory, verdict: Verdict, is_damaged: Callable[[int], bool]) -> None:
         self._is_damaged = is_damaged
@@ -22,7 +22,7 @@ class IndexCheck:
         self._files = [file for file in store.index if file.header.entry_next > 0]
         self._entries = self._all_entries()
         self._ahead: Entry | None = next(self._entries, None)
-        # After an unclean exit the header may have been written in the middle of a record's keys.
+        # After an unclean exit, the header may have been written between two keys of one record.
         self._end = self._files[-1].header.end_offset + store.is_clean if self._files else 0
         state = store.checkpoint.index if store.checkpoint else None
         if state is not None and store.is_clean:
@@ -66,7 +66,10 @@ class IndexCheck:
             )
 
     def _is_strange(self, entry: Entry) -> bool:
-        """It leads to no record, and neither before the log's beginning nor into what was told of."""
+        """Return whether an entry leads to no record.
+
+        Entries before the start of the log, or in a part reported as damaged, do not count.
+        """
         return entry.commit_offset >= self._store.log.begin and not self._is_damaged(entry.commit_offset)
 
     def _all_entries(self) -> Iterator[Entry]:
@@ -103,6 +106,6 @@ class IndexCheck:
 
 
 def _tag_hashes(stored: StoredMessage) -> set[int]:
-    """Of 5.5.0: it indexes tags too."""
+    """Return the hashes of tags that 5.5.0 indexes as well."""
     tags = stored.message.properties.get(TAGS)
     return {key_hash(stored.message.topic, f"T#{tags}")} if tags else set()

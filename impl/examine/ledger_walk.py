@@ -1,5 +1,6 @@
-"""All entries of a member's ledger, with every checksum, and where it is damaged (docs/protocol.md, "DLedger
-files"): the data, the index beside it, and what the member remembers of its votes.
+"""Walks all entries of a member's ledger, with every checksum (docs/protocol.md, "DLedger files").
+
+It reports damage in the data, in its index, and in the stored term and vote.
 """
 
 from collections.abc import Iterator
@@ -17,11 +18,11 @@ from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.record import RecordError
 
 _WALKED_SEGMENTS: Final = 3
-"""So many of the last data segments a start walks, and writes their part of the index again."""
+"""The number of last data segments that a start walks, and whose index it writes again."""
 
 
 class LedgerWalk:
-    """As LogWalk, of a member's log: `records` are those that queues may know of."""
+    """The counterpart of LogWalk for a member's log. `records` yields those that queues may refer to."""
 
     def __init__(self, store: StoreDirectory, files: LedgerFiles, verdict: Verdict) -> None:
         self._store = store
@@ -32,11 +33,11 @@ class LedgerWalk:
         self.end = self._log.begin
         self.store_timestamp_ms = 0
         self._last: Entry | None = None
-        """The entry before, unless what stood between is damaged."""
+        """The previous entry, unless the data in between is damaged."""
         self._zeros = ""
-        """Zeros stand behind the last entry, which is no damage unless more follows."""
+        """A report of zeros after the last entry. They are damage only if more entries follow."""
         self._noise = ""
-        """Something else stands there: damage, or what a crash left."""
+        """A report of other bytes after the last entry, which are damage or were left by a crash."""
         self._pointed_at = max((_last_pointed(queue) for queue in store.queues.values()), default=-1)
         self._unseen = 0
         index = store.path(files.index.directory)
@@ -46,8 +47,10 @@ class LedgerWalk:
         self._rewritten = 0
 
     def records(self) -> Iterator[StoredMessage]:
-        """Of messages up to the last that a queue leads to: of the rest it is not known here whether it is
-        committed."""
+        """Yield the messages up to the last one that a queue refers to.
+
+        It is not known here whether later ones are committed.
+        """
         for start in self._log.segments.starts:
             for entry in self._entries(start):
                 self._look_at(entry)
@@ -79,10 +82,10 @@ class LedgerWalk:
             )
         self._check_ballot()
 
-    # -- inside
+    # -- internals
 
     def _entries(self, start: int) -> Iterator[Entry]:
-        """Whole entries of a segment."""
+        """Yield the complete entries of a segment."""
         log, position, end = self._log, start, start + self._log.segments.segment_bytes
         while position < end:
             front = log.read(position, FILLER_BYTES)
@@ -102,7 +105,7 @@ class LedgerWalk:
             self.end = position
 
     def _noticed(self, position: int, end: int, error: EntryError) -> None:
-        """There is no whole entry where one should be; the rest of the segment is not looked at."""
+        """Record that there is no complete entry where one should be. The rest of the segment is skipped."""
         where = f"{self._name(position)}: at {position}"
         if self._log.read(position, min(HEADER_BYTES, end - position)).strip(b"\0"):
             self._noise = self._noise or f"{where} is no whole entry: {error}"
@@ -111,14 +114,14 @@ class LedgerWalk:
         self._damaged.append((position, end))
 
     def _more_follows(self) -> None:
-        """What was thought to stand behind the log stands in the middle of it."""
+        """Report bytes taken for the end of the log as damage, because entries follow them."""
         for complaint in filter(None, (self._zeros, self._noise)):
             self._tell(f"{complaint}, yet more follows")
             self._last = None
         self._zeros = self._noise = ""
 
     def _look_at(self, entry: Entry) -> None:
-        """Whether it goes on where the one before ends, and stands in the index."""
+        """Check that an entry follows the previous one, and is in the index."""
         name = self._name(entry.pos)
         if self._last is not None:
             if entry.index != self._last.index + 1:
@@ -166,6 +169,6 @@ class LedgerWalk:
 
 
 def _last_pointed(queue: ConsumeQueue) -> int:
-    """Commit offset that a queue's last entry leads to; -1 for none."""
+    """Return the commit offset that a queue's last entry refers to; -1 for none."""
     units = queue.units(queue.end - 1, 1) if queue.end > queue.begin else []
     return units[0].commit_offset if units else -1

@@ -1,4 +1,4 @@
-"""All records of a log, with every checksum, and where it is damaged."""
+"""Walks all records of a log, with every checksum, and reports damage."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -13,7 +13,7 @@ _ZERO_READ: Final = 1 << 20
 
 
 class LogWalk:
-    """All whole records; behind damage it goes on with the next segment."""
+    """Yields all complete records. After damage it continues with the next segment."""
 
     def __init__(self, store: StoreDirectory, verdict: Verdict) -> None:
         self._store = store
@@ -21,14 +21,14 @@ class LogWalk:
         self._verdict = verdict
         self._damaged: list[tuple[int, int]] = []
         self.end = self._log.begin
-        """Behind the last whole record."""
+        """The commit offset after the last complete record."""
         self.store_timestamp_ms = 0
-        """The greatest there is."""
+        """The latest store time found."""
         self._segment_end = self._log.begin
         self._zeros = ""
-        """Zeros stand behind the last record, which is no damage unless more follows."""
+        """A report of zeros after the last record. They are damage only if more records follow."""
         self._noise = ""
-        """Something else stands there: damage, or what a cut left."""
+        """A report of other bytes after the last record, which are damage or were left by a cut."""
 
     def records(self) -> Iterator[StoredMessage]:
         for start in self._log.segments.starts:
@@ -38,11 +38,14 @@ class LogWalk:
             yield from self._segment(start)
 
     def is_damaged(self, commit_offset: int) -> bool:
-        """Whether it lies in a part that was told of."""
+        """Return whether a commit offset is in a part that was reported as damaged."""
         return any(begin <= commit_offset < end for begin, end in self._damaged)
 
     def finish(self, pointed_at: int) -> None:
-        """Bytes behind the end are damage if a queue points there: released brokers cut without zeroing."""
+        """Report bytes after the end as damage if a queue refers to them.
+
+        Otherwise they are only noted, because released brokers cut a log without zeroing it.
+        """
         if self._noise and pointed_at >= self.end:
             self._verdict.damages.append(self._noise)
         elif self._noise:
@@ -81,7 +84,7 @@ class LogWalk:
         return record.decode(self._log.read(position, size if magic in record.MAGICS else 91), position)
 
     def _more_follows(self) -> None:
-        """What was thought to stand behind the log stands in the middle of it."""
+        """Report bytes taken for the end of the log as damage, because records follow them."""
         self._verdict.damages += [complaint for complaint in (self._zeros, self._noise) if complaint]
         self._zeros = self._noise = ""
 

@@ -1,4 +1,4 @@
-"""The entries of consume queues, held against the records of the log."""
+"""Checks the entries of consume queues against the records of the log."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +18,7 @@ _UNITS_READ: Final = 1000
 
 
 class _QueueCheck:
-    """One queue: its entries against the records of the log, which come in the order of the queue."""
+    """Checks one queue: its entries against the records of the log, in the order of the queue."""
 
     def __init__(self, queue: ConsumeQueue, label: str, verdict: Verdict) -> None:
         self.queue = queue
@@ -61,7 +61,7 @@ class _QueueCheck:
             self.verdict.entries += 1
 
     def finish(self, log_begin: int, is_damaged: Callable[[int], bool]) -> None:
-        """Entries before the first record and behind the last one."""
+        """Check the entries before the first record and after the last one."""
         first = self.queue.find(log_begin)
         if self.first is None:
             self._between(first, self.queue.end, is_damaged)
@@ -81,7 +81,7 @@ class _QueueCheck:
         return unit is not None and unit.commit_offset == stored.commit_offset
 
     def _between(self, begin: int, end: int, is_damaged: Callable[[int], bool]) -> None:
-        """There is no record of these offsets: an entry may lead into what was told of, but nowhere else."""
+        """Report the entries of these offsets, which have no record, unless they refer to a damaged part."""
         lost = Runs(lambda a, b: self._tell(f"{span(a, b)} without a record in the log"))
         for offset in range(begin, end):
             unit = self.unit(offset)
@@ -112,14 +112,14 @@ class QueuesCheck:
             for key, queue in store.queues.items()
             if queue.begin == 0 < queue.end and points_at_its_record(queue, 0, store.log)
         }
-        """Commit offset of each queue's first record: before it are those of a topic that was deleted."""
+        """The commit offset of each queue's first record. Earlier records are of a topic that was deleted."""
         self._known = {topic.name for topic in topics(store, [])}
         self.deleted_count = 0
-        """Records of topics that were deleted."""
+        """The number of records of deleted topics."""
 
     @property
     def commit_offset_max(self) -> int:
-        """The greatest that any queue points at; -1 for none."""
+        """The highest commit offset that any queue refers to; -1 for none."""
         ends = [
             queue.units(queue.end - 1, 1) for queue in self._store.queues.values() if queue.end > queue.begin
         ]

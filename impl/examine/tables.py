@@ -1,4 +1,4 @@
-"""The contents of a store directory as tables for people."""
+"""Prints the contents of a store directory as tables for people."""
 
 from rich import box
 from rich.console import Console
@@ -9,7 +9,7 @@ from mqproof.impl.runtime.clock import local_text
 
 
 def show(found: Contents) -> None:
-    """Print to standard output, as wide as it needs to be."""
+    """Print the contents to standard output, without wrapping lines."""
     console = Console(width=160, soft_wrap=True)
     state = "a broker is using it" if found.in_use else "the last exit was clean"
     if not (found.in_use or found.is_clean):
@@ -62,7 +62,7 @@ def _tables(found: Contents) -> list[Table]:
 
 
 def _table(title: str, *columns: str) -> Table:
-    """A column whose name begins with # has numbers."""
+    """Return an empty table. A column whose name starts with # has numbers."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column.removeprefix("#"), justify="right" if column.startswith("#") else "left")

@@ -1,4 +1,4 @@
-"""What a verification found, and how neighbours that are wrong in the same way become one line."""
+"""The result of a verification, and the grouping of similar neighbouring errors into one line."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 class Verdict:
     damages: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What is no damage and yet worth knowing."""
+    """Facts that are not damage but useful to know."""
     records: int = 0
     entries: int = 0
-    """Of consume queues, that lead to their records."""
+    """The number of consume queue entries that match their records."""
     keys: int = 0
 
 
 class Runs:
-    """Numbers that are wrong in the same way: neighbours are told together."""
+    """Groups consecutive numbers with the same error, to report each group once."""
 
     def __init__(self, tell: Callable[[int, int], None]) -> None:
         self._tell = tell

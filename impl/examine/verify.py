@@ -1,7 +1,7 @@
-"""Whether a store directory is whole: one line for each damage.
+"""Checks whether a store directory is intact, and reports one line for each damage.
 
-The log is walked once, from its beginning. Each record is held against the entry of its queue and the
-entries of its keys in the index, and what is left over there is damage too.
+The log is walked once, from its start. Each record is compared with the entry in its queue and with the
+entries of its keys in the index. Entries without a record are damage too.
 """
 
 from mqproof.impl.examine.contents import offsets, topics
@@ -15,7 +15,7 @@ from mqproof.impl.store.dispatch import takes_queue_offset
 
 
 def verify(store: StoreDirectory) -> Verdict:
-    """Look at everything. Raises OSError where the disk cannot be read."""
+    """Check everything in the store. Raises OSError where the disk cannot be read."""
     verdict = Verdict(damages=list(store.problems))
     log = LedgerWalk(store, store.ledger, verdict) if store.ledger else LogWalk(store, verdict)
     queues = QueuesCheck(store, verdict, log.is_damaged)
@@ -38,7 +38,7 @@ def verify(store: StoreDirectory) -> Verdict:
 def _check_checkpoint(
     store: StoreDirectory, verdict: Verdict, log: LogWalk | LedgerWalk, deleted_count: int
 ) -> None:
-    """What it says may be too little, never too much, but for what was deleted since."""
+    """Check the checkpoint: its values may be too low but never too high, except for topics deleted since."""
     known = store.checkpoint
     if known is None:
         if store.is_clean and verdict.records:

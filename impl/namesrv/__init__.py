@@ -1,4 +1,5 @@
-"""The name server: brokers register here, clients ask here where a topic lives.
+"""The name server: brokers register here, and clients look up the brokers of a topic here.
 
-Begin with `route_table.py`, the tables and their rules without any I/O; `server.py` puts them on the network.
+Read `route_table.py` first: it has the tables and their rules, without any I/O. `server.py` connects them to
+the network.
 """

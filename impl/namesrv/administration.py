@@ -1,4 +1,7 @@
-"""What administrators change: permissions, topics, configuration. See docs/protocol.md, "Name server"."""
+"""Requests of administrators to change permissions, topics and configuration.
+
+See docs/protocol.md, "Name server".
+"""
 
 from collections.abc import Awaitable
 from typing import Final
@@ -28,28 +31,28 @@ from mqproof.impl.runtime.properties import ConfigError, ProtectedKeyError
 
 
 def wipe_write(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Nobody is to send to this broker any more; what it has is still read."""
+    """Remove the write permission of a broker's queues. Its messages can still be read."""
     header = headers.read(BrokerNameRequest, request.fields)
     count = services.table.change_permissions(header.broker_name, lambda perm: perm & ~PERM_WRITE)
     return request.answer(ResponseCode.SUCCESS, headers.write(WipeWriteResponse(count)))
 
 
 def add_write(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Everybody may send to this broker and read from it."""
+    """Permit both writing and reading for all queues of a broker."""
     header = headers.read(BrokerNameRequest, request.fields)
     count = services.table.change_permissions(header.broker_name, lambda _: PERM_READ_WRITE)
     return request.answer(ResponseCode.SUCCESS, headers.write(AddWriteResponse(count)))
 
 
 def delete_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget a topic, until a broker that still has it registers anew."""
+    """Delete a topic, until a broker that still has it registers again."""
     header = headers.read(DeleteRoutedTopicRequest, request.fields)
     services.table.delete_topic(header.topic, header.cluster_name or None)
     return request.answer(ResponseCode.SUCCESS)
 
 
 def register_topic(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Know one topic's queues at brokers that are known."""
+    """Add one topic's queues at known brokers."""
     header = headers.read(RegisterTopicRequest, request.fields)
     try:
         services.table.add_queues(header.topic, java_json.read(TopicRoute, request.body).queue_datas)
@@ -59,14 +62,14 @@ def register_topic(services: Services, request: Command, channel: Channel) -> Re
 
 
 async def put_kv(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Keep a text; answered when it is on disk."""
+    """Store a key-value entry. Responds once it is on disk."""
     header = headers.read(PutKvRequest, request.fields)
     await _kept(services.kv.put(header.namespace, header.key, header.value))
     return request.answer(ResponseCode.SUCCESS)
 
 
 def get_kv(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The text, or QUERY_NOT_FOUND."""
+    """Return the value of a key, or QUERY_NOT_FOUND."""
     header = headers.read(KvRequest, request.fields)
     value = services.kv.get(header.namespace, header.key)
     if value is None:
@@ -76,14 +79,14 @@ def get_kv(services: Services, request: Command, channel: Channel) -> Reply:  # 
 
 
 async def delete_kv(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Keep a text no longer; answered when that is on disk."""
+    """Delete a key-value entry. Responds once the change is on disk."""
     header = headers.read(KvRequest, request.fields)
     await _kept(services.kv.delete(header.namespace, header.key))
     return request.answer(ResponseCode.SUCCESS)
 
 
 def list_kv(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Everything in a namespace, or QUERY_NOT_FOUND."""
+    """Return all entries of a namespace, or QUERY_NOT_FOUND."""
     header = headers.read(KvNamespaceRequest, request.fields)
     values = services.kv.namespace(header.namespace)
     if values is None:
@@ -92,12 +95,15 @@ def list_kv(services: Services, request: Command, channel: Channel) -> Reply:  #
 
 
 def get_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The configuration, as the text of a properties file."""
+    """Return the configuration as the text of a properties file."""
     return request.answer(ResponseCode.SUCCESS, body=config.show(services.config).encode())
 
 
 async def update_config(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Change the configuration, all of what the body says or nothing; it is in the properties file then."""
+    """Change the configuration as the body says, completely or not at all.
+
+    The change is written to the properties file before it takes effect.
+    """
     async with services.config_file.changing:
         try:
             new = config.updated(services.config, request.body.decode())

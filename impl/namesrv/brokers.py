@@ -1,4 +1,4 @@
-"""What brokers ask: to be known, to stay known, to be forgotten. See docs/protocol.md, "Name server"."""
+"""Requests of brokers: register, heartbeat, unregister, and queries. See docs/protocol.md, "Name server"."""
 
 from typing import Final
 
@@ -25,11 +25,14 @@ from mqproof.spec.events import Kind
 
 _TOPICS_TOLD_MAX: Final = 8
 _EXPIRY_MS_MAX: Final = 3_600_000
-"""What a broker can ask for: a dead one must not be shown for ever."""
+"""The maximum expiry time that a broker can request, so that a dead broker does not stay in the routes."""
 
 
 def register(services: Services, request: Command, channel: Channel) -> Reply:
-    """Know the broker and its topics; tell a slave its master, and every broker the ordered topics."""
+    """Register the broker and its topics.
+
+    The response has the master's address for a slave and, if configured, the ordered topics.
+    """
     header = headers.read(RegisterBrokerRequest, request.fields)
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
     body = read_body(header, request.body)
@@ -58,7 +61,7 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 def unregister(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Forget the broker, if it is known like that."""
+    """Remove the broker, if it is registered with the same cluster, name, id and address."""
     header = headers.read(UnregisterBrokerRequest, request.fields)
     key = BrokerKey(header.cluster_name, header.broker_name, header.broker_id, header.broker_addr)
     if services.table.unregister(key):
@@ -67,7 +70,7 @@ def unregister(services: Services, request: Command, channel: Channel) -> Reply:
 
 
 def heartbeat(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Note that a known broker lives."""
+    """Record that a known broker is alive."""
     header = headers.read(BrokerHeartbeatRequest, request.fields)
     expiry_ms = _expiry_ms(header.heartbeat_timeout_mills)
     if services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms(), expiry_ms):
@@ -76,7 +79,7 @@ def heartbeat(services: Services, request: Command, channel: Channel) -> Reply: 
 
 
 def query_data_version(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Whether the broker has something new to register. Who asks lives, whatever the answer."""
+    """Return whether the broker has a new version to register. The request also counts as a heartbeat."""
     header = headers.read(DataVersionRequest, request.fields)
     version = java_json.read(DataVersion, request.body)
     known = services.table.heartbeat(header.cluster_name, header.broker_addr, now_ms())
@@ -88,7 +91,7 @@ def query_data_version(services: Services, request: Command, channel: Channel) -
 
 
 def member_group(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The addresses of one broker name."""
+    """Return the addresses of one broker name."""
     header = headers.read(MemberGroupRequest, request.fields)
     group = services.table.member_group(header.broker_name)
     if group is None or group.cluster != header.cluster_name:
@@ -98,7 +101,7 @@ def member_group(services: Services, request: Command, channel: Channel) -> Repl
 
 
 def _listed(body: RegisterBrokerBody | None) -> dict[str, str]:
-    """For the event log: what the broker lists, if that is little, and the version of it."""
+    """Return the registered topics, if they are few, and their version, for the event log."""
     told = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
     if len(told.topic_config_table) > _TOPICS_TOLD_MAX:
         return {}
@@ -114,7 +117,7 @@ def _expiry_ms(asked_ms: int | None) -> int | None:
 
 
 def _asked(expiry_ms: int | None) -> dict[str, str]:
-    """What the event log says of a broker that asks for a time of its own."""
+    """Return the event log attribute for a broker that requests its own expiry time."""
     return {"expiry_ms": str(expiry_ms)} if expiry_ms else {}
 
 

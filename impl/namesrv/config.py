@@ -1,6 +1,6 @@
-"""What can be set on a name server, and RocketMQ's own names for it in a properties file.
+"""The configuration of a name server, and RocketMQ's names for the keys in a properties file.
 
-Some of it can be asked for and changed while the name server runs. See docs/protocol.md, "Name server".
+Some keys can be read and changed while the name server runs. See docs/protocol.md, "Name server".
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,28 +16,31 @@ _INT_MAX: Final = 2**31 - 1
 class NameServerConfig:
     host: str = "127.0.0.1"
     port: int = 9876
-    """0 is any free port."""
+    """0 means any free port."""
     kv_path: str = "store/namesrv/kvConfig.json"
     config_path: str = ""
-    """The properties file that keeps what is changed from afar, if there is one."""
+    """The properties file that stores configuration changes made over the network, if there is one."""
     scan_interval_ms: int = 10_000
     broker_expiry_ms: int = 120_000
-    """Of brokers that do not name a time themselves."""
+    """The expiry time of brokers that do not request one."""
     order_messages: bool = False
-    """Whether a route tells how many queues each broker gives to an ordered topic."""
+    """Whether a route has the number of queues per broker of an ordered topic."""
     tell_brokers_order: bool = True
-    """Whether the answer to a registration does."""
+    """Whether the response to a registration has the ordered topics and their queues per broker."""
     acting_masters: bool = False
-    """Whether the least slave of a broker that allows it is shown as its master while there is none."""
+    """Whether a slave replaces a missing master in routes.
+
+    It is the slave with the lowest id, and only if its broker allows it.
+    """
     wait_for_service: bool = False
-    """Whether routes are refused until `wait_s` after the start, so that brokers register first."""
+    """Whether to refuse route requests until `wait_s` after the start, so that brokers can register first."""
     wait_s: int = 45
     list_topics: bool = True
-    """Whether the topics of a cluster are told."""
+    """Whether to list the topics of a cluster."""
     list_all_topics: bool = True
-    """Whether all topics are."""
+    """Whether to list all topics."""
     forget_unlisted: bool = False
-    """Whether a master's topics are forgotten that a changed registration does not list."""
+    """Whether to delete the topics of a master that its changed registration does not list."""
     bounds: Bounds = field(default_factory=Bounds)
 
 
@@ -45,7 +48,7 @@ START_OPTIONS: Final = {
     "listenPort": Option("port", number(0, 65535)),
     "kvConfigPath": Option("kv_path", text),
 }
-"""Key in the file to the field of NameServerConfig: what counts at the start."""
+"""The options that are read only at the start, from the key in the file to the field of NameServerConfig."""
 
 RUNNING_OPTIONS: Final = {
     "scanNotActiveBrokerInterval": Option("scan_interval_ms", number(1, _INT_MAX)),
@@ -58,25 +61,25 @@ RUNNING_OPTIONS: Final = {
     "enableAllTopicList": Option("list_all_topics", boolean),
     "deleteTopicWithBrokerRegistration": Option("forget_unlisted", boolean),
 }
-"""The same: what can change while the name server runs."""
+"""The options that can change while the name server runs, in the same form."""
 
 OPTIONS: Final = {**START_OPTIONS, **RUNNING_OPTIONS}
 
 PROTECTED: Final = frozenset({"configBlackList", "configStorePath", "kvConfigPath", "rocketmqHome"})
-"""Keys that nobody may change from afar."""
+"""Keys that cannot be changed over the network."""
 
 
 def show(config: NameServerConfig) -> str:
-    """The configuration as the text of a properties file."""
+    """Return the configuration as the text of a properties file."""
     values = ((key, option.show(getattr(config, option.field))) for key, option in OPTIONS.items())
     return "".join(f"{key}={value}\n" for key, value in values)
 
 
 def updated(config: NameServerConfig, properties_text: str) -> NameServerConfig:
-    """The configuration after a change from afar; keys that we do not know change nothing.
+    """Return the configuration after a change made over the network. Unknown keys have no effect.
 
     Raises:
-        ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value that its key cannot have.
+        ProtectedKeyError, ConfigError: as `properties.from_afar`, or a value is invalid for its key.
     """
     properties = from_afar(properties_text, protected=PROTECTED, fixed=frozenset(START_OPTIONS))
     return replace(config, **apply(properties, RUNNING_OPTIONS))

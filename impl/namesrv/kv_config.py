@@ -1,6 +1,7 @@
-"""Key-value configuration: texts by namespace and key, in kvConfig.json. See docs/protocol.md, "Name server".
+"""Key-value configuration: texts by namespace and key, in kvConfig.json.
 
-A change is on disk before anybody sees it. Each name server has its own; they do not tell each other.
+See docs/protocol.md, "Name server". A change is on disk before it becomes visible. Each name server has its
+own configuration; they do not synchronise.
 """
 
 import asyncio
@@ -14,15 +15,15 @@ from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.runtime import Runtime
 
 ORDER_TOPICS: Final = "ORDER_TOPIC_CONFIG"
-"""Namespace: topic to `brokerA:4;brokerB:4`, how many queues each broker gives to an ordered topic."""
+"""The namespace that maps an ordered topic to its queues per broker, as in `brokerA:4;brokerB:4`."""
 
 ENTRIES_MAX: Final = 10_000
 CHARACTERS_MAX: Final = 4 << 20
-"""Of all namespaces, keys and values together."""
+"""The maximum length of all namespaces, keys and values together."""
 
 
 class KvFullError(Exception):
-    """An entry that would go beyond a bound; nothing was changed."""
+    """An entry would exceed a bound; nothing was changed."""
 
 
 class _File(msgspec.Struct, rename="camel", frozen=True):
@@ -30,7 +31,7 @@ class _File(msgspec.Struct, rename="camel", frozen=True):
 
 
 class KvConfig:
-    """All namespaces, in memory and in the file at `path`, which is made by the first change."""
+    """All namespaces, in memory and in the file at `path`. The first change creates the file."""
 
     def __init__(self, path: str, runtime: Runtime) -> None:
         self._path = path
@@ -50,17 +51,20 @@ class KvConfig:
         return self._spaces.get(namespace, {}).get(key)
 
     def namespace(self, namespace: str) -> dict[str, str] | None:
-        """Everything in a namespace; None when nothing is."""
+        """Return all entries of a namespace, or None when there are none."""
         return self._spaces.get(namespace)
 
     async def put(self, namespace: str, key: str, value: str) -> None:
-        """Raises KvFullError; OSError when the file cannot be written, and nothing changes."""
+        """Store an entry.
+
+        Raises KvFullError, or OSError when the file cannot be written; then nothing changes.
+        """
         async with self._changing:
             space = {**self._spaces.get(namespace, {}), key: value}
             await self._become({**self._spaces, namespace: space})
 
     async def delete(self, namespace: str, key: str) -> None:
-        """What is not there is deleted already. Raises OSError as `put`."""
+        """Delete an entry, if it exists. Raises OSError as `put` does."""
         async with self._changing:
             space = {name: value for name, value in self._spaces.get(namespace, {}).items() if name != key}
             others = {name: values for name, values in self._spaces.items() if name != namespace}

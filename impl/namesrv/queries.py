@@ -1,4 +1,4 @@
-"""What clients and tools want to know: routes, brokers, topics. See docs/protocol.md, "Name server"."""
+"""Queries of clients and tools: routes, brokers, topics. See docs/protocol.md, "Name server"."""
 
 from collections.abc import Callable
 from typing import Final
@@ -24,7 +24,7 @@ _UNIT_SUBSCRIBED: Final = 2
 
 
 def route(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Where a topic has queues."""
+    """Return the route of a topic: its brokers and their queues."""
     header = headers.read(RouteRequest, request.fields)
     config = services.config
     if config.wait_for_service and now_ms() < services.started_ms + config.wait_s * 1000:
@@ -40,7 +40,7 @@ def route(services: Services, request: Command, channel: Channel) -> Reply:  # n
 
 
 def _tell(services: Services, topic: str, found: TopicRoute | None) -> None:
-    """Which brokers a route names, and at which of their names it can be written to."""
+    """Record in the event log which brokers a route contains, and which broker names are writable."""
     if services.events is None:
         return
     brokers, writable = "", ""
@@ -54,25 +54,28 @@ def _tell(services: Services, topic: str, found: TopicRoute | None) -> None:
 
 
 def cluster_info(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every broker, and which clusters they form."""
+    """Return every broker, and the clusters that they form."""
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(services.table.cluster_info()))
 
 
 def all_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """Every topic that has queues."""
+    """Return every topic that has queues."""
     _require(services.config.list_all_topics, "enableAllTopicList")
     return _topics(request, services.table.topics())
 
 
 def topics_of_cluster(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The topics of one cluster; of one that nobody knows, none."""
+    """Return the topics of one cluster. An unknown cluster has none."""
     _require(services.config.list_topics, "enableTopicList")
     header = headers.read(ClusterRequest, request.fields)
     return _topics(request, services.table.topics_of_cluster(header.cluster))
 
 
 def system_topics(services: Services, request: Command, channel: Channel) -> Reply:  # noqa: ARG001
-    """The topics named for clusters and brokers, and the address of some broker, who knows the others."""
+    """Return the topics named after clusters and brokers, and the address of one broker.
+
+    That broker can list the other system topics.
+    """
     info = services.table.cluster_info()
     names = [*info.cluster_addr_table, *info.broker_addr_table]
     addresses = [

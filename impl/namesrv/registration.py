@@ -1,4 +1,4 @@
-"""The body of a broker's registration, in its two forms: JSON, and the deflated form of newer brokers.
+"""The body of a broker's registration, in its two forms: JSON, and the compressed form of newer brokers.
 
 See docs/protocol.md, "Name server".
 """
@@ -16,10 +16,10 @@ _TOPICS_MAX: Final = 100_000
 
 
 def read_body(header: RegisterBrokerRequest, body: bytes) -> RegisterBrokerBody | None:
-    """The topics and filter servers a broker registers; None when it sent no body.
+    """Return the topics and filter servers that a broker registers, or None when it sent no body.
 
     Raises:
-        BodyError: the checksum does not match, or the body is not of either form.
+        BodyError: the checksum does not match, or the body has neither form.
     """
     if not body:
         return None
@@ -49,12 +49,12 @@ def _read_compressed(body: bytes) -> RegisterBrokerBody:
         topic = _topic(line.decode(errors="replace"))
         topics[topic.topic_name] = topic
     filter_servers, _ = _piece(text, at)
-    # Behind that, from version 413 on, stand the mappings of static topics, which we do not have.
+    # From version 413 on, the mappings of static topics follow. We do not support them.
     return RegisterBrokerBody(TopicConfigs(version, topics), read(list[str], filter_servers))
 
 
 def _topic(line: str) -> TopicConfig:
-    """`T1 4 4 6 SINGLE_TAG`, to which newer brokers append attributes that we do not use."""
+    """Parse `T1 4 4 6 SINGLE_TAG`. Newer brokers append attributes, which we do not use."""
     words = line.split(" ", 5)
     try:
         name, reads, writes, perm, filter_type = words[:5]

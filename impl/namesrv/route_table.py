@@ -1,7 +1,8 @@
-"""The name server's tables: which broker lives where, and which topics have queues there. Pure, no I/O.
+"""The name server's tables: the addresses of brokers, and the topics that have queues there. No I/O.
 
-Brokers register and are known until they unregister, fall silent, or their connection breaks. Nothing is
-shared between name servers and nothing survives a restart. See docs/protocol.md, "Name server".
+A broker is known from its registration until it unregisters, sends no heartbeats for too long, or its
+connection breaks. Name servers share nothing, and the tables do not survive a restart. See docs/protocol.md,
+"Name server".
 """
 
 from collections.abc import Callable, Iterable
@@ -24,63 +25,63 @@ MASTER_ID: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class BrokerKey:
-    """Who a broker says it is."""
+    """The identity of a broker, as it registers."""
 
     cluster: str
     broker_name: str
     broker_id: int
     """0 is the master."""
     address: str
-    """IP:port, where clients reach it."""
+    """IP:port at which clients reach it."""
 
 
 @dataclass(frozen=True, slots=True)
 class LiveBroker:
-    """One living broker process."""
+    """One registered broker process."""
 
     key: BrokerKey
     ha_address: str
     data_version: DataVersion
     connection: int
-    """Identifies the connection it registered on."""
+    """Identifies the connection on which it registered."""
     last_update_ms: int
     expiry_ms: int
-    """Silent for longer than this, it is forgotten."""
+    """The broker is removed after this time without a heartbeat."""
     filter_servers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What brokers may have us keep."""
+    """The limits on what brokers can register."""
 
     brokers_max: int = 10_000
     queues_max: int = 1_000_000
-    """Entries of a topic at a broker name."""
+    """The maximum number of queue entries, one for each topic at a broker name."""
     name_characters_max: int = 512
     filter_servers_max: int = 100
 
 
 class BoundsError(Exception):
-    """What would go beyond a bound; nothing was changed. The message says which."""
+    """An operation would exceed a bound; nothing was changed. The message says which bound."""
 
 
 class RouteTable:
-    """Three tables that always agree: living brokers, their addresses by name, and queues by topic.
+    """Three tables that are always consistent: live brokers, their addresses by name, and queues by topic.
 
-    The cluster of a broker name stands with its addresses, a broker's filter servers with the living broker.
-    Times are in milliseconds of any one monotonic clock, the caller's.
+    The cluster of a broker name is stored with its addresses, and a broker's filter servers with the live
+    broker. Times are in milliseconds of any monotonic clock, always the caller's.
     """
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()
         self._live: dict[tuple[str, str], LiveBroker] = {}
-        """By cluster and address."""
+        """Keyed by cluster and address."""
         self._brokers: dict[str, BrokerData] = {}
-        """By broker name."""
+        """Keyed by broker name."""
         self._queues: dict[str, dict[str, QueueData]] = {}
-        """By topic, then broker name."""
+        """Keyed by topic, then broker name."""
 
-    # Brokers come and go.
+    # Registration and removal of brokers.
 
     def register(
         self,
@@ -94,14 +95,14 @@ class RouteTable:
         enable_acting_master: bool | None = None,
         forget_unlisted: bool = False,
     ) -> LiveBroker | None:
-        """Add or refresh a broker. Listed topics are added or changed; others stay as they are, unless a
-        master's new list is to be all that counts.
+        """Add or refresh a broker. Its listed topics are added or changed.
 
-        `enable_acting_master`, whatever its value, comes from a broker whose topics count where its name has
-        no master. Returns the living master of a slave's broker name, if there is one.
+        Other topics stay, unless `forget_unlisted` removes those that a master's new list lacks. If
+        `enable_acting_master` is not None, whatever its value, the topics of a slave with the lowest id count
+        while its name has no master. Returns the live master of a slave's broker name, if there is one.
 
         Raises:
-            BoundsError: a bound of the tables; they are as they were.
+            BoundsError: a bound would be exceeded; the tables are unchanged.
         """
         topics = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
         version = topics.data_version
@@ -131,7 +132,7 @@ class RouteTable:
     def heartbeat(
         self, cluster: str, address: str, now_ms: int, expiry_ms: int | None = None
     ) -> LiveBroker | None:
-        """Refresh a known broker; None when it is not known."""
+        """Refresh a known broker. Returns None when it is not known."""
         live = self._live.get((cluster, address))
         if live is not None:
             live = replace(live, last_update_ms=now_ms, expiry_ms=expiry_ms or live.expiry_ms)
@@ -139,7 +140,7 @@ class RouteTable:
         return live
 
     def unregister(self, key: BrokerKey) -> bool:
-        """Forget a broker by its own wish. False when it is not known like that."""
+        """Remove a broker at its own request. Returns False when no broker with exactly this key is known."""
         live = self._live.get((key.cluster, key.address))
         if live is None or live.key != key:
             return False
@@ -147,25 +148,26 @@ class RouteTable:
         return True
 
     def expire(self, now_ms: int) -> list[LiveBroker]:
-        """Forget the brokers that were silent for too long, and return them."""
+        """Remove the brokers without a heartbeat for too long, and return them."""
         silent = [live for live in self._live.values() if live.last_update_ms + live.expiry_ms < now_ms]
         for live in silent:
             self._forget(live)
         return silent
 
     def connection_closed(self, connection: int) -> list[LiveBroker]:
-        """Forget the brokers whose latest registration came over this connection, and return them."""
+        """Remove the brokers whose latest registration came over this connection, and return them."""
         gone = [live for live in self._live.values() if live.connection == connection]
         for live in gone:
             self._forget(live)
         return gone
 
-    # What is known.
+    # Queries.
 
     def route(self, topic: str, *, acting_masters: bool = False) -> TopicRoute | None:
-        """Where the topic has queues; None when no broker that is known has any.
+        """Return the brokers and queues of the topic, or None when no known broker has any.
 
-        With `acting_masters`, the least slave of a broker that allows it stands as its master, for reading.
+        With `acting_masters`, the slave with the lowest id replaces a missing master for reading, if its
+        broker allows it.
         """
         queues = self._queues.get(topic, {})
         brokers = [self._brokers[name] for name in queues if name in self._brokers]
@@ -180,44 +182,44 @@ class RouteTable:
         )
 
     def cluster_info(self) -> ClusterInfo:
-        """Every known broker."""
+        """Return every known broker."""
         clusters: dict[str, list[str]] = {}
         for broker in self._brokers.values():
             clusters.setdefault(broker.cluster, []).append(broker.broker_name)
         return ClusterInfo(broker_addr_table=dict(self._brokers), cluster_addr_table=clusters)
 
     def member_group(self, broker_name: str) -> BrokerData | None:
-        """The addresses of one broker name."""
+        """Return the addresses of one broker name."""
         return self._brokers.get(broker_name)
 
     def live(self, cluster: str, address: str) -> LiveBroker | None:
         return self._live.get((cluster, address))
 
     def living(self) -> list[LiveBroker]:
-        """Every broker that is known."""
+        """Return every known broker process."""
         return list(self._live.values())
 
     def topics(self) -> list[str]:
-        """Every topic that has queues."""
+        """Return every topic that has queues."""
         return list(self._queues)
 
     def topics_of_cluster(self, cluster: str) -> list[str]:
-        """The topics that have queues at a broker of the cluster."""
+        """Return the topics that have queues at a broker of the cluster."""
         names = self._names_of(cluster)
         return [topic for topic, queues in self._queues.items() if not names.isdisjoint(queues)]
 
     def topics_flagged(self, wanted: Callable[[int], bool]) -> list[str]:
-        """The topics of which some queues have a system flag that is wanted."""
+        """Return the topics with queues whose system flag satisfies `wanted`."""
         return [
             topic
             for topic, queues in self._queues.items()
             if any(wanted(data.topic_sys_flag) for data in queues.values())
         ]
 
-    # What administrators change. It lasts until the broker registers with another data version.
+    # Changes by administrators. Changed permissions last until the broker registers another data version.
 
     def change_permissions(self, broker_name: str, change: Callable[[int], int]) -> int:
-        """Change the permissions of all queues of a broker name; returns of how many topics."""
+        """Change the permissions of all queues of a broker name. Returns the number of topics affected."""
         changed = 0
         for queues in self._queues.values():
             if data := queues.get(broker_name):
@@ -232,16 +234,16 @@ class RouteTable:
         return changed
 
     def delete_topic(self, topic: str, cluster: str | None = None) -> None:
-        """Forget a topic's queues, or those at the brokers of one cluster."""
+        """Remove a topic's queues, or only those at the brokers of one cluster."""
         queues = self._queues.get(topic, {})
         gone = set(queues) if cluster is None else self._names_of(cluster).intersection(queues)
         self._forget_queues(topic, gone)
 
     def add_queues(self, topic: str, queue_datas: Iterable[QueueData]) -> None:
-        """Add or replace queues of a topic; those of brokers that are not known are left out.
+        """Add or replace queues of a topic. Those of unknown brokers are ignored.
 
         Raises:
-            BoundsError: a bound of the tables; they are as they were.
+            BoundsError: a bound would be exceeded; the tables are unchanged.
         """
         known = {data.broker_name: data for data in queue_datas if data.broker_name in self._brokers}
         self._check_names(topic)
@@ -249,7 +251,7 @@ class RouteTable:
         if known:
             self._queues.setdefault(topic, {}).update(known)
 
-    # How the tables are kept.
+    # Maintenance of the tables.
 
     def _check_bounds(self, key: BrokerKey, topics: TopicConfigs, filter_servers: Iterable[str]) -> None:
         filter_servers = list(filter_servers)
@@ -270,12 +272,12 @@ class RouteTable:
                 raise BoundsError(f"{name!r} is no name: it has control characters")
 
     def _check_queues(self, more: int) -> None:
-        # Counted only when there is something new, which is rare; a broker mostly says what it said before.
+        # Count only when there is something new, which is rare: a broker usually repeats its registration.
         if more and sum(map(len, self._queues.values())) + more > self._bounds.queues_max:
             raise BoundsError(f"more than {self._bounds.queues_max} topics at brokers")
 
     def _is_outdated(self, key: BrokerKey, version: DataVersion) -> bool:
-        """Whether another address has this broker's id, and says that it has it later."""
+        """Return whether another address has this broker's id, and has a later claim to it."""
         broker = self._brokers.get(key.broker_name)
         address = broker.broker_addrs.get(key.broker_id) if broker else None
         if address is None or address == key.address:
@@ -284,7 +286,10 @@ class RouteTable:
         return holder is not None and _state(holder.data_version) > _state(version)
 
     def _forget_impostors(self, key: BrokerKey) -> None:
-        """One address is one broker, and one id of a broker name is one address: the latest word counts."""
+        """Remove brokers that conflict with a registration, because the latest registration counts.
+
+        One address belongs to one broker, and one id of a broker name belongs to one address.
+        """
         for live in list(self._live.values()):
             other = live.key
             moved = other.address == key.address
@@ -293,7 +298,7 @@ class RouteTable:
                 self._forget(live)
 
     def _record_address(self, key: BrokerKey, enable_acting_master: bool | None) -> bool:
-        """Put the address under its id. True when that id was not known before."""
+        """Record the address of the broker's id. Returns True when that id was not known before."""
         broker = self._brokers.get(key.broker_name)
         addresses = broker.broker_addrs if broker else {}
         others = {id_: address for id_, address in addresses.items() if address != key.address}
@@ -362,7 +367,10 @@ def _state(version: DataVersion) -> int:
 
 
 def _with_acting_master(broker: BrokerData, queues: QueueData) -> BrokerData:
-    """The broker as 5.x shows it: its least slave as master, where nobody can write anyway."""
+    """Return the broker as 5.x presents it: its slave with the lowest id replaces a missing master.
+
+    This applies only while the broker's queues are not writable.
+    """
     if not broker.enable_acting_master or MASTER_ID in broker.broker_addrs or queues.perm & PERM_WRITE:
         return broker
     least = min(broker.broker_addrs)

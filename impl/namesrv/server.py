@@ -1,4 +1,4 @@
-"""The name server: its tables behind the remoting protocol."""
+"""The name server: its tables, served over the remoting protocol."""
 
 import asyncio
 from contextlib import suppress
@@ -24,11 +24,11 @@ PROCESSORS: Final[dict[int, Processor]] = {
     **queries.PROCESSORS,
     **administration.PROCESSORS,
 }
-"""Request code to what answers it."""
+"""The processor of each request code."""
 
 
 class NameServer:
-    """Serves registrations and route queries until stopped; of all that it knows, only KV config is kept."""
+    """Serves registrations and route queries until stopped. Only the KV configuration is persistent."""
 
     def __init__(self, config: NameServerConfig, runtime: Runtime, events: EventLog | None = None) -> None:
         self._services = Services(
@@ -48,7 +48,7 @@ class NameServer:
         self._scan: asyncio.Task[None] | None = None
 
     async def start(self) -> Address:
-        """Accept connections; returns where.
+        """Start to accept connections. Returns the address.
 
         Raises:
             ConfigError, OSError: kvConfig.json cannot be read, or the port is taken.
@@ -62,7 +62,7 @@ class NameServer:
         return address
 
     async def stop(self) -> None:
-        """Stop accepting, close all connections and forget everything."""
+        """Stop accepting connections, and close all of them."""
         if self._scan is not None:
             self._scan.cancel()
             with suppress(asyncio.CancelledError):
@@ -70,13 +70,13 @@ class NameServer:
         await self._server.stop()
 
     def kill(self) -> None:
-        """The end of a simulated process: everything stops where it is, nobody is told good-bye."""
+        """End a simulated process: everything stops where it is, without notifying any peer."""
         if self._scan is not None:
             self._scan.cancel()
         self._server.kill()
 
     def _tell_start(self) -> None:
-        """All tables are empty."""
+        """Record the start in the event log. All tables are empty."""
         config, events = self._services.config, self._services.events
         if events is not None:
             times = {"expiry_ms": config.broker_expiry_ms, "scan_interval_ms": config.scan_interval_ms}

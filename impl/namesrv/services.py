@@ -1,4 +1,4 @@
-"""What the request processors of one name server share."""
+"""The objects that the request processors of one name server share."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -25,7 +25,7 @@ class Services:
     started_ms: int = 0
 
     def emit(self, kind: Kind, broker_name: str, address: str, **more: str) -> None:
-        """Tell of a broker."""
+        """Record an event of a broker in the event log."""
         if self.events is not None:
             self.events.emit(kind, attrs={"broker": broker_name, "address": address, **more})
 
@@ -34,5 +34,5 @@ Processor = Callable[[Services, Command, Channel], Reply | Awaitable[Reply]]
 
 
 def now_ms() -> int:
-    """The event loop's clock: it never jumps, and is virtual in a simulation."""
+    """Return the time of the event loop's clock, which never jumps and is virtual in a simulation."""
     return int(asyncio.get_running_loop().time() * 1000)

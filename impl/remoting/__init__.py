@@ -1,6 +1,6 @@
-"""RocketMQ's remoting protocol: frames, commands, headers and bodies as objects, and connections to use them.
+"""RocketMQ's remoting protocol: frames, commands, headers and bodies as objects, and connections.
 
-Begin with `frame.py` and `command.py` (bytes to objects and back, no I/O), then `channel.py`, where a
-connection becomes requests and responses; `server.py` and `client.py` open connections, `dispatch.py` finds
-the processor of a request.
+Read `frame.py` and `command.py` first (bytes to objects and back, no I/O), then `channel.py`, which turns a
+connection into requests and responses. `server.py` and `client.py` open connections; `request_handler.py`
+finds the processor of a request.
 """

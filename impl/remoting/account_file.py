@@ -1,4 +1,7 @@
-"""tools.yml: the account in whose name tools and brokers ask. See docs/protocol.md, "Access control"."""
+"""tools.yml: the account with which tools and brokers sign requests.
+
+See docs/protocol.md, "Access control".
+"""
 
 from typing import Any
 
@@ -16,9 +19,12 @@ class _File(msgspec.Struct, rename="camel"):
 
 
 def parse(text: str, where: str) -> Credentials:
-    """What the file says; `where` names it. Raises ConfigError, one line."""
+    """Return the credentials in the text of the file. Raises ConfigError, with a one-line message.
+
+    `where` is the file's name for messages.
+    """
     try:
-        loaded: Any = yaml.load(text, Loader=yaml.BaseLoader)  # makes text, lists and tables only
+        loaded: Any = yaml.load(text, Loader=yaml.BaseLoader)  # creates only text, lists and tables
         file = msgspec.convert(loaded, _File)
     except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{where}: {' '.join(str(error).split())}") from None

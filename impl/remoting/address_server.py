@@ -1,7 +1,8 @@
-"""The address server: a web server that tells where the name servers are, as `host:port;host:port`.
+"""The address server: a web server that returns the addresses of the name servers, as `host:port;host:port`.
 
-Brokers and clients ask it again and again, so that name servers come and go without a restart of anybody.
-See docs/protocol.md, "Client". HTTP/1.0 is spoken here, over the network seam, and no more of it than that.
+Brokers and clients query it periodically, so name servers can be added or removed without any restart. See
+docs/protocol.md, "Client". This module speaks the small part of HTTP/1.0 that it needs, over the network
+interface of the runtime.
 """
 
 import asyncio
@@ -20,25 +21,25 @@ _ADDRESSES_MAX: Final = 100
 
 
 class AddressServerError(Exception):
-    """The address server did not tell any name server. The message says which and why."""
+    """The address server returned no usable address. The message says which server and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddressServer:
-    """Where to ask."""
+    """The address and path of an address server."""
 
     address: Address
     path: str
-    """From the slash on, with a query if there is one."""
+    """The path from the slash on, with a query if there is one."""
 
     def __str__(self) -> str:
         return f"http://{self.address}{self.path}"
 
     async def fetch(self, network: Network) -> tuple[Address, ...]:
-        """The name servers as of now, at least one.
+        """Return the current name servers, at least one.
 
         Raises:
-            AddressServerError: no answer in 3 s, or none that names a name server.
+            AddressServerError: no response within 3 s, or none with a valid number of addresses.
         """
         try:
             answer = await asyncio.wait_for(self._get(network), _TIMEOUT_S)
@@ -65,14 +66,14 @@ class AddressServer:
 
 
 NameServers = Sequence[Address] | AddressServer
-"""How somebody is told of the name servers: by themselves, or by who knows them."""
+"""The name servers: either their addresses, or the address server that returns them."""
 
 
 def parse(text: str) -> tuple[Address, ...] | AddressServer:
-    """`HOST:PORT;HOST:PORT`, or the URL of an address server.
+    """Parse `HOST:PORT;HOST:PORT`, or the URL of an address server.
 
     Raises:
-        ValueError: neither; the message says what is wrong.
+        ValueError: the text is neither; the message says what is wrong.
     """
     if "://" not in text:
         return parse_addresses(text)
@@ -84,7 +85,7 @@ def parse(text: str) -> tuple[Address, ...] | AddressServer:
 
 
 def parse_addresses(text: str) -> tuple[Address, ...]:
-    """`HOST:PORT`, several separated by `;`. Raises ValueError."""
+    """Parse `HOST:PORT`, several separated by `;`. Raises ValueError."""
     return tuple(Address.parse(part) for part in text.split(";") if part.strip())
 
 
@@ -105,13 +106,13 @@ class _Answer:
             self._answer.set_result(bytes(self._data))
 
     def write_paused(self) -> None:
-        """A request of one line needs no holding back."""
+        """Do nothing: a request of one line needs no flow control."""
 
     def write_resumed(self) -> None: ...
 
 
 def _text(answer: bytes) -> str:
-    """The body of a good answer. ValueError when it is none."""
+    """Return the body of a successful response. Raises ValueError for any other response."""
     head, blank, body = answer.partition(b"\r\n\r\n")
     status = head.split(b"\r\n", 1)[0].split(b" ", 2)
     if not (blank and status[0].startswith(b"HTTP/1.") and len(status) > 1):

@@ -1,7 +1,7 @@
 """The body of a batch: several messages of one topic and queue in one send (docs/protocol.md, "Batches").
 
-Each is size (4), magic 0 (4), CRC 0 (4), flag (4), body with its length (4), properties with theirs (2).
-Magic and CRC are not read; the size must be that of the parts.
+Each message is: size (4 bytes), magic 0 (4), CRC 0 (4), flag (4), body with its length (4), properties with
+their length (2). Magic and CRC are ignored. The size must equal the sum of the parts.
 """
 
 import struct
@@ -16,7 +16,7 @@ _PROPERTIES_BYTES_MAX: Final = 32767
 
 
 class Part(NamedTuple):
-    """One message of a batch; what the others have in common is in the header of the send."""
+    """One message of a batch. What all messages have in common is in the header of the send request."""
 
     body: bytes
     properties: Mapping[str, str] = {}
@@ -24,19 +24,19 @@ class Part(NamedTuple):
 
 
 def encode_batch(parts: Iterable[Part]) -> bytes:
-    """The body of the send.
+    """Return the body of the send request.
 
     Raises:
-        ValueError: properties hold a separator or are too long, or a flag has more than 32 bits.
+        ValueError: properties contain a separator or are too long, or a flag has more than 32 bits.
     """
     return b"".join(map(_encode, parts))
 
 
 def decode_batch(data: bytes, count_max: int) -> list[Part]:
-    """The messages of a batch.
+    """Decode the messages of a batch.
 
     Raises:
-        ValueError: there are none, more than `count_max`, or the bytes are no batch.
+        ValueError: there are none, there are more than `count_max`, or the bytes are not a batch.
     """
     parts: list[Part] = []
     at = 0

@@ -1,7 +1,7 @@
 """The JSON bodies that brokers, clients and name servers exchange, as types.
 
-Read with `java_json.read`, written with `java_json.write`. Members appear in the order in which RocketMQ
-writes them, and have its defaults. See docs/protocol.md, "JSON bodies".
+Read them with `java_json.read` and write them with `java_json.write`. Members are in the order in which
+RocketMQ writes them, and have its defaults. See docs/protocol.md, "JSON bodies".
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -22,12 +22,12 @@ class _Body(msgspec.Struct, rename="camel", frozen=True):
 
 
 class DataVersion(_Body, frozen=True):
-    """Of a broker's topic table: it is newer when the counter is."""
+    """The version of a broker's topic table. The one with the higher counter is newer."""
 
     counter: int = 0
     timestamp: int = 0
     state_version: int | UnsetType = UNSET
-    """Of 5.x: which of two brokers that claim one id is the later one."""
+    """5.x: decides which of two brokers that claim one id is the later one."""
 
 
 class TopicConfig(_Body, frozen=True):
@@ -39,7 +39,7 @@ class TopicConfig(_Body, frozen=True):
     topic_sys_flag: int = 0
     write_queue_nums: int = 16
     attributes: dict[str, str] | UnsetType = UNSET
-    """Of 5.x; kept for it."""
+    """A member of 5.x, which is only preserved."""
 
 
 class TopicConfigs(_Body, frozen=True):
@@ -48,14 +48,14 @@ class TopicConfigs(_Body, frozen=True):
 
 
 class AllTopics(TopicConfigs, frozen=True, omit_defaults=True):
-    """GET_ALL_TOPIC_CONFIG."""
+    """The response body of GET_ALL_TOPIC_CONFIG."""
 
     deleted_topics: dict[str, int] = {}
-    """Ours alone: topics that were deleted, and before which commit offset the log has their records."""
+    """Only mqproof has it: for each deleted topic, the commit offset before which its records are."""
 
 
 class TopicConfigList(_Body, frozen=True):
-    """UPDATE_AND_CREATE_TOPIC_LIST."""
+    """The request body of UPDATE_AND_CREATE_TOPIC_LIST."""
 
     topic_config_list: list[TopicConfig]
 
@@ -66,20 +66,20 @@ class RegisterBrokerBody(_Body, frozen=True):
 
 
 class SubscriptionGroup(_Body, frozen=True):
-    """What a broker lets a consumer group do."""
+    """The settings of a consumer group at a broker."""
 
     broker_id: int = 0
-    """Where the group reads from."""
+    """The id of the broker that the group reads from."""
     consume_broadcast_enable: bool = True
     consume_enable: bool = True
     consume_from_min_enable: bool = True
     group_name: str = ""
     notify_consumer_ids_changed_enable: bool = True
     retry_max_times: int = 16
-    """How often a message comes again before it goes to the dead letters."""
+    """How often a message is redelivered before it goes to the dead letter queue."""
     retry_queue_nums: int = 1
     which_broker_when_consume_slowly: int = 1
-    # Of 5.x; kept for it.
+    # Members of 5.x, which are only preserved.
     attributes: dict[str, str] | UnsetType = UNSET
     consume_message_orderly: bool | UnsetType = UNSET
     consume_timeout_minute: int | UnsetType = UNSET
@@ -89,7 +89,7 @@ class SubscriptionGroup(_Body, frozen=True):
 
 
 class SubscriptionGroupList(_Body, frozen=True):
-    """UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
+    """The request body of UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST."""
 
     group_config_list: list[SubscriptionGroup]
 
@@ -111,7 +111,7 @@ class QueueData(_Body, frozen=True):
 
 
 class BrokerData(_Body, frozen=True):
-    """One broker name: its addresses by broker id, of which 0 is the master."""
+    """One broker name, with its addresses by broker id. The master has id 0."""
 
     broker_addrs: dict[int, str]
     broker_name: str
@@ -124,7 +124,7 @@ class TopicRoute(_Body, frozen=True):
     broker_datas: list[BrokerData]
     queue_datas: list[QueueData]
     filter_server_table: dict[str, list[str] | None] = {}
-    """Lists that are null come from old name servers."""
+    """Old name servers send null instead of a list."""
     order_topic_conf: str | None = None
 
 
@@ -138,7 +138,7 @@ class ClusterInfo(_Body, frozen=True):
 
 
 class Subscription(_Body, frozen=True):
-    """What a group wants of a topic. An empty code set is everything."""
+    """The subscription of a group to a topic. An empty code set selects everything."""
 
     topic: str
     sub_string: str | None = "*"
@@ -147,15 +147,15 @@ class Subscription(_Body, frozen=True):
     tags_set: list[str] = []
     expression_type: str | None = "TAG"
     sub_version: int = 0
-    """Milliseconds when the subscription was made; a greater one replaces a smaller one."""
+    """The time of the subscription in milliseconds. A higher one replaces a lower one."""
     class_filter_mode: bool = False
-    """The client's own code filters: the broker lets everything through."""
+    """Whether clients filter with their own code; the broker then passes every message."""
 
 
 if TYPE_CHECKING:
     _Constant = str
 else:
-    _Constant = str | int  # what comes in; see ConsumerData
+    _Constant = str | int  # the type of received values; see ConsumerData
 
 _CONSTANTS: Final = {
     "consume_from_where": (
@@ -172,7 +172,7 @@ _CONSTANTS: Final = {
 
 
 class ConsumerData(_Body, frozen=True):
-    """How a member consumes. C++ clients send a constant's place among its like, all others its name."""
+    """How a member consumes. C++ clients send a constant as its ordinal, all others as its name."""
 
     group_name: str
     consume_from_where: _Constant = "CONSUME_FROM_LAST_OFFSET"
@@ -208,7 +208,7 @@ class ConsumerIds(_Body, frozen=True):
 
 
 class MessageQueue(_Body, frozen=True):
-    """A queue as bodies name it; as the key of a table it is an ObjectKey of this."""
+    """A queue as bodies name it. As the key of a table it is an ObjectKey of this."""
 
     broker_name: str
     queue_id: int
@@ -216,7 +216,7 @@ class MessageQueue(_Body, frozen=True):
 
 
 class QueueLocks(_Body, frozen=True):
-    """LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
+    """The request body of LOCK_BATCH_MQ and UNLOCK_BATCH_MQ."""
 
     client_id: str
     consumer_group: str
@@ -224,13 +224,13 @@ class QueueLocks(_Body, frozen=True):
 
 
 class LockedQueues(_Body, frozen=True):
-    """The answer to LOCK_BATCH_MQ: what the client holds now, of what it asked for."""
+    """The response to LOCK_BATCH_MQ: the requested queues that the client has locked now."""
 
     lock_ok_mq_set: list[MessageQueue] = msgspec.field(name="lockOKMQSet")
 
 
 class ClientCheck(_Body, frozen=True):
-    """CHECK_CLIENT_CONFIG."""
+    """The request body of CHECK_CLIENT_CONFIG."""
 
     client_id: str
     group: str
@@ -253,7 +253,7 @@ class ConsumerConnection(_Body, frozen=True):
 
 
 class HeldQueue(_Body, frozen=True):
-    """A queue that a consumer reads, and what it holds of it. Times are milliseconds, 0 for never."""
+    """A queue that a consumer reads, and the messages it holds of it. Times are in ms; 0 means never."""
 
     cached_msg_count: int = 0
     cached_msg_max_offset: int = 0
@@ -266,14 +266,14 @@ class HeldQueue(_Body, frozen=True):
     last_pull_timestamp: int = 0
     locked: bool = False
     transaction_msg_count: int = 0
-    """What the listener has; of ordered queues only."""
+    """The number of messages being consumed. Only for ordered queues."""
     transaction_msg_max_offset: int = 0
     transaction_msg_min_offset: int = 0
     try_unlock_times: int = 0
 
 
 class TopicPace(_Body, frozen=True):
-    """How fast a consumer is in one topic; times in milliseconds."""
+    """How fast a consumer is in one topic. Times are in milliseconds."""
 
     consume_failed_msgs: int = 0
     consume_failed_tps: float = msgspec.field(name="consumeFailedTPS", default=0.0)
@@ -284,23 +284,25 @@ class TopicPace(_Body, frozen=True):
 
 
 class RunningInfo(_Body, frozen=True):
-    """The answer to GET_CONSUMER_RUNNING_INFO."""
+    """The response to GET_CONSUMER_RUNNING_INFO."""
 
     mq_table: dict[ObjectKey, HeldQueue] = {}
-    """By MessageQueue: the queues that the client has."""
+    """The queues that the client reads, keyed by MessageQueue."""
     properties: dict[str, str] = {}
     status_table: dict[str, TopicPace] = {}
-    """By topic."""
+    """Keyed by topic."""
     subscription_set: list[Subscription] = []
 
 
 class ConsumedDirectly(_Body, frozen=True):
-    """The answer to CONSUME_MESSAGE_DIRECTLY."""
+    """The response to CONSUME_MESSAGE_DIRECTLY."""
 
     auto_commit: bool = True
     consume_result: str = "CR_SUCCESS"
-    """CR_SUCCESS | CR_LATER | CR_THROW_EXCEPTION, and for old listeners CR_ROLLBACK | CR_COMMIT |
-    CR_RETURN_NULL."""
+    """CR_SUCCESS, CR_LATER or CR_THROW_EXCEPTION.
+
+    Old listeners may also return CR_ROLLBACK, CR_COMMIT or CR_RETURN_NULL.
+    """
     order: bool = False
     remark: str | None = None
     spent_time_mills: int = 0
@@ -311,43 +313,43 @@ class ProducerConnection(_Body, frozen=True):
 
 
 class QueueProgress(_Body, frozen=True):
-    """How far a group is in one queue."""
+    """The progress of a group in one queue."""
 
     broker_offset: int
     consumer_offset: int
     last_timestamp: int
-    """When the last consumed message was stored, in milliseconds; 0 if none was."""
+    """The store time of the last consumed message in milliseconds, or 0 if there is none."""
     pull_offset: int = 0
-    """5.x: up to where messages were handed out, in this life of the broker."""
+    """5.x: the offset up to which messages were delivered since the broker started."""
 
 
 class ConsumeStats(_Body, frozen=True):
     consume_tps: float = 0.0
     offset_table: dict[ObjectKey, QueueProgress] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class ConsumeStatsList(_Body, frozen=True):
-    """GET_BROKER_CONSUME_STATS."""
+    """The response body of GET_BROKER_CONSUME_STATS."""
 
     broker_addr: str
     consume_stats_list: list[dict[str, list[ConsumeStats]]]
-    """One table for each group: the group, and how far it is in each of its topics."""
+    """One table per group, from the group to its progress in each of its topics."""
     total_diff: int = 0
-    """Messages that groups have not consumed."""
+    """The number of messages that groups have not consumed."""
 
 
 class StatsWindow(_Body, frozen=True):
-    """What was counted in a minute, an hour or a day."""
+    """The counts of a minute, an hour or a day."""
 
     avgpt: float = 0.0
-    """For each time that something was added."""
+    """The average per addition to the counter."""
     sum: int = 0
     tps: float = 0.0
 
 
 class BrokerStats(_Body, frozen=True):
-    """VIEW_BROKER_STATS_DATA."""
+    """The response body of VIEW_BROKER_STATS_DATA."""
 
     stats_day: StatsWindow
     stats_hour: StatsWindow
@@ -355,17 +357,17 @@ class BrokerStats(_Body, frozen=True):
 
 
 class CorrectionOffsets(_Body, frozen=True):
-    """QUERY_CORRECTION_OFFSET."""
+    """The response body of QUERY_CORRECTION_OFFSET."""
 
     correction_offsets: dict[int, int]
-    """By queue."""
+    """Keyed by queue id."""
 
 
 class QueueEntry(_Body, frozen=True):
     """One unit of a consume queue."""
 
     eval: bool
-    """Whether a filter passed it; without a filter false."""
+    """Whether a filter accepted it; false without a filter."""
     physic_offset: int
     physic_size: int
     tags_code: int
@@ -373,7 +375,7 @@ class QueueEntry(_Body, frozen=True):
 
 
 class QueueEntries(_Body, frozen=True):
-    """QUERY_CONSUME_QUEUE."""
+    """The response body of QUERY_CONSUME_QUEUE."""
 
     filter_data: str | None = None
     max_queue_index: int = 0
@@ -383,7 +385,7 @@ class QueueEntries(_Body, frozen=True):
 
 
 class GroupSubscription(_Body, frozen=True):
-    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+    """The response body of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
     group: str
     subscription_data: Subscription | None = None
@@ -392,21 +394,21 @@ class GroupSubscription(_Body, frozen=True):
 
 class QueueExtent(_Body, frozen=True):
     last_update_timestamp: int
-    """When the last message was stored, in milliseconds; 0 in an empty queue."""
+    """The store time of the last message in milliseconds; 0 in an empty queue."""
     max_offset: int
     min_offset: int
 
 
 class TopicStats(_Body, frozen=True):
     offset_table: dict[ObjectKey, QueueExtent] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class QueueOffsets(_Body, frozen=True):
-    """RESET_CONSUMER_CLIENT_OFFSET and the answer to INVOKE_BROKER_TO_RESET_OFFSET."""
+    """The request body of RESET_CONSUMER_CLIENT_OFFSET, and the response to INVOKE_BROKER_TO_RESET_OFFSET."""
 
     offset_table: dict[ObjectKey, int] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class ListedOffset(_Body, frozen=True):
@@ -423,16 +425,16 @@ class ListedOffsets(_Body, frozen=True):
 
 
 class ConsumerStatus(_Body, frozen=True):
-    """The answers to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
+    """The responses to GET_CONSUMER_STATUS_FROM_CLIENT and INVOKE_BROKER_TO_GET_CONSUMER_STATUS."""
 
     consumer_table: dict[str, dict[ObjectKey, int]] = {}
-    """By client id and MessageQueue."""
+    """Keyed by client id and MessageQueue."""
     message_queue_table: dict[ObjectKey, int] = {}
-    """By MessageQueue."""
+    """Keyed by MessageQueue."""
 
 
 class TimeSpan(_Body, frozen=True):
-    """Milliseconds: when the oldest, the newest and the last consumed message of a queue were stored."""
+    """The store times in ms of the oldest, the newest and the last consumed message of a queue."""
 
     consume_time_stamp: int
     delay_time: int

@@ -1,7 +1,8 @@
-"""A channel: one connection on which either side may ask the other and answers are matched by opaque.
+"""A channel: one connection on which both sides send requests. Responses are matched by opaque number.
 
-What a peer can make us hold is bounded: a frame, the requests that are not answered yet, and their bytes. At
-a bound we stop reading from that peer until we caught up; the other connections do not notice.
+The memory that a peer can use is bounded: the size of a frame, the number of unanswered requests, and their
+bytes. At a bound the channel stops reading from that peer until it has caught up. Other connections are not
+affected.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 class RemotingError(Exception):
-    """A request got no answer."""
+    """A request got no response."""
 
 
 class ConnectError(RemotingError):
@@ -28,34 +29,34 @@ class ConnectError(RemotingError):
 
 
 class ConnectionLostError(RemotingError):
-    """The connection broke before the answer; what the request did is not known."""
+    """The connection broke before the response. It is not known whether the request took effect."""
 
 
 class RequestTimeoutError(RemotingError):
-    """No answer in time; what the request did is not known."""
+    """There was no response in time. It is not known whether the request took effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one peer may have us hold."""
+    """The limits on the resources that one peer may use."""
 
     frame_bytes_max: int = FRAME_BYTES_MAX
     unanswered_max: int = 65_535
-    """Requests being worked on, held long polls included."""
+    """The maximum number of requests in progress, including waiting long polls."""
     unanswered_bytes_max: int = 64 * 1024 * 1024
     pending_max: int = 65_535
-    """Requests of ours that the peer has not answered."""
+    """The maximum number of our requests that the peer has not answered."""
 
 
 CLOSE_S = 10.0
-"""A peer that does not take what was sent to it keeps a connection that we close for no longer."""
+"""How long a closing connection may wait for a peer that does not read what was sent to it."""
 
 _SMALL_BYTES = 64 * 1024
-"""What a connection may always have received of a frame, however many there are."""
+"""The bytes of an incomplete frame that each connection may always buffer, despite the common budget."""
 
 
 class ReceiveBudget:
-    """What all connections of a server together may have received of frames that are not whole yet."""
+    """The budget for incomplete frames, common to all connections of a server."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -72,11 +73,11 @@ class _Pending(NamedTuple):
 
 Reply = Command | None
 Handler = Callable[[Command, "Channel"], Reply | Awaitable[Reply]]
-"""Works on a request. It answers at once, later, or not at all; it raises nothing."""
+"""A function that handles a request. It responds at once, later, or not at all, and never raises."""
 
 
 class Channel:
-    """The receiver of one connection's bytes, and the way to talk to its peer."""
+    """The receiver of one connection's bytes, and the interface for sending to its peer."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Channel:
         self._buffer = bytearray()
         self._pending: dict[int, _Pending] = {}
         self._alarm: asyncio.TimerHandle | None = None
-        """Goes off when a pending request may be late, or before: at `_alarm_s`."""
+        """A timer that fires at `_alarm_s`, when a pending request may time out, or earlier."""
         self._alarm_s = 0.0
         self._working: dict[asyncio.Future[Reply], None] = {}  # in the order of their requests
         self._unanswered = 0
@@ -108,7 +109,7 @@ class Channel:
         self._draining = False
         self.is_open = True
         self.active_at_s = self._loop.time()
-        """Loop time of the last bytes read or written."""
+        """The loop time of the last bytes read or written."""
         self._frame_since_s = self.active_at_s
 
     @property
@@ -121,11 +122,11 @@ class Channel:
 
     @property
     def takes(self) -> bool:
-        """Whether the peer takes what is sent to it. Whatever need not be sent is better not sent else."""
+        """Whether the peer reads what is sent to it. If not, skip messages that are not essential."""
         return self._peer_takes
 
     def is_waiting_since(self, before_s: float) -> bool:
-        """Whether since that loop time we wait for the rest of a frame."""
+        """Return whether the rest of a frame has been missing since before that loop time."""
         return bool(self._buffer) and self._reading and self._frame_since_s < before_s
 
     async def invoke(self, request: Command, timeout_s: float) -> Command:
@@ -151,36 +152,38 @@ class Channel:
             self._pending.pop(request.opaque, None)
 
     def send_oneway(self, request: Command) -> None:
-        """Send a request that has no response. Whether it arrives is not known; a closed channel drops it."""
+        """Send a request without a response. Its arrival is not confirmed; a closed channel drops it."""
         self._write(request)
 
     async def until_it_takes(self) -> None:
-        """Returns when the peer takes what is sent to it, or is gone: who has no answers to wait for, and so
-        could send without end, waits for this."""
+        """Wait until the peer reads what is sent to it, or is gone.
+
+        A sender of requests without responses waits for this, because nothing else limits it.
+        """
         while self.is_open and not self._peer_takes:
             waiter: asyncio.Future[None] = self._loop.create_future()
             self._senders.append(waiter)
             await waiter
 
     def close(self) -> None:
-        """Close after what was written, at the latest in CLOSE_S; pending requests fail when it is gone."""
+        """Close after the pending writes, at the latest in CLOSE_S. Then pending requests fail."""
         if self.is_open and self._closing is None:
             self._closing = self._loop.call_later(CLOSE_S, self._connection.abort)
         self._connection.close()
 
     def abort(self) -> None:
-        """Close at once, and forget what was not sent."""
+        """Close at once, and discard unsent data."""
         self._connection.abort()
 
     def kill(self) -> None:
-        """The end of a simulated process: break the connection, and let go of what is being worked on."""
+        """End a simulated process: break the connection, and cancel the requests in progress."""
         self._draining = True
         for task in list(self._working):
             task.cancel()
         self._connection.abort()
 
     async def drain(self, timeout_s: float) -> None:
-        """Take no more requests, wait for those being worked on, and give up on them after timeout_s."""
+        """Accept no more requests, wait for those in progress, and cancel them after timeout_s."""
         self._draining = True
         self._pause_reading()
         if self._working:
@@ -188,7 +191,7 @@ class Channel:
             for task in list(self._working):
                 task.cancel()
 
-    # The receiver's side.
+    # The methods of a connection's receiver.
 
     def received(self, data: bytes) -> None:
         self.active_at_s = self._loop.time()
@@ -207,7 +210,7 @@ class Channel:
         self._resume_reading()
 
     def closed(self) -> None:
-        # Requests being worked on run to their end: half a send is worse than an answer that nobody hears.
+        # Requests in progress run to their end: it is better to lose a response than to stop halfway.
         self.is_open = False
         self._let_senders_go_on()
         self._buffer.clear()
@@ -265,8 +268,8 @@ class Channel:
         work.add_done_callback(partial(self._worked, command, size))
 
     async def _answered(self, request: Command, reply: Awaitable[Reply]) -> None:
-        # In the turn in which it is made: of many that wait for one event, the next sees whether the peer
-        # takes it (`takes`) before it makes an answer of its own.
+        # Send it in the same turn in which it is made. Of many requests that wait for one event, the next
+        # then sees whether the peer still reads (`takes`) before it makes its own response.
         self._answer(request, await reply)
 
     def _worked(self, request: Command, size: int, work: asyncio.Future[Reply]) -> None:
@@ -284,13 +287,13 @@ class Channel:
         try:
             self._write(reply)
         except ValueError as error:
-            # Words of the peer's own, in the answer, can be longer than they were in the request.
+            # A response may repeat text of the peer, and be longer than the request was.
             _log.warning("no answer to request %d of %s: %s", request.code, self.remote, error)
             remark = "the answer does not fit a command"
             self._write(request.answer(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def _write(self, command: Command) -> None:
-        """Raises ValueError as `encode`; nothing was sent then."""
+        """Write a command. Raises ValueError as `encode` does; then nothing was sent."""
         if self.is_open:
             self.active_at_s = self._loop.time()
             self._connection.write(encode(command))
@@ -310,7 +313,8 @@ class Channel:
         if self.is_open and self._peer_takes and not self._draining and not self._is_full():
             self._reading = True
             self._connection.resume_reading()
-            # Frames that arrived before the pause are still in the buffer, and no read will come for them.
+            # Frames that arrived before the pause are still in the buffer, and no read event will come for
+            # them.
             self._loop.call_soon(self._read_frames)
 
     def _let_senders_go_on(self) -> None:
@@ -320,8 +324,11 @@ class Channel:
                 waiter.set_result(None)
 
     def _wake_by(self, until_s: float) -> None:
-        """One timer for all requests: most are answered, and a timer for each would only be set to be
-        cancelled."""
+        """Make sure that `_expire` runs by this time.
+
+        One timer serves all requests. Most requests get a response, so a timer for each would nearly always
+        be cancelled.
+        """
         if self._alarm is not None:
             if self._alarm_s <= until_s:
                 return
@@ -330,9 +337,9 @@ class Channel:
         self._alarm = self._loop.call_at(until_s, self._expire)
 
     def _expire(self) -> None:
-        """A request may be late."""
+        """Fail the requests that have timed out, and set the timer for the others."""
         self._alarm = None
-        now_s = max(self._loop.time(), self._alarm_s)  # it may have gone off early by a rounding
+        now_s = max(self._loop.time(), self._alarm_s)  # the timer may have fired early because of rounding
         for answer, timeout_s, until_s in self._pending.values():
             if until_s > now_s:
                 self._wake_by(until_s)

@@ -1,4 +1,4 @@
-"""One connection to each address, opened when first needed."""
+"""A client with one connection per address, opened on first use."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,8 +15,8 @@ CONNECT_TIMEOUT_S = 3.0
 class RemotingClient:
     """Sends requests to addresses. Requests to the same address share one connection.
 
-    `handle` works on what servers ask of us; `on_connected` is told of each new connection. With credentials
-    every request is signed. A request that times out leaves its connection open.
+    `handle` handles requests from servers. `on_connected` is called for each new connection. With
+    credentials, every request is signed. A request that times out leaves its connection open.
     """
 
     def __init__(
@@ -38,10 +38,11 @@ class RemotingClient:
         self._closed = False
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
-        """The response to the request; connecting counts towards timeout_s.
+        """Return the response to the request. Connecting counts towards timeout_s.
 
         Raises:
-            ConnectError: nothing was sent. ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
+            ConnectError: nothing was sent.
+            ConnectionLostError, RequestTimeoutError: sent, outcome unknown.
         """
         channel = self._channels.get(address)
         if channel is None:
@@ -52,7 +53,7 @@ class RemotingClient:
         return await channel.invoke(self._signed(request), timeout_s)
 
     async def send_oneway(self, address: Address, request: Command) -> None:
-        """Send without waiting for anything but the connection and a peer that takes what was sent before.
+        """Send a request, waiting only for the connection and for a peer that reads what was sent before.
 
         Raises:
             ConnectError: nothing was sent.
@@ -66,14 +67,14 @@ class RemotingClient:
         channel.send_oneway(self._signed(request))
 
     def channel(self, address: Address) -> Channel | None:
-        """The connection to an address, None when there is none. A later one is another object."""
+        """Return the connection to an address, or None when there is none. A later one is another object."""
         return self._channels.get(address)
 
     def is_connected(self, address: Address) -> bool:
         return address in self._channels
 
     async def close(self) -> None:
-        """Close every connection. Requests that wait fail; later ones raise ConnectError."""
+        """Close every connection. Pending requests fail; later ones raise ConnectError."""
         self._closed = True
         for task in list(self._connecting.values()):
             task.cancel()
@@ -81,7 +82,7 @@ class RemotingClient:
             channel.close()
 
     def abort(self) -> None:
-        """Break every connection, at once."""
+        """Break every connection at once."""
         self._closed = True
         for task in list(self._connecting.values()):
             task.cancel()
@@ -97,7 +98,7 @@ class RemotingClient:
             task.add_done_callback(_look_at_outcome)
             self._connecting[address] = task
         try:
-            # Others may wait for the same connection: our impatience must not end theirs.
+            # Other callers may wait for the same connection, so this timeout must not cancel it.
             return await asyncio.wait_for(asyncio.shield(task), timeout_s)
         except TimeoutError:
             raise ConnectError(f"no connection to {address} within {round(timeout_s * 1000)} ms") from None
@@ -120,7 +121,7 @@ class RemotingClient:
             del self._connecting[address]
         channel = self._channels.get(address)
         if channel is None:
-            # A server that dies just then, or has accepted nobody yet, hangs up before anybody looks.
+            # A server that crashes at this moment, or is not accepting yet, closes the connection at once.
             raise ConnectError(f"the connection to {address} was lost as soon as it was there")
         self._on_connected(address)
         return channel
@@ -133,6 +134,9 @@ class RemotingClient:
 
 
 def _look_at_outcome(task: asyncio.Task[Channel]) -> None:
-    """An attempt may fail after everybody who waited for it has given up; asyncio would complain."""
+    """Retrieve the exception of an attempt that failed after all callers gave up.
+
+    Otherwise asyncio would log it as never retrieved.
+    """
     if not task.cancelled():
         task.exception()

@@ -1,7 +1,7 @@
-"""The request and response codes we know, each in one table: number, name, meaning, and what a retry does.
+"""The known request and response codes, in one table each, with number, name, meaning and retry rule.
 
 See docs/protocol.md, "Request codes" and "Response codes". A number that is not in the table is an unknown
-code, which is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
+code. It is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
 """
 
 from enum import IntEnum, unique
@@ -9,7 +9,7 @@ from enum import IntEnum, unique
 
 @unique
 class RequestCode(IntEnum):
-    """Who asks whom is in the comment: C client, B broker, N name server."""
+    """Request codes. The comment says sender and receiver: C client, B broker, N name server."""
 
     SEND_MESSAGE = 10  # C-B, long field names
     PULL_MESSAGE = 11  # C-B
@@ -102,7 +102,7 @@ class RequestCode(IntEnum):
 
 @unique
 class ResponseCode(IntEnum):
-    """Number, whether a synchronous send tries another broker after it, and what it means."""
+    """Response codes: the number, whether a synchronous send retries at another broker, and the meaning."""
 
     retriable: bool
     meaning: str
@@ -145,15 +145,15 @@ class ResponseCode(IntEnum):
 
 
 def response_name(code: int) -> str:
-    """The name of a response code, or its number where we know no name."""
+    """Return the name of a response code, or its number if the name is not known."""
     try:
-        return ResponseCode(code).name  # type: ignore[call-arg]  # by number, as of any enum
+        return ResponseCode(code).name  # type: ignore[call-arg]  # by number, as with any enum
     except ValueError:
         return f"CODE_{code}"
 
 
 def is_retriable(code: int) -> bool:
-    """Whether a synchronous send that got this answer may try another broker. Unknown codes are final."""
+    """Return whether a synchronous send may try another broker after this code. Unknown codes are final."""
     return code in _RETRIABLE
 
 

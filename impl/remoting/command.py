@@ -1,7 +1,7 @@
 """A command: one request or one response, as bytes and as an object.
 
-The header is JSON or the ROCKETMQ binary form; each frame says which by its first byte, whatever the peer
-used before. See docs/protocol.md, "Remoting command".
+The header is JSON or the ROCKETMQ binary form. The first byte of each frame says which one, independently of
+earlier frames. See docs/protocol.md, "Remoting command".
 """
 
 import itertools
@@ -14,16 +14,16 @@ import msgspec
 from mqproof.impl.remoting.frame import FrameError, write_frame
 
 VERSION: Final = 409
-"""The protocol version we announce: the ordinal of 4.9.8, whose behaviour we follow."""
+"""The protocol version that we announce: the ordinal of 4.9.8, whose behaviour we implement."""
 
 VERSION_NAME: Final = "V4_9_8"
 IMPLEMENTATION_KEY: Final = "implementation"
-"""In a broker's runtime information; released brokers have nothing of that name."""
+"""A key in a broker's runtime information; released brokers have no such key."""
 
 LANGUAGE: Final = "PYTHON"
 
 HEADER_BYTES_MAX: Final = (1 << 24) - 1
-"""What its length field can say."""
+"""The maximum of its length field."""
 
 _RESPONSE: Final = 1
 _ONEWAY: Final = 2
@@ -35,19 +35,19 @@ class Serialization(IntEnum):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """One request or response. A struct of msgspec's, for these are made by the ten thousand a second."""
+    """One request or response. It is a msgspec struct, because tens of thousands are created per second."""
 
     code: int
     """A request code in a request, a response code in a response; see impl.remoting.codes."""
     opaque: int
-    """Ties a response to its request."""
+    """The number that matches a response with its request."""
     flag: int = 0
     fields: dict[str, str] = {}
     """The operation's own header, flattened to strings."""
     body: bytes = b""
     """Empty and absent are the same on the wire."""
     remark: str | None = None
-    """Words for people, mostly why a request was refused."""
+    """Text for people, usually the reason for a refusal."""
     version: int = VERSION
     language: str | None = LANGUAGE
     serialization: Serialization = Serialization.JSON
@@ -58,13 +58,13 @@ class Command(msgspec.Struct, frozen=True):
 
     @property
     def is_oneway(self) -> bool:
-        """A request that must not be answered, not even with an error."""
+        """Whether it is a request that must not be answered, not even with an error."""
         return bool(self.flag & _ONEWAY)
 
     def answer(
         self, code: int, fields: dict[str, str] | None = None, body: bytes = b"", remark: str | None = None
     ) -> "Command":
-        """The response to this request, in the serialization of this request."""
+        """Return the response to this request, in the same serialization."""
         return Command(
             code=code,
             opaque=self.opaque,
@@ -82,7 +82,7 @@ _opaques = itertools.count()
 def new_request(
     code: int, fields: dict[str, str] | None = None, body: bytes = b"", *, oneway: bool = False
 ) -> Command:
-    """A request with an opaque of its own, within the signed 32 bits that the wire gives it."""
+    """Return a request with its own opaque number, within the signed 32 bits that it has on the wire."""
     return Command(
         code=code,
         opaque=next(_opaques) & 0x7FFF_FFFF,
@@ -93,10 +93,10 @@ def new_request(
 
 
 def encode(command: Command) -> bytes:
-    """The whole frame, its length field included, ready to be written.
+    """Return the whole frame, including its length field, ready to be written.
 
     Raises:
-        ValueError: the header does not fit its 24-bit length, or holds text that is not Unicode.
+        ValueError: the header does not fit its 24-bit length, or contains text that is not Unicode.
     """
     json = command.serialization is Serialization.JSON
     header = _encode_json(command) if json else _encode_binary(command)
@@ -107,11 +107,11 @@ def encode(command: Command) -> bytes:
 
 
 def decode(frame: bytes) -> Command:
-    """The command in a frame (the length field is gone already).
+    """Return the command in a frame, which is passed without its length field.
 
     Raises:
-        FrameError: too short, a header length beyond the frame, an unknown serialization, or a header that
-            is not what its serialization says.
+        FrameError: the frame is too short, the header length exceeds the frame, the serialization is unknown,
+            or the header does not match its serialization.
     """
     if len(frame) < 4:
         raise FrameError(f"a frame of {len(frame)} bytes, at least 4 expected")
@@ -134,7 +134,7 @@ _Scalar = str | int | float | bool | None
 
 
 class _JsonHeader(msgspec.Struct, omit_defaults=True):
-    """Members in the order in which RocketMQ itself writes them."""
+    """The JSON header. Its members are in the order in which RocketMQ writes them."""
 
     code: _Int32
     ext_fields: dict[str, str] | None = msgspec.field(name="extFields", default=None)
@@ -147,9 +147,9 @@ class _JsonHeader(msgspec.Struct, omit_defaults=True):
 
 
 class _LooseJsonHeader(_JsonHeader):
-    """Field values that some peers do not quote."""
+    """A JSON header whose field values need not be strings, because some peers do not quote them."""
 
-    ext_fields: dict[str, _Scalar] | None = msgspec.field(  # type: ignore[assignment]  # wider on purpose
+    ext_fields: dict[str, _Scalar] | None = msgspec.field(  # type: ignore[assignment]  # intentionally wider
         name="extFields", default=None
     )
 
@@ -180,7 +180,7 @@ def _decode_json(header: bytes, body: bytes) -> Command:
         fields = read.ext_fields or {}
     except (msgspec.ValidationError, RecursionError):
         read, fields = _decode_loose_json(header)
-    except ValueError as error:  # msgspec's own errors, and broken UTF-8
+    except ValueError as error:  # msgspec's own errors, and invalid UTF-8
         raise FrameError(f"the header is not JSON: {error}") from None
     return Command(
         read.code,
@@ -216,7 +216,7 @@ _LANGUAGES: Final = (
     "OTHER", "HTTP", "GO", "PHP", "OMS", "RUST", "NODE_JS",
 )
 # fmt: on
-"""By language code."""
+"""The names, indexed by language code."""
 
 _FIXED: Final = struct.Struct(">hbhii")  # code, language, version, opaque, flag
 _INT16: Final = struct.Struct(">h")
@@ -271,14 +271,14 @@ def _decode_fields(pairs: bytes) -> dict[str, str]:
     while at < len(pairs):
         name, at = _take(pairs, at, _INT16)
         value, at = _take(pairs, at, _INT32)
-        # RocketMQ reads an empty string back as absent; so do we.
+        # RocketMQ reads an empty string as absent, and so do we.
         if name and value:
             fields[name.decode()] = value.decode()
     return fields
 
 
 def _take(data: bytes, at: int, length: struct.Struct) -> tuple[bytes, int]:
-    """The piece at `at` that is preceded by its length, and the position behind it."""
+    """Return the bytes at `at` that follow their length, and the position after them."""
     (size,) = length.unpack_from(data, at)
     start = at + length.size
     if size < 0 or start + size > len(data):

@@ -1,7 +1,7 @@
 """The operation-specific headers: typed objects here, flat strings on the wire.
 
-`read(Header, fields)` checks presence, types and ranges; `write(header)` leaves out what is None.
-Members that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
+`read(Header, fields)` checks presence, types and ranges. `write(header)` omits members that are None. Members
+that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
 """
 
 from typing import Annotated, Any, Final, TypeVar, cast
@@ -17,14 +17,14 @@ class HeaderError(ValueError):
 
 
 class Header(msgspec.Struct, rename="camel"):
-    """What all operation headers are: members named on the wire as here, in camel case."""
+    """The base of all operation headers. On the wire, members have the same names, in camel case."""
 
 
 _Header = TypeVar("_Header", bound=Header)
 
 
 def read(kind: type[_Header], fields: dict[str, str]) -> _Header:
-    """The header of this kind in `fields`.
+    """Return the header of this kind in `fields`.
 
     Raises:
         HeaderError: a mandatory field is missing, or a value is not of its field's type or range.
@@ -36,7 +36,7 @@ def read(kind: type[_Header], fields: dict[str, str]) -> _Header:
 
 
 def write(header: Header) -> dict[str, str]:
-    """The header as flat strings; members that are None are left out."""
+    """Return the header as flat strings, without members that are None."""
     members: dict[str, Any] = msgspec.to_builtins(header)
     return {name: _text(value) for name, value in members.items() if value is not None}
 
@@ -53,19 +53,19 @@ def _text(value: str | bool | int) -> str:
 
 
 class SendRequest(Header):
-    """SEND_MESSAGE. Queue id -1 leaves the choice of the queue to the broker."""
+    """The request header of SEND_MESSAGE. With queue id -1, the broker chooses the queue."""
 
     producer_group: str
     topic: str
     default_topic: str
-    """Template for a topic that does not exist yet."""
+    """The template for a topic that does not exist yet."""
     default_topic_queue_nums: Int
     queue_id: Int
     sys_flag: Int
     born_timestamp: Long
-    """Milliseconds, the client's clock."""
+    """Milliseconds of the client's clock."""
     flag: Int
-    """The application's, stored untouched."""
+    """The application's flag, stored unchanged."""
     properties: str | None = None
     reconsume_times: Int | None = None
     unit_mode: bool | None = None
@@ -104,7 +104,7 @@ _SendRequestV2: Final = cast(
 
 
 def read_send_v2(fields: dict[str, str]) -> SendRequest:
-    """The header of SEND_MESSAGE_V2. Raises HeaderError, naming the field in full."""
+    """Return the header of SEND_MESSAGE_V2. Raises HeaderError, with the full name of the field."""
     try:
         return msgspec.convert(fields, _SendRequestV2, strict=False)
     except ValueError:
@@ -112,13 +112,13 @@ def read_send_v2(fields: dict[str, str]) -> SendRequest:
 
 
 def write_send_v2(header: SendRequest) -> dict[str, str]:
-    """The header of SEND_MESSAGE_V2."""
+    """Return the header of SEND_MESSAGE_V2 as flat strings."""
     return {_LETTERS[name]: value for name, value in write(header).items()}
 
 
 class SendResponse(Header):
     msg_id: str
-    """Store host and commit-log offset; not the producer's unique key."""
+    """The store host and commit log offset, not the producer's unique key."""
     queue_id: Int
     queue_offset: Long
     transaction_id: str | None = None
@@ -127,7 +127,10 @@ class SendResponse(Header):
 def write_send_response(
     *, msg_id: str, queue_id: int, queue_offset: int, transaction_id: str | None
 ) -> dict[str, str]:
-    """As `write` a SendResponse, of which brokers write more than of all others together."""
+    """Return the fields of a SendResponse.
+
+    A faster `write`: brokers write more of these headers than of all others together.
+    """
     fields = {"msgId": msg_id, "queueId": str(queue_id), "queueOffset": str(queue_offset)}
     if transaction_id is not None:
         fields["transactionId"] = transaction_id
@@ -135,18 +138,18 @@ def write_send_response(
 
 
 class SendBackRequest(Header):
-    """CONSUMER_SEND_MSG_BACK: the message at a commit offset is to come again."""
+    """The request header of CONSUMER_SEND_MSG_BACK: redeliver the message at a commit offset."""
 
     offset: Long
     """Commit offset of the message."""
     group: str
     delay_level: Int
-    """-1 is the dead-letter queue at once, 0 leaves the level to the broker."""
+    """-1 means the dead letter queue at once; 0 lets the broker choose the level."""
     origin_msg_id: str | None = None
     origin_topic: str | None = None
     unit_mode: bool | None = None
     max_reconsume_times: Int | None = None
-    """Counts instead of the group's own maximum."""
+    """Replaces the group's own maximum."""
 
 
 # Pulling.
@@ -187,7 +190,7 @@ class PullResponse(Header):
 
 
 class QueueRequest(Header):
-    """GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
+    """The request header of GET_MAX_OFFSET, GET_MIN_OFFSET, GET_EARLIEST_MSG_STORETIME."""
 
     topic: str
     queue_id: Int
@@ -198,7 +201,7 @@ class SearchOffsetRequest(Header):
     queue_id: Int
     timestamp: Long
     boundary_type: str | None = None
-    """5.x: UPPER in any case of letters; whatever else there is means LOWER."""
+    """5.x: UPPER in any case of letters; any other value means LOWER."""
 
 
 class QueryOffsetRequest(Header):
@@ -206,7 +209,7 @@ class QueryOffsetRequest(Header):
     topic: str
     queue_id: Int
     set_zero_if_not_found: bool | None = None
-    """5.x; false asks for QUERY_NOT_FOUND rather than for 0."""
+    """5.x; false requests QUERY_NOT_FOUND instead of 0."""
 
 
 class UpdateOffsetRequest(Header):
@@ -215,8 +218,10 @@ class UpdateOffsetRequest(Header):
     queue_id: Int
     commit_offset: Long
     only_forward: bool | None = None
-    """Ours: a slave's word, or a member's of what it consumed, which counts where the master has none that is
-    ahead."""
+    """Only mqproof has it. True means that the offset must not replace a higher one at the master.
+
+    Slaves set it, and members that commit what they consumed.
+    """
 
 
 class OffsetResponse(Header):
@@ -230,7 +235,7 @@ class StoreTimeResponse(Header):
 # Looking messages up.
 
 UNIQUE_KEY_QUERY: Final = "_UNIQUE_KEY_QUERY"
-"""Beside the header of QUERY_MESSAGE: `true` when the key is a producer's unique key."""
+"""A field beside the header of QUERY_MESSAGE: `true` when the key is a producer's unique key."""
 
 
 class QueryMessageRequest(Header):
@@ -248,10 +253,10 @@ class QueryMessageResponse(Header):
 
 
 class ViewMessageRequest(Header):
-    """VIEW_MESSAGE_BY_ID."""
+    """The request header of VIEW_MESSAGE_BY_ID."""
 
     offset: Long
-    """In the commit log, exactly where a record begins."""
+    """The position in the commit log, exactly at the start of a record."""
 
 
 # Clients at a broker.
@@ -264,7 +269,7 @@ class UnregisterClientRequest(Header, rename={"client_id": "clientID"}):
 
 
 class ConsumerGroupRequest(Header):
-    """GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
+    """The request header of GET_CONSUMER_LIST_BY_GROUP and NOTIFY_CONSUMER_IDS_CHANGED."""
 
     consumer_group: str
 
@@ -277,17 +282,20 @@ class ProducerGroupRequest(Header):
 
 
 class TopicRequest(Header):
-    """DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO, GET_TOPIC_CONFIG."""
+    """The request header of requests that name only a topic.
+
+    They are DELETE_TOPIC_IN_BROKER, GET_TOPIC_STATS_INFO, QUERY_TOPIC_CONSUME_BY_WHO and GET_TOPIC_CONFIG.
+    """
 
     topic: str
 
 
 class UpdateTopicRequest(Header):
-    """UPDATE_AND_CREATE_TOPIC."""
+    """The request header of UPDATE_AND_CREATE_TOPIC."""
 
     topic: str
     default_topic: str
-    """Not read by brokers."""
+    """Brokers ignore it."""
     read_queue_nums: Int
     write_queue_nums: Int
     perm: Int
@@ -297,13 +305,13 @@ class UpdateTopicRequest(Header):
 
 
 class GroupRequest(Header):
-    """GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
+    """The request header of GET_SUBSCRIPTIONGROUP_CONFIG and QUERY_TOPICS_BY_CONSUMER."""
 
     group: str
 
 
 class DeleteGroupRequest(Header):
-    """DELETE_SUBSCRIPTIONGROUP; 4.9 says removeOffset, 5.x cleanOffset."""
+    """The request header of DELETE_SUBSCRIPTIONGROUP. The flag is removeOffset in 4.9, cleanOffset in 5.x."""
 
     group_name: str
     remove_offset: bool | None = None
@@ -311,37 +319,37 @@ class DeleteGroupRequest(Header):
 
 
 class ConsumeStatsRequest(Header):
-    """GET_CONSUME_STATS; without a topic, all that the group has offsets in."""
+    """The request header of GET_CONSUME_STATS. Without a topic: every topic with offsets of the group."""
 
     consumer_group: str
     topic: str | None = None
 
 
 class AllConsumeStatsRequest(Header):
-    """GET_BROKER_CONSUME_STATS."""
+    """The request header of GET_BROKER_CONSUME_STATS."""
 
     is_order: bool
-    """Of ordered topics, or of all others."""
+    """Whether to include only ordered topics, or only the others."""
 
 
 class CorrectionRequest(Header):
-    """QUERY_CORRECTION_OFFSET."""
+    """The request header of QUERY_CORRECTION_OFFSET."""
 
     topic: str
     compare_group: str
     filter_groups: str | None = None
-    """Groups that do not count, separated by commas."""
+    """Groups to ignore, separated by commas."""
 
 
 class StatsRequest(Header):
-    """VIEW_BROKER_STATS_DATA."""
+    """The request header of VIEW_BROKER_STATS_DATA."""
 
     stats_name: str
     stats_key: str
 
 
 class QueueEntriesRequest(Header):
-    """QUERY_CONSUME_QUEUE."""
+    """The request header of QUERY_CONSUME_QUEUE."""
 
     topic: str
     queue_id: Int
@@ -352,45 +360,48 @@ class QueueEntriesRequest(Header):
 
 
 class GroupTopicRequest(Header):
-    """QUERY_SUBSCRIPTION_BY_CONSUMER."""
+    """The request header of QUERY_SUBSCRIPTION_BY_CONSUMER."""
 
     group: str
     topic: str | None = None
 
 
 class TopicGroupRequest(Header):
-    """QUERY_CONSUME_TIME_SPAN."""
+    """The request header of QUERY_CONSUME_TIME_SPAN."""
 
     topic: str
     group: str
 
 
 class ResetOffsetRequest(Header):
-    """INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
+    """The request header of INVOKE_BROKER_TO_RESET_OFFSET and RESET_CONSUMER_CLIENT_OFFSET."""
 
     topic: str
     group: str
     timestamp: Long
-    """Milliseconds; -1 is the end of each queue."""
+    """Milliseconds; -1 means the end of each queue."""
     is_force: bool
-    """Also forward, beyond what the group has consumed."""
+    """Whether to move forward too, beyond the offset that the group has consumed."""
     queue_id: Int | None = None
-    """This queue only, as tools of 5.x may ask; none or -1 is all."""
+    """Reset only this queue (tools of 5.x); None or -1 means all queues."""
     offset: Long | None = None
-    """Of that queue, whatever the timestamp; none or -1 is no such wish."""
+    """The offset for that queue, which replaces the timestamp; None or -1 means that there is none."""
 
 
 class ConsumerStatusRequest(Header):
-    """INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
+    """The request header of INVOKE_BROKER_TO_GET_CONSUMER_STATUS and GET_CONSUMER_STATUS_FROM_CLIENT."""
 
     topic: str
     group: str
     client_addr: str | None = None
-    """In truth a client id; absent or empty is all of the group."""
+    """In fact a client id. Absent or empty means all clients of the group."""
 
 
 class ConsumerRequest(Header):
-    """GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY: one client of a group is asked."""
+    """The request header of GET_CONSUMER_RUNNING_INFO and CONSUME_MESSAGE_DIRECTLY.
+
+    The request goes to one client of a group.
+    """
 
     consumer_group: str
     client_id: str | None = None
@@ -401,7 +412,7 @@ class ConsumerRequest(Header):
 
 
 class CloneOffsetRequest(Header):
-    """CLONE_GROUP_OFFSET; without a topic, all that the source has offsets in."""
+    """The request header of CLONE_GROUP_OFFSET. Without a topic: every topic with offsets of the source."""
 
     src_group: str
     dest_group: str
@@ -410,7 +421,7 @@ class CloneOffsetRequest(Header):
 
 
 class BrokerConfigResponse(Header):
-    """GET_BROKER_CONFIG; the body has the lines."""
+    """The response header of GET_BROKER_CONFIG; the body has the lines."""
 
     version: str
     """A DataVersion as JSON."""
@@ -420,7 +431,7 @@ class BrokerConfigResponse(Header):
 
 
 class AccountRequest(Header):
-    """UPDATE_AND_CREATE_ACL_CONFIG; what is absent stays as it is."""
+    """The request header of UPDATE_AND_CREATE_ACL_CONFIG; settings that are absent do not change."""
 
     access_key: str
     secret_key: str | None = None
@@ -434,20 +445,20 @@ class AccountRequest(Header):
 
 
 class DeleteAccountRequest(Header):
-    """DELETE_ACL_CONFIG."""
+    """The request header of DELETE_ACL_CONFIG."""
 
     access_key: str
 
 
 class WhiteAddressesRequest(Header):
-    """UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
+    """The request header of UPDATE_GLOBAL_WHITE_ADDRS_CONFIG."""
 
     global_white_addrs: str
     """Separated by commas."""
 
 
 class AclVersionResponse(Header):
-    """GET_BROKER_CLUSTER_ACL_INFO."""
+    """The response header of GET_BROKER_CLUSTER_ACL_INFO."""
 
     version: str
     """A DataVersion as JSON."""
@@ -462,18 +473,21 @@ class AclVersionResponse(Header):
 class RegisterBrokerRequest(Header):
     broker_name: str
     broker_addr: str
-    """IP:port, where clients reach the broker."""
+    """IP:port at which clients reach the broker."""
     cluster_name: str
     ha_server_addr: str
     broker_id: Long
     """0 is the master."""
     compressed: bool = False
     body_crc32: Int = msgspec.field(name="bodyCrc32", default=0)
-    """CRC-32 of the body as sent without its top bit; 0 is "do not check"."""
+    """CRC-32 of the body as sent, without its top bit; 0 means "do not check"."""
     heartbeat_timeout_millis: Long | None = msgspec.field(name="heartbeatTimeoutMillis", default=None)
-    """Silent for longer than this, the broker wants to be forgotten."""
+    """The name server must remove the broker after this time without a heartbeat."""
     enable_acting_master: bool | None = msgspec.field(name="enableActingMaster", default=None)
-    """Present, with either value, from 5.x on: where there is no master, the least slave speaks for it."""
+    """Present from 5.x on. If true, the slave with the lowest id replaces a missing master in routes.
+
+    With either value, the topics that this slave registers count while there is no master.
+    """
 
 
 class RegisterBrokerResponse(Header):
@@ -496,7 +510,7 @@ class BrokerHeartbeatRequest(Header):
 
 
 class DataVersionRequest(Header):
-    """QUERY_DATA_VERSION: the body has the version that the broker would register."""
+    """The request header of QUERY_DATA_VERSION: the body has the version that the broker would register."""
 
     broker_name: str
     broker_addr: str
@@ -509,7 +523,7 @@ class DataVersionResponse(Header):
 
 
 class MemberGroupRequest(Header):
-    """GET_BROKER_MEMBER_GROUP."""
+    """The request header of GET_BROKER_MEMBER_GROUP."""
 
     cluster_name: str
     broker_name: str
@@ -524,7 +538,7 @@ class RouteRequest(Header):
 
 
 class KvRequest(Header):
-    """GET_KV_CONFIG and DELETE_KV_CONFIG."""
+    """The request header of GET_KV_CONFIG and DELETE_KV_CONFIG."""
 
     namespace: str
     key: str
@@ -541,13 +555,13 @@ class KvResponse(Header):
 
 
 class KvNamespaceRequest(Header):
-    """GET_KVLIST_BY_NAMESPACE."""
+    """The request header of GET_KVLIST_BY_NAMESPACE."""
 
     namespace: str
 
 
 class BrokerNameRequest(Header):
-    """WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
+    """The request header of WIPE_WRITE_PERM_OF_BROKER and ADD_WRITE_PERM_OF_BROKER."""
 
     broker_name: str
 
@@ -561,20 +575,20 @@ class AddWriteResponse(Header):
 
 
 class ClusterRequest(Header):
-    """GET_TOPICS_BY_CLUSTER."""
+    """The request header of GET_TOPICS_BY_CLUSTER."""
 
     cluster: str
 
 
 class DeleteRoutedTopicRequest(Header):
-    """DELETE_TOPIC_IN_NAMESRV."""
+    """The request header of DELETE_TOPIC_IN_NAMESRV."""
 
     topic: str
     cluster_name: str | None = None
-    """Only the queues of this cluster's brokers."""
+    """Delete only the queues of this cluster's brokers."""
 
 
 class RegisterTopicRequest(Header):
-    """REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
+    """The request header of REGISTER_TOPIC_IN_NAMESRV: the body has the queues, as a route."""
 
     topic: str

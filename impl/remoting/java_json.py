@@ -1,8 +1,8 @@
-"""JSON as RocketMQ's Java peers write it: keys that are not strings stand there raw.
+"""JSON as RocketMQ's Java peers write it, in which keys that are not strings are not quoted.
 
-`{0:"10.0.0.1:10911"}` and `{{"topic":"T","queueId":0}:7}` are what they send. `quote_keys` turns such text
-into standard JSON (an object in key position becomes a string that holds its text); `write` makes either
-dialect. See docs/protocol.md, "JSON bodies".
+They send `{0:"10.0.0.1:10911"}` and `{{"topic":"T","queueId":0}:7}`. `quote_keys` turns such text into
+standard JSON: an object used as a key becomes a string with its text. `write` writes either dialect. See
+docs/protocol.md, "JSON bodies".
 """
 
 import json
@@ -14,22 +14,22 @@ import msgspec
 
 _T = TypeVar("_T")
 
-# A string without its end is a token too, else the rest would be searched for that end from each quote in it.
+# An unterminated string is a token too. Otherwise each quote in it would start a search for its end.
 _TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]+""", re.DOTALL)
 
 _DEPTH_MAX: Final = 100
-"""Brackets in brackets; no body has ten."""
+"""The maximum nesting of brackets. No real body has a depth of ten."""
 
 _PIECES_MAX: Final = 4096
-"""A piece of text takes twenty times its length: so many are put together before there are more."""
+"""The number of tokens after which they are joined. Separate tokens take twenty times as much memory."""
 
 
 class BodyError(ValueError):
-    """A body is not the JSON that its operation asks for. The message says where."""
+    """A body is not the JSON that its operation expects. The message says where."""
 
 
 class ObjectKey:
-    """An object that is a key of a table: its standard JSON text, members sorted. Equal by that text."""
+    """An object that is a key of a table: its standard JSON text, members sorted. Compared by that text."""
 
     __slots__ = ("text",)
 
@@ -46,12 +46,12 @@ class ObjectKey:
         return f"ObjectKey({self.text})"
 
     def as_a(self, kind: type[_T]) -> _T:
-        """The object. BodyError when it is no `kind`."""
+        """Return the object. Raises BodyError when it is not a `kind`."""
         return read(kind, self.text.encode())
 
 
 def read(kind: type[_T], body: bytes) -> _T:
-    """The body as a `kind`, numbers written as strings and raw keys included.
+    """Return the body as a `kind`. Numbers written as strings and unquoted keys are accepted.
 
     Raises:
         BodyError: not JSON in either dialect, or not of the shape of `kind`.
@@ -60,7 +60,7 @@ def read(kind: type[_T], body: bytes) -> _T:
         return msgspec.json.decode(body, type=kind, strict=False, dec_hook=_decoded)
     except msgspec.ValidationError as error:
         raise BodyError(f"{kind.__name__}: {error}") from None
-    except (ValueError, RecursionError):  # msgspec's own errors, and broken UTF-8
+    except (ValueError, RecursionError):  # msgspec's own errors, and invalid UTF-8
         pass
     try:
         return msgspec.json.decode(quote_keys(body.decode()), type=kind, strict=False, dec_hook=_decoded)
@@ -69,13 +69,15 @@ def read(kind: type[_T], body: bytes) -> _T:
 
 
 def quote_keys(text: str) -> str:
-    """`text` with every raw key quoted. Text that is not JSON either way comes back as some non-JSON.
+    """Return `text` with every unquoted key quoted.
+
+    Text that is not JSON in either dialect stays invalid JSON.
 
     Raises:
-        BodyError: a bracket that is not closed or was not opened, too many in one another, or one in key
-            position within another one there: each such quotes what is quoted already, and twice as long.
+        BodyError: a bracket is unmatched, the nesting is too deep, or an object used as a key contains
+            another one. Each such level would quote text that is already quoted, and double its length.
     """
-    # One entry for each open bracket: where its text starts in `out`, and whether it stands as a key.
+    # One entry for each open bracket: where its text starts in `out`, and whether it is a key.
     done: list[str] = []
     out: list[str] = []
     open_at: list[tuple[int, bool]] = []
@@ -123,11 +125,11 @@ def quote_keys(text: str) -> str:
 
 
 def write(value: Any, *, standard: bool = False) -> bytes:
-    """A struct, dict, list or scalar as JSON.
+    """Return a struct, dict, list or scalar as JSON.
 
-    With `standard`: strictly standard JSON as RocketMQ 4.9.4 and later ask for (sorted quoted keys, escaped
-    slashes, ASCII only). Otherwise keys that are integers or objects are raw, members that are None left out,
-    text in UTF-8.
+    With `standard`: strictly standard JSON, as RocketMQ 4.9.4 and later request it (sorted quoted keys,
+    escaped slashes, ASCII only). Otherwise: keys that are integers or objects are not quoted, members that
+    are None are omitted, and text is UTF-8.
     """
     if standard and (quick := _quick(value)) is not None:
         return quick
@@ -150,8 +152,10 @@ def _encoded(value: Any) -> Any:
 
 
 def _quick(value: Any) -> bytes | None:
-    """The same text as `_standard`'s, twenty times as fast: a broker has tables of ten thousands of topics,
-    and nobody is served while one is written. None for what this encoder writes otherwise."""
+    """Return the same text as `_standard`, about twenty times as fast, or None if the text would differ.
+
+    A broker has tables of tens of thousands of topics, and serves no client while it encodes one.
+    """
     try:
         data = msgspec.json.encode(value, order="sorted")
     except (TypeError, ValueError, OverflowError):  # keys that are objects, text that is not Unicode

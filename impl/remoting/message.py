@@ -1,4 +1,4 @@
-"""Messages and the small codecs that broker, store and client share.
+"""Messages, and the small codecs that broker, store and client share.
 
 Sources: docs/protocol.md, "Properties", "Message identifiers", "Tag codes".
 """
@@ -34,7 +34,7 @@ UNIQUE_KEY: Final = "UNIQ_KEY"
 WAIT: Final = "WAIT"
 
 RETRY_PREFIX: Final = "%RETRY%"
-"""Before a group's name: the topic of what it failed to consume."""
+"""The prefix of a group's retry topic, which holds the messages that it failed to consume."""
 
 SYS_COMPRESSED: Final = 0x1
 SYS_MULTI_TAGS: Final = 0x2
@@ -47,12 +47,11 @@ SYS_STORE_HOST_V6: Final = 0x20
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What a producer sends, with what the broker adds before it is stored.
+    """A message as a producer sends it, with the fields that the broker adds before it stores the message.
 
-    A struct of msgspec's, which takes a tenth of the time; `msgspec.structs.replace` changes it.
-
-    `body` is as sent (compressed bytes stay compressed). The IPv6 bits of `sys_flag` need not be set: they
-    follow from the hosts.
+    It is a msgspec struct, which takes a tenth of the time to create; `msgspec.structs.replace` returns a
+    changed copy. `body` is as sent (compressed bytes stay compressed). The IPv6 bits of `sys_flag` need not
+    be set, because they follow from the hosts.
     """
 
     topic: str
@@ -69,7 +68,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def born_timestamp_us(self) -> int | None:
-        """As event logs have it; None for a producer's time that 64 bits of microseconds cannot hold."""
+        """The producer's time for event logs, or None if it does not fit into 64 bits of microseconds."""
         microseconds = self.born_timestamp_ms * 1000
         return microseconds if -(1 << 63) <= microseconds < 1 << 63 else None
 
@@ -84,25 +83,25 @@ class StoredMessage:
     """Byte offset of the record in the commit log."""
     store_timestamp_ms: int
     size: int
-    """Bytes of the whole record."""
+    """Size of the whole record in bytes."""
     body_crc: int
 
     @property
     def offset_message_id(self) -> str:
-        """The identifier that the broker gave: where the record is."""
+        """The identifier that the broker assigned: the location of the record."""
         return offset_message_id(self.message.store_host, self.commit_offset)
 
     @property
     def message_id(self) -> str:
-        """The producer's unique key, the same on every retry; else the broker's identifier."""
+        """The producer's unique key, which is the same on every retry; otherwise the broker's identifier."""
         return self.message.properties.get(UNIQUE_KEY) or self.offset_message_id
 
 
 def encode_properties(properties: Mapping[str, str]) -> str:
-    """`name 0x01 value`, joined by 0x02. Every reader accepts it with and without a 0x02 at the end.
+    """Encode properties as `name 0x01 value`, joined by 0x02. Readers accept a 0x02 at the end as well.
 
     Raises:
-        ValueError: a name or value holds one of the two separators.
+        ValueError: a name or value contains one of the two separators.
     """
     count = len(properties)
     text = VALUE_END.join(map(NAME_END.join, properties.items()))
@@ -112,7 +111,10 @@ def encode_properties(properties: Mapping[str, str]) -> str:
 
 
 def decode_properties(text: str) -> dict[str, str]:
-    """The properties by name; of a name given twice the last counts. Incomplete pairs are left out."""
+    """Return the properties by name.
+
+    The last value of a repeated name counts. Incomplete pairs are omitted.
+    """
     properties = {}
     for pair in text.split(VALUE_END):
         name, separator, value = pair.partition(NAME_END)
@@ -125,7 +127,7 @@ _POWERS_OF_31: Final = [pow(31, exponent, 1 << 32) for exponent in range(256)]
 
 
 def java_hash(text: str) -> int:
-    """Java's String.hashCode: 31*h + c over UTF-16 units, as a signed 32-bit number."""
+    """Return Java's String.hashCode: 31*h + c over UTF-16 units, as a signed 32-bit number."""
     if text.isascii() and len(text) <= len(_POWERS_OF_31):
         value: int = sum(map(mul, reversed(text.encode()), _POWERS_OF_31)) & 0xFFFFFFFF
         return value - (1 << 32) if value >> 31 else value
@@ -138,29 +140,35 @@ def java_hash(text: str) -> int:
 
 @lru_cache(maxsize=4096)
 def tags_code(tags: str | None) -> int:
-    """What a consume queue keeps of the tags, for filtering: their hash, 0 for none."""
+    """Return the hash of the tags, which a consume queue stores for filtering; 0 for no tags."""
     return java_hash(tags) if tags else 0
 
 
 @lru_cache(maxsize=4096)
 def encode_address(address: Address) -> bytes:
-    """4 or 16 address bytes, then the port as 4 bytes. ValueError when the host is not a numeric address."""
+    """Return 4 or 16 address bytes, then the port as 4 bytes.
+
+    Raises ValueError for a host that is not numeric.
+    """
     return ip_address(address[0]).packed + address[1].to_bytes(4, "big")
 
 
 @lru_cache(maxsize=4096)
 def decode_address(data: bytes) -> Address:
-    """The address of 8 or 20 bytes."""
+    """Return the address in 8 or 20 bytes."""
     return str(ip_address(data[:-4])), int.from_bytes(data[-4:], "big")
 
 
 def offset_message_id(store_host: Address, commit_offset: int) -> str:
-    """The broker's identifier of a record: upper-case hex of host, port and commit-log offset."""
+    """Return the broker's identifier of a record: upper-case hex of host, port and commit log offset."""
     return (encode_address(store_host) + commit_offset.to_bytes(8, "big")).hex().upper()
 
 
 def parse_offset_message_id(text: str) -> tuple[Address, int]:
-    """Store host and commit-log offset. ValueError when the text is no such identifier."""
+    """Return the store host and commit log offset.
+
+    Raises ValueError when the text is not such an identifier.
+    """
     data = bytes.fromhex(text)
     if len(data) not in (16, 28):
         raise ValueError(f"message id {text!r} has {len(text)} characters, 32 or 56 expected")
@@ -168,9 +176,9 @@ def parse_offset_message_id(text: str) -> tuple[Address, int]:
 
 
 class UniqueKeys:
-    """A producer's unique keys: 32 upper-case hex characters, none given twice by one generator.
+    """A producer's unique keys: 32 upper-case hex characters. A generator never repeats one.
 
-    Laid out as in docs/protocol.md, "Message identifiers". The clock may step back: the time in the keys
+    Their layout is in docs/protocol.md, "Message identifiers". If the clock steps back, the time in the keys
     does not, within a month.
     """
 
@@ -186,7 +194,7 @@ class UniqueKeys:
     def take(self) -> str:
         time_ms = now_ms(self._clock)
         if time_ms not in self._month:
-            # Drawn anew, because the times of two months are the same.
+            # Draw a new random part, because the times of different months repeat.
             self._prefix = (self._process + self._chance.randbytes(4)).hex().upper()
             self._month = month_of(time_ms)
             self._elapsed_ms = self._elapsed_at_wrap_ms = -1

@@ -1,8 +1,8 @@
-"""Makes a handler that never raises of a table of request processors.
+"""Builds a handler that never raises from a table of request processors.
 
 A processor is a function or coroutine function of (request, channel). It returns the response, returns None
-for "no response", or raises; everything that is raised becomes the protocol's own error response. A processor
-of very frequent requests may return a future, which costs less than a task; no exception may be set in it.
+for "no response", or raises. Every exception becomes the protocol's error response. A processor of very
+frequent requests may return a future, which costs less than a task; it must never set an exception in it.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class RefusedError(Exception):
-    """Raised by a processor to answer with an error code: the request was understood and refused."""
+    """Raised by a processor to respond with an error code: the request was understood and refused."""
 
     def __init__(self, code: ResponseCode, remark: str) -> None:
         super().__init__(f"{code.name}: {remark}")
@@ -28,7 +28,7 @@ class RefusedError(Exception):
 
 
 def handler(processors: Mapping[int, Handler]) -> Handler:
-    """The handler that gives each request to the processor of its code."""
+    """Return the handler that passes each request to the processor of its code."""
 
     def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         processor = processors.get(request.code)
@@ -37,7 +37,7 @@ def handler(processors: Mapping[int, Handler]) -> Handler:
             return request.answer(ResponseCode.REQUEST_CODE_NOT_SUPPORTED, remark=remark)
         try:
             reply = processor(request, channel)
-        except Exception as error:  # whatever a processor does, the server lives on
+        except Exception as error:  # an error in a processor must not end the server
             return _error_answer(request, error)
         if reply is None or isinstance(reply, (Command, asyncio.Future)):
             return reply
@@ -49,7 +49,7 @@ def handler(processors: Mapping[int, Handler]) -> Handler:
 async def _guarded(request: Command, reply: Awaitable[Reply]) -> Reply:
     try:
         return await reply
-    except Exception as error:  # whatever a processor does, the server lives on
+    except Exception as error:  # an error in a processor must not end the server
         return _error_answer(request, error)
 
 

@@ -1,4 +1,4 @@
-"""Accepts connections and gives each a channel."""
+"""Accepts connections and creates a channel for each."""
 
 import asyncio
 import logging
@@ -13,17 +13,17 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network
 _log = logging.getLogger(__name__)
 
 IDLE_S: Final = 120.0
-"""A connection is closed on which nothing is read or written for that long, or a frame takes as long."""
+"""A connection is closed after this time without reads and writes, or when one frame takes this long."""
 
 _RECEIVE_BYTES_MAX: Final = 512 * 1024 * 1024
-"""Of frames that are not whole yet, of all connections."""
+"""The maximum size of all incomplete frames, over all connections."""
 _CLOSE_S: Final = 1.0
 
 _SCAN_S: Final = 10.0
 
 
 class RemotingServer:
-    """A listener and its channels. At most `connections_max` at once; more are closed on arrival."""
+    """A listener and its channels. Connections above `connections_max` are closed on arrival."""
 
     def __init__(
         self,
@@ -46,13 +46,13 @@ class RemotingServer:
         self._idle_scan: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> Address:
-        """Listen, and return the address, its port being the one chosen if `port` was 0. Raises OSError."""
+        """Listen and return the address, with the chosen port if `port` was 0. Raises OSError."""
         self._listener = await self._network.listen(host, port, self._accept)
         self._idle_scan = asyncio.create_task(self._close_idle())
         return self._listener.address
 
     async def stop(self, drain_s: float = 1.0) -> None:
-        """Accept no more, finish the requests being worked on within drain_s, close every connection."""
+        """Accept no more connections, finish requests within drain_s, and close every connection."""
         if self._listener is not None:
             self._listener.close()
             self._listener = None
@@ -64,13 +64,13 @@ class RemotingServer:
         for channel in list(self._channels):
             channel.close()
         if self._channels:
-            # What was answered last is on its way.
+            # Give the last responses time to be sent.
             with suppress(TimeoutError):
                 async with asyncio.timeout(_CLOSE_S):
                     await self._none_left.wait()
 
     def kill(self) -> None:
-        """The end of a simulated process: connections break, nobody is answered."""
+        """End a simulated process: connections break, and no response is sent."""
         if self._listener is not None:
             self._listener.close()
         if self._idle_scan is not None:
@@ -105,4 +105,4 @@ class RemotingServer:
 
 
 def _ignore(request: Command, channel: Channel) -> None:
-    """The handler of a connection that is being refused."""
+    """The handler of a connection that is being refused: it does nothing."""

@@ -1,4 +1,4 @@
-"""Who sends a request, and the proof of it. See docs/protocol.md, "Access control"."""
+"""Credentials and signatures of requests. See docs/protocol.md, "Access control"."""
 
 import hmac
 from base64 import b64encode
@@ -17,17 +17,17 @@ SIGNATURE: Final = "Signature"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """An account: its name, what only it and the broker know, and a token where somebody else lent it."""
+    """An account: its access key, the secret key shared with the broker, and an optional security token."""
 
     access_key: str
     secret_key: str
     security_token: str | None = None
 
     def __repr__(self) -> str:
-        return f"Credentials({self.access_key})"  # a secret is in no log
+        return f"Credentials({self.access_key})"  # secrets must not appear in logs
 
     def signed(self, request: Command) -> Command:
-        """The request with the fields that say and prove whose it is."""
+        """Return the request with the fields that identify and authenticate the account."""
         fields = {**request.fields, ACCESS_KEY: self.access_key}
         if self.security_token is not None:
             fields[SECURITY_TOKEN] = self.security_token
@@ -36,16 +36,22 @@ class Credentials:
 
 
 def signature(fields: Mapping[str, str], body: bytes, secret_key: str) -> str:
-    """Base64 of HMAC-SHA1 over the values of all fields but the signature, in the order of their names as
-    Java compares them, and the body."""
+    """Return the signature of a request: Base64 of HMAC-SHA1.
+
+    It covers the values of all fields except the signature, in Java's order of their names, and then the
+    body.
+    """
     names = sorted((name for name in fields if name != SIGNATURE), key=_java_order)
     content = "".join(fields[name] for name in names).encode() + body
     return b64encode(hmac.digest(secret_key.encode(), content, "sha1")).decode()
 
 
 def is_signed_with(secret_key: str, request: Command, *without: str) -> bool:
-    """Whether the request's signature is the account's, fields left out that its sender may not have signed.
-    Takes as long for a wrong signature as for the right one."""
+    """Return whether the request has the account's signature.
+
+    The fields in `without` are left out, because the sender may not have signed them. The comparison takes
+    constant time.
+    """
     fields = {name: value for name, value in request.fields.items() if name not in without}
     expected = signature(fields, request.body, secret_key)
     return hmac.compare_digest(expected.encode(), request.fields.get(SIGNATURE, "").encode())

@@ -1,4 +1,4 @@
-"""What the command lines of impl share: options, the values they stand for, errors, running, output.
+"""Code shared by the command lines of impl: options, their values, errors, running, output.
 
-It is below `admin`, `examine` and `command`, which never import each other. Start with `options.py`.
+It is imported by `admin`, `examine` and `command`, which never import each other. Read `options.py` first.
 """

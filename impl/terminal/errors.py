@@ -1,4 +1,4 @@
-"""One-line errors of the commands, and the exit code of wrong use."""
+"""One-line errors of the commands, and the exit code for incorrect use."""
 
 from typing import NoReturn
 
@@ -6,13 +6,16 @@ import typer
 
 
 def fail(command: str, message: str, code: int = 2) -> NoReturn:
-    """Print one line on standard error and end the command; by default for wrong use or bad input."""
+    """Print one line on standard error and end the command.
+
+    The default code means incorrect use or bad input.
+    """
     typer.echo(f"mqproof {command}: {message}", err=True)
     raise typer.Exit(code)
 
 
 def one_line(error: Exception) -> str:
-    """The error's message, with the name of the file if it has one."""
+    """Return the error's message, with the name of the file if it has one."""
     if isinstance(error, OSError) and error.filename:
         return f"{error.filename}: {error.strerror}"
     return str(error)

@@ -1,4 +1,4 @@
-"""Turns the texts and files that options name into values; a mistake ends the command with one line."""
+"""Turns the texts and files given by options into values. A mistake ends the command with one line."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # imported late: a command loads only what it uses
 
 
 def new_runtime(command: str, tls: Path | None) -> "Runtime":
-    """Return the runtime of real sockets, disks and clocks, with TLS as the file configures it."""
+    """Return the runtime of real sockets, disks and clocks, with TLS as configured in the file."""
     from mqproof.impl.runtime.network import AsyncioNetwork
     from mqproof.impl.runtime.properties import ConfigError
     from mqproof.impl.runtime.runtime import production
@@ -27,7 +27,7 @@ def new_runtime(command: str, tls: Path | None) -> "Runtime":
 
 
 def read_account(command: str, path: Path | None) -> "Credentials | None":
-    """Return the account that signs requests, None without a file."""
+    """Return the account that signs requests, or None without a file."""
     from mqproof.impl.remoting.account_file import parse
     from mqproof.impl.runtime.properties import ConfigError
 
@@ -41,7 +41,8 @@ def read_text(path: Path) -> str:
     """Return the file's text.
 
     Raises:
-        ConfigError: the file is not UTF-8. OSError: it cannot be read.
+        ConfigError: the file is not UTF-8.
+        OSError: it cannot be read.
     """
     from mqproof.impl.runtime.properties import ConfigError
 
@@ -60,7 +61,10 @@ def server_event_log(path: Path | None, node: str) -> "EventLog | None":
 
 
 def client_event_log(command: str, path: Path | None) -> "EventLog | None":
-    """Open the event log of a client. Its node is the file's name: clients must not share one numbering."""
+    """Open the event log of a client.
+
+    Its node is the name of the file, because two clients must not share one sequence of event numbers.
+    """
     from mqproof.spec.events import EventError
 
     try:
@@ -70,7 +74,10 @@ def client_event_log(command: str, path: Path | None) -> "EventLog | None":
 
 
 def check_text(command: str, **options: str | None) -> None:
-    """Require Unicode text. A command line may contain any bytes, but the wire format contains UTF-8."""
+    """Check that options contain Unicode text.
+
+    A command line may contain any bytes, but the wire format is UTF-8.
+    """
     for option, value in options.items():
         try:
             (value or "").encode()
@@ -89,7 +96,7 @@ def name_servers(command: str, text: str) -> "NameServers":
 
 
 def address(command: str, option: str, text: str | None) -> "Address | None":
-    """Parse HOST:PORT, the value of the option; None without one."""
+    """Parse HOST:PORT, the value of the option. Returns None without a value."""
     from mqproof.impl.runtime.network import Address
 
     try:

@@ -1,4 +1,4 @@
-"""The options that several commands have, as annotated types for Typer."""
+"""Options that several commands have, as annotated types for Typer."""
 
 from pathlib import Path
 from typing import Annotated, Final

@@ -1,4 +1,4 @@
-"""Runs a command's coroutine and turns what the user can correct into one line."""
+"""Runs a command's coroutine, and reports errors that the user can correct in one line."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
