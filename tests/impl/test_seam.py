@@ -11,14 +11,17 @@ ROOT = Path(impl.__file__).parent
 FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
-SHELLS = {"cli.py", "bench_send.py", "client/blocking.py"}  # each runs an event loop of its own
-SHELLS |= {"serve.py", "admin/cli.py"}  # the process itself: its signals, its output
+SHELLS = {"client/blocking.py"}  # runs an event loop of its own
+SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
-SHELLS |= {"examine/cli.py"}
+SHELL_FOLDERS = ("command/", "terminal/")
+PURE = {"runtime/config_file.py", "runtime/event_log.py", "runtime/properties.py", "runtime/rate.py"}
+"""Modules of the runtime that use its other modules only."""
 OUTSIDE = [
     path
     for path in sorted(ROOT.rglob("*.py"))
-    if (name := path.relative_to(ROOT).as_posix()) not in SHELLS and not name.startswith("runtime/")
+    if (name := path.relative_to(ROOT).as_posix()) not in SHELLS
+    and (name in PURE or not name.startswith(("runtime/", *SHELL_FOLDERS)))
 ]
 
 

@@ -40,6 +40,6 @@ def test_every_setup_is_lived_through_with_each_fault_that_processes_have() -> N
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("cell", on_processes.entries(VERDICTS, {"producer": "sync"}), ids=str)
+@pytest.mark.parametrize("entry", on_processes.entries(VERDICTS, {"producer": "sync"}), ids=str)
 def test_no_cell_ends_worse_than_in_the_model(entry: Cell, tmp_path: Path) -> None:
     assert live_through(entry, VERDICTS[entry], 1, tmp_path / "cell").failure == ""
