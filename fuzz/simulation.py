@@ -37,8 +37,9 @@ _HEAD: Final = "# The first seed that kills each mutant, written by `python -m m
 
 
 def _group_program(seed: int) -> bytes:
-    """Return the program of a seed. Odd seeds make leaders fail again and again, which reveals otherwise rare
-    defects.
+    """Return the program of a seed.
+
+    Odd seeds make leaders fail again and again, which reveals otherwise rare defects.
     """
     make = raft_program.toppling_program if seed % 2 else raft_program.random_program
     return make(seed // 2)

@@ -20,7 +20,10 @@ class Finding(Exception):  # noqa: N818  (it is what a run is for, not an error 
 
 
 class Target(Protocol):
-    """Tests invariants on arbitrary bytes. The docstring of its module begins with the invariants it tests."""
+    """Tests invariants on arbitrary bytes.
+
+    The docstring of its module begins with the invariants it tests.
+    """
 
     @property
     def name(self) -> str:
@@ -44,7 +47,10 @@ class Target(Protocol):
 
     @property
     def checked(self) -> Counter[str]:
-        """The number of inputs that actually tested each invariant. Zero means that its verdict is unknown."""
+        """The number of inputs that actually tested each invariant.
+
+        Zero means that its verdict is unknown.
+        """
         ...
 
     def seeds(self) -> Iterable[bytes]:

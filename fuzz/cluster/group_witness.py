@@ -65,6 +65,7 @@ class GroupWitness:
 
     async def judge(self, promised_of: Callable[[str], set[str]], seconds: float) -> None:
         """Wait until all members have the same log, then check that each holds every message it must keep.
+
         `promised_of` returns those messages for a member. Raises Finding.
         """
         await self._cluster.until(self._is_one, seconds)

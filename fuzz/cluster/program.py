@@ -130,8 +130,9 @@ class Run:
         self._sky = sky
         self._pause_s = (2.0, 1.0, 0.5, 0.3)[sky // 16 % 4]
         self._alike = sky // 128
-        """Whether all messages have one size. Logs with different content then have records at the same
-        positions.
+        """Whether all messages have one size.
+
+        Logs with different content then have records at the same positions.
         """
         self._checked = checked
         self._loop = SimulatedLoop()
@@ -505,8 +506,9 @@ async def _mute(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _cut_link(run: Run, whom: int, seconds: float) -> None:
-    """Cut the link between two machines, in one direction or both. In half of the cases they are master and
-    slave.
+    """Cut the link between two machines, in one direction or both.
+
+    In half of the cases they are master and slave.
     """
     machines = list(run.cluster.machines)
     one, other = run.master, machines[whom // 4 % len(machines)]

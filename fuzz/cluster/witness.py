@@ -102,8 +102,9 @@ class SlaveOffsets:
 
 
 class Witness:
-    """Records events; `judge` checks them against the catalogue. `found` is called immediately with
-    violations that are detected while the run goes on.
+    """Records events; `judge` checks them against the catalogue.
+
+    `found` is called immediately with violations that are detected while the run goes on.
     """
 
     def __init__(
@@ -142,8 +143,9 @@ class Witness:
         self._caught_up: bool | None = None
         self._promised: dict[str, Place] = {}
         self._expired: set[str] = set()
-        """Messages expired at any master. A consumer that read there skipped them, though the next master may
-        have them.
+        """Messages expired at any master.
+
+        A consumer that read there skipped them, though the next master may have them.
         """
         self._deleted: Mapping[str, int] = {}
         """The deletion table that the master's store last reported."""
@@ -372,8 +374,10 @@ class Witness:
         return None if server is None or server.acks.slaves else cluster.machines[SLAVE].life
 
     def _expected(self, sending: Sending) -> frozenset[str]:
-        """Return the statuses that can be correct for a send. Empty means that any status may be correct,
-        because it is unknown whether a slave received the message.
+        """Return the statuses that can be correct for a send.
+
+        Empty means that any status may be correct, because it is unknown whether a slave received the
+        message.
         """
         replication = self._cluster.setup.replication
         if not self._is_synchronous or replication is None:
@@ -412,8 +416,9 @@ class Witness:
         return store.min_offset(topic.name, queue_id)
 
     def _may_be_skipped(self, place: Place) -> bool:
-        """Return whether the group may skip a message because its offset was ahead of a recreated topic. A
-        group of brokers that elects its master does not delete queues.
+        """Return whether the group may skip a message because its offset was ahead of a recreated topic.
+
+        A group of brokers that elects its master does not delete queues.
         """
         return self._by_name[place.topic].is_deleted and not self._cluster.setup.elected
 

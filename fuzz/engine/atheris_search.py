@@ -1,5 +1,6 @@
-"""The search by atheris (libFuzzer for Python). It is faster than our own engine but needs an optional
-package.
+"""The search by atheris (libFuzzer for Python).
+
+It is faster than our own engine but needs an optional package.
 
 Atheris takes over its process and never returns. It therefore runs only inside a worker, which leaves through
 `os._exit`. A finding does not stop the search: it is reported and the search continues.

@@ -8,11 +8,15 @@ from mqproof.report.write import write_bytes
 
 
 class Corpus:
-    """A set of inputs. Files are named by their content, so that several processes can write to one folder."""
+    """A set of inputs.
+
+    Files are named by their content, so that several processes can write to one folder.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Open the corpus in the folder, which is created if it is missing. Without a folder the corpus is in
-        memory.
+        """Open the corpus in the folder, which is created if it is missing.
+
+        Without a folder the corpus is in memory.
 
         Raises:
             OSError: the folder cannot be created or read.

@@ -17,8 +17,9 @@ _LINES_MAX: Final = 1 << 16
 
 
 class Coverage:
-    """Measures the coverage of executions. A feature is an edge (line to line) with the magnitude of its
-    count.
+    """Measures the coverage of executions.
+
+    A feature is an edge (line to line) with the magnitude of its count.
     """
 
     def __init__(self, watched: Iterable[str]) -> None:
@@ -39,8 +40,9 @@ class Coverage:
             sys.settrace(before)
 
     def features(self) -> set[int]:
-        """Return the features of the last execution. Counts are grouped by magnitude: 1, 2, 3, 4-7, 8-15, ...
-        times.
+        """Return the features of the last execution.
+
+        Counts are grouped by magnitude: 1, 2, 3, 4-7, 8-15, ... times.
         """
         return {edge << 5 | _magnitude(count) for edge, count in self._counts.items()}
 
@@ -65,8 +67,9 @@ class Coverage:
 
 
 def dictionary(watched: Iterable[str]) -> list[bytes]:
-    """Return the constants of the watched code as bytes: magic numbers, field names, limits. Sorted, no
-    repeats.
+    """Return the constants of the watched code as bytes: magic numbers, field names, limits.
+
+    Sorted, no repeats.
     """
     tokens: set[bytes] = set()
     for module in _modules(watched):

@@ -32,16 +32,18 @@ class Failure:
 
 
 class _HangError(BaseException):
-    """Signals that the time limit is exceeded. Not an Exception, so that a target's `except Exception` cannot
-    swallow it.
+    """Signals that the time limit is exceeded.
+
+    Not an Exception, so that a target's `except Exception` cannot swallow it.
     """
 
 
 def judge(
     target: Target, data: bytes, run: Callable[[Callable[[bytes], None], bytes], None] | None = None
 ) -> Failure | None:
-    """Return the failure that the input causes, or None. `run(target.run, data)` may wrap the execution to
-    measure it.
+    """Return the failure that the input causes, or None.
+
+    `run(target.run, data)` may wrap the execution to measure it.
     """
     try:
         with _time_limit(CPU_SECONDS_MAX):

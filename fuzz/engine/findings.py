@@ -41,8 +41,9 @@ class SavedFinding(msgspec.Struct, frozen=True):
 
 
 def save(finding: SavedFinding, folder: Path) -> Path:
-    """Write the finding and return the file's path. There is one file per defect, and the smaller input is
-    kept.
+    """Write the finding and return the file's path.
+
+    There is one file per defect, and the smaller input is kept.
 
     Raises:
         OSError: the file cannot be written.

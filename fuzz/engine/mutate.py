@@ -1,4 +1,7 @@
-"""Mutates bytes the way faulty peers, bit rot and attackers do. All randomness comes from the given Random."""
+"""Mutates bytes the way faulty peers, bit rot and attackers do.
+
+All randomness comes from the given Random.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence

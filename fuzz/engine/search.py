@@ -58,7 +58,9 @@ class Engine:
         return data, self.execute(data)
 
     def next_input(self) -> bytes:
-        """Return the next input to try: a waiting one, or a mutant of an input that covers a chosen feature."""
+        """Return the next input to try: a waiting one, or a mutant of an input that covers a chosen
+        feature.
+        """
         if self._waiting:
             return self._waiting.popleft()
         if self._random.random() < 0.5 and (systematic := self._next_systematic()) is not None:
@@ -87,7 +89,9 @@ class Engine:
             self._systematic.append(systematic(data, self._words))
 
     def _next_systematic(self) -> bytes | None:
-        """Return the next input of the systematic stage, beginning with that of the input kept most recently."""
+        """Return the next input of the systematic stage, beginning with that of the input kept most
+        recently.
+        """
         while self._systematic:
             for data in self._systematic[-1]:
                 return data[: self._target.input_bytes_max]

@@ -57,8 +57,9 @@ def results(campaign: Campaign, outcome: Outcome) -> Iterator[Result]:
 
 
 def catalogue_id(name: str, target: str) -> str:
-    """Return the catalogue's id of an invariant. An invariant that only this target has uses the target's
-    name.
+    """Return the catalogue's id of an invariant.
+
+    An invariant that only this target has uses the target's name.
     """
     try:
         return catalogue.by_name(name).id

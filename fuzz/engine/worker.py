@@ -24,8 +24,9 @@ from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.engine.session import Options, Session
 
 MEMORY_BYTES_MAX: Final = 4 << 30
-"""The limit of a worker's address space. A target that allocates the size a peer announces fails at this
-limit, before it exhausts the machine.
+"""The limit of a worker's address space.
+
+A target that allocates the size a peer announces fails at this limit, before it exhausts the machine.
 """
 
 _SHARING_SECONDS: Final = 5.0

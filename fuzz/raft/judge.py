@@ -74,8 +74,9 @@ class History:
         self.commits[member] = -1
 
     def recovered(self, member: str, entries: list[Entry]) -> None:
-        """Record that a member restarted with these entries. Entries before the first one were deleted
-        earlier. Raises Finding.
+        """Record that a member restarted with these entries.
+
+        Entries before the first one were deleted earlier. Raises Finding.
         """
         recovered_prefix(self, member, entries)
         log, begin = self.logs[member], entries[0].index if entries else 0
@@ -160,8 +161,9 @@ def committed_stable(history: History, member: str, index: int) -> None:
 
 
 def recovered_prefix(history: History, member: str, entries: list[Entry]) -> None:
-    """Check that a member recovers an unaltered prefix of its entries. The entry it was writing may be
-    included.
+    """Check that a member recovers an unaltered prefix of its entries.
+
+    The entry it was writing may be included.
     """
     before = history.logs[member][entries[0].index if entries else 0 :]
     history.checked["RecoveredPrefix"] += len(entries) < len(before)

@@ -173,8 +173,9 @@ class Group:
         self._die(name, Image())
 
     def crash(self, name: str) -> None:
-        """Crash the machine. Any part of the unsynced data is kept, and the last record may be torn at any
-        byte.
+        """Crash the machine.
+
+        Any part of the unsynced data is kept, and the last record may be torn at any byte.
         """
         self._die(name, self.chance)
 
@@ -196,8 +197,9 @@ class Group:
         self.nodes[name].paused_until = until_ms
 
     def expire(self, name: str) -> None:
-        """Delete the segments that all members hold durably, as the member's store does. The last one is
-        kept.
+        """Delete the segments that all members hold durably, as the member's store does.
+
+        The last one is kept.
         """
         node = self.nodes[name]
         if node.member is None or node.paused_until > self.now_ms:

@@ -287,8 +287,9 @@ def _first_problem(data: bytes, at: int) -> str:
 
 @cache
 def _records(store_timestamp_ms: int) -> tuple[tuple[int, bytes], ...]:
-    """Return position and bytes of each record of a log. Records have several sizes and fill several
-    segments.
+    """Return position and bytes of each record of a log.
+
+    Records have several sizes and fill several segments.
     """
     made: list[tuple[int, bytes]] = []
     at = 0
@@ -311,8 +312,9 @@ def masters_log() -> Log:
 
 
 def _slaves_log(state: int) -> Log:
-    """Return a prefix of the master's log with as many records as the state says. With DIVERGED its last
-    record differs.
+    """Return a prefix of the master's log with as many records as the state says.
+
+    With DIVERGED its last record differs.
     """
     kept = list(_records(_BORN_MS)[: (state & ~DIVERGED) % (RECORDS + 1)])
     if _is_other(state):
