@@ -58,9 +58,7 @@ def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
 
 
 def _search(mutant: Mutant, seed: int, executions_max: int) -> tuple[int, str]:
-    """Return the number of executions and the finding's message, which is empty if the defect was not
-    found.
-    """
+    """Return the number of executions and the finding's message, which is empty if there is none."""
     engine = Engine(targets.load(mutant.target), str(seed))
     while engine.executions < executions_max:
         _, failure = engine.step()

@@ -1,8 +1,8 @@
-"""Judges the simulations by their findings: seeds are run with an injected defect until its invariant reports
-it.
+"""Judges the simulations by their findings.
 
-`mqproof mutants --layer simulation` runs them. A result is HELD if a seed killed the mutant, and VIOLATED if
-it survived. `python -m mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
+Seeds are run with an injected defect until its invariant reports it. `mqproof mutants --layer simulation`
+runs them. A result is HELD if a seed killed the mutant, and VIOLATED if it survived. `python -m
+mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
 """
 
 import sys

@@ -32,9 +32,7 @@ class Target(Protocol):
 
     @property
     def invariants(self) -> Mapping[str, str]:
-        """Maps the name of each invariant (the catalogue's name if it is there) to its statement in one
-        sentence.
-        """
+        """Maps each invariant's name (the catalogue's, if it is there) to its statement in one sentence."""
         ...
 
     @property

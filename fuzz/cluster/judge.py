@@ -45,9 +45,7 @@ def send_answered(status: str, waited_s: float, checked: Counter[str]) -> None:
 
 
 def acked_delivered(left: Collection[str], waited_s: float, checked: Counter[str]) -> None:
-    """Check DELIV-12 AckedDelivered: after the faults end, the group receives every message answered
-    SEND_OK.
-    """
+    """Check DELIV-12 AckedDelivered: after the faults end, the group receives all acknowledged messages."""
     checked["AckedDelivered"] += 1
     if left:
         text = f"{waited_s:g} s after the last fault {min(left)} and {len(left) - 1} others"

@@ -49,13 +49,15 @@ FAULT_BYTES: Final = 4
 FAULTS_MAX: Final = 14
 _RANDOM_FAULTS_MAX: Final = 12
 CALM_S: Final = 120.0
-"""Time limit of each check in the calm: a master serves, its slave catches up, the group receives its
-messages.
+"""The time limit of each check in the calm.
+
+A master serves, its slave catches up, and the group receives its messages.
 """
 _QUARTER_S: Final = 0.25
 _KNOWN_S: Final = 35.0
-"""Long enough for clients to learn the brokers' addresses: brokers register every 30 s, and a slave asks for
-topics every 10 s.
+"""Long enough for the brokers to be known to each other and to clients.
+
+Brokers register every 30 s, and a slave asks for topics every 10 s.
 """
 _AFTER_S: Final = 8.0
 """Simulated time between the start of the last fault and the calm."""

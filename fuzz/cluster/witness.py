@@ -43,9 +43,7 @@ class Sending:
     body: bytes
     life: int
     slaveless: int | None
-    """The life of the slave machine if there was no slave to wait for when the send began; None if there was
-    one.
-    """
+    """The life of the slave machine if no slave was there to wait for when the send began; otherwise None."""
     begun_s: float
 
 
@@ -256,9 +254,7 @@ class Witness:
                 topic.operations.append(Query(queue_id, offset))
 
     def _look_for_another_master(self) -> None:
-        """Record a change of a group's master, or a new term of the same one, as a restart that keeps all
-        data.
-        """
+        """Record a change of a group's master or term as a restart of one broker that keeps all data."""
         cluster = self._cluster
         if not cluster.setup.elected or (master := cluster.master) is None:
             return
@@ -278,7 +274,7 @@ class Witness:
         self._caught_up = None if self._forked else caught_up
 
     def promised_of(self, node: str) -> set[str]:
-        """Return the messages answered SEND_OK that no crash may have removed and that did not expire at this
+        """Return the messages answered SEND_OK, without those lost in a permitted way or expired at this
         broker.
         """
         return {name for name, place in self._promised.items() if not self._is_expired(node, place)}
@@ -290,9 +286,7 @@ class Witness:
 
     @property
     def is_apart(self) -> bool:
-        """Whether the slave cannot follow: it has data that its master lost, or lacks data that its master
-        deleted.
-        """
+        """Whether the slave cannot follow: it has data its master lost, or lacks data its master deleted."""
         brokers = [self._cluster.brokers.get(node) for node in (MASTER, SLAVE)]
         stores = [broker.store for broker in brokers if broker is not None]
         return self._forked or (len(stores) == 2 and 0 < stores[1].log_end < stores[0].log_begin)
@@ -429,9 +423,7 @@ class Witness:
     # -- upkeep
 
     def _notice_deletions(self) -> None:
-        """Detect topics that the master has deleted, and start a new history for each recreated topic of that
-        name.
-        """
+        """Detect topics that the master has deleted, and start a new history for each of them."""
         cluster = self._cluster
         if cluster.setup.elected or not cluster.is_serving(MASTER):
             return

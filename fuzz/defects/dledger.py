@@ -83,9 +83,7 @@ def _durable_when_appended(state: State, magic: int, body: object) -> int:
 
 
 def _lead_without_no_op(state: State) -> None:
-    """Append the no-op entry only in the first leader, whose log is empty: replication needs one entry to
-    compare.
-    """
+    """Append the no-op entry only in the first leader. Its log is empty, and replication needs one entry."""
     if state.terms.end == NO_INDEX:
         _become_leader(state)
         return

@@ -40,9 +40,7 @@ def search(options: Options, messages: int) -> None:
     words = dictionary(target.watched)
 
     def mutate(data: bytes, size_max: int, seed: int) -> bytes:
-        """Mutate with our mutator, which knows length fields and words, or with libFuzzer's, each half of the
-        time.
-        """
+        """Mutate with our mutator, which knows length fields and words, or with libFuzzer's (half each)."""
         random = Random(seed)
         if random.random() < 0.5:
             return bytes(atheris.Mutate(data, size_max))

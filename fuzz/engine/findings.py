@@ -86,9 +86,7 @@ def replay_command(path: Path) -> str:
 
 
 def project_version() -> str:
-    """Return the version of the installed mqproof, or "unknown" if it runs from a folder that was not
-    installed.
-    """
+    """Return the version of the installed mqproof, or "unknown" if it is not installed."""
     try:
         return importlib.metadata.version("mqproof")
     except importlib.metadata.PackageNotFoundError:

@@ -46,9 +46,7 @@ def _simpler(data: bytes) -> Iterator[bytes]:
 
 
 def _pieces(size: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges within an input of this size: halves, quarters, ..., then every small range at every
-    start.
-    """
+    """Yield ranges within an input of this size: halves, quarters, ..., then all small ranges."""
     piece = size
     while piece > _SMALL:
         for at in range(0, size, piece):

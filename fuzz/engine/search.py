@@ -58,9 +58,7 @@ class Engine:
         return data, self.execute(data)
 
     def next_input(self) -> bytes:
-        """Return the next input to try: a waiting one, or a mutant of an input that covers a chosen
-        feature.
-        """
+        """Return the next input to try: a waiting one, a systematic one, or a mutant of a kept one."""
         if self._waiting:
             return self._waiting.popleft()
         if self._random.random() < 0.5 and (systematic := self._next_systematic()) is not None:
@@ -89,9 +87,7 @@ class Engine:
             self._systematic.append(systematic(data, self._words))
 
     def _next_systematic(self) -> bytes | None:
-        """Return the next input of the systematic stage, beginning with that of the input kept most
-        recently.
-        """
+        """Return the next input of the systematic stage; the inputs kept most recently come first."""
         while self._systematic:
             for data in self._systematic[-1]:
                 return data[: self._target.input_bytes_max]
@@ -99,9 +95,7 @@ class Engine:
         return None
 
     def _pick(self) -> bytes:
-        """Return an input to mutate: the smallest one for some feature, half of the time for a recent
-        feature.
-        """
+        """Return an input to mutate: the smallest for some feature, half of the time for a recent one."""
         if not self._features:
             return b""
         recent = self._random.random() < 0.5

@@ -141,9 +141,7 @@ def log_matching(history: History, member: str, entry: Entry) -> None:
 
 
 def committed_stable(history: History, member: str, index: int) -> None:
-    """Check that a member has every entry it considers committed, and that it equals the entry committed
-    there before.
-    """
+    """Check that a member has every entry that it commits, and that no other entry was committed there."""
     log, committed = history.logs[member], history.committed
     leads = history.leading[member]
     if index >= len(log):

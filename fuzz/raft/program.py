@@ -23,12 +23,14 @@ _RANDOM_FAULTS_MAX: Final = 24
 _BODY_BYTES: Final = 150
 _QUARTER_MS: Final = 250.0
 _AFTER_MS: Final = 8_000.0
-"""Time between the start of the last fault and the calm: long enough for the remaining members to elect a
-leader.
+"""Time between the start of the last fault and the calm.
+
+It is long enough for the remaining members to elect a leader.
 """
 CALM_MS: Final = 60_000.0
-"""Time limit for one leader to lead all others and for the logs to converge: several rounds of timeout and
-vote.
+"""Time limit for one leader to lead all others, and for the logs to converge.
+
+It is long enough for several rounds of timeout and vote.
 """
 _EXPIRY_MS: Final = 700.0
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)

@@ -70,9 +70,7 @@ def recovered_prefix(after: Recovered) -> bool:
 
 
 def queue_offsets_dense(after: Recovered) -> bool:
-    """Check that the records of a queue have the offsets 0, 1, 2, ..., and that the next message gets the
-    next one.
-    """
+    """Check that the records of a queue have the offsets 0, 1, 2, ..., and that the next offset follows."""
     for queue in QUEUES:
         offsets = [each.queue_offset for each in after.of(queue)]
         if offsets != list(range(len(offsets))):

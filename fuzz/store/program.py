@@ -356,9 +356,7 @@ def _spoil_entry(run: Run) -> None:
 
 
 def _spoil(run: Run, folder: str, places: list[int], numbers: tuple[tuple[int, int], ...]) -> None:
-    """Write another value for one of the `numbers` (offset, width) at one of the places in a segmented
-    file.
-    """
+    """Change one of the `numbers` (offset, width) at one of the places in a segmented file."""
     if not places:
         return
     place = places[run.take() % len(places)]

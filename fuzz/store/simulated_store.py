@@ -145,9 +145,7 @@ class SimulatedStore:
             self.disk.on_step = None
 
     def settle(self, recovery: Recovery) -> None:
-        """Take the recovered store as the truth from now on: records that the crash removed are gone for
-        good.
-        """
+        """Take the recovered store as the truth from now on: records lost in the crash must not reappear."""
         self.truth = [each for each in self.truth if each.end <= recovery.recovered_end]
         self.durable_end = self.store.log_flushed
         self.store.begin()

@@ -1,6 +1,4 @@
-"""CanaryAlive: no message spells a certain word.
-
-It is violated on purpose, to test the fuzzing engine itself.
+"""CanaryAlive: no input kills the canary. It is violated on purpose, to test the fuzzing engine itself.
 
 The target parses records (kind, length, text). It reports a finding when a record of kind 7 with a correct
 length contains the text "gas!". A coverage-guided engine finds it within thousands of inputs; an unguided one

@@ -1,9 +1,9 @@
-"""FLUSH, REPL, RAFT and DELIV invariants of a cluster whose machines, processes, disks, clocks and network
-fail.
+"""FLUSH, REPL, RAFT and DELIV invariants of a cluster under faults.
 
 The cluster has name servers, producers and consumers, and either a master with an optional slave, or three
-brokers that elect their master. After the faults end, a master must serve. Its slave must catch up, or the
-group must have one log. Consumers must receive every message promised to them.
+brokers that elect their master. Machines, processes, disks, clocks and the network may fail. After the faults
+end, a master must serve. Its slave must catch up, or the group must have one log. Consumers must receive
+every message promised to them.
 
 An input is a program for a whole cluster in simulation (fuzz/cluster/program.py). The observations are judged
 by conformance's checkers; the actions of group members are judged by fuzz/raft/judge.py.

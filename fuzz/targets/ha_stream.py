@@ -263,8 +263,9 @@ def _acknowledged(data: bytes, end: int) -> int:
 
 
 def _first_problem(data: bytes, at: int) -> str:
-    """Describe the first bad record from `at` on, by an independent statement of the layout; empty if there
-    is none.
+    """Describe the first bad record from `at` on; empty if there is none.
+
+    The layout of a record is stated here independently of the code under test.
     """
     while at < len(data):
         size, magic = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]

@@ -1,5 +1,4 @@
-"""FrameOrRefusal, ChunkingIrrelevant, RoundTrip, BoundedAllocation: they hold for any bytes that a peer
-sends.
+"""FrameOrRefusal, ChunkingIrrelevant, RoundTrip, BoundedAllocation: they hold for any bytes from a peer.
 
 The decoder returns a command, waits for more bytes, or refuses with FrameError. The way the bytes were
 divided in transit does not matter. A decoded command is the same after being encoded and decoded again. A
