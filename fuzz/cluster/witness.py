@@ -274,9 +274,7 @@ class Witness:
         self._caught_up = None if self._forked else caught_up
 
     def promised_of(self, node: str) -> set[str]:
-        """Return the messages answered SEND_OK, without those lost in a permitted way or expired at this
-        broker.
-        """
+        """Return the messages this broker must have: answered SEND_OK, not lost in a crash, not expired."""
         return {name for name, place in self._promised.items() if not self._is_expired(node, place)}
 
     @property
