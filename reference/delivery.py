@@ -84,7 +84,7 @@ def _send_again(state: State, m: int) -> State:
 
 
 def send(config: Config, state: State, message: str) -> State | None:
-    """Send"""
+    """Send: a producer sends a message for the first time."""
     m = config.messages.index(message)
     return _send_again(state, m) if state.answer[m] == "unsent" else None
 
@@ -198,7 +198,7 @@ def lose(config: Config, state: State, queue: str, length: int) -> State | None:
 
 
 def crash(_config: Config, state: State) -> State | None:
-    """Crash: the broker goes down."""
+    """Crash: the broker stops."""
     return replace(state, serving=False) if state.serving else None
 
 
@@ -272,7 +272,7 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the group receives only messages that were sent."""
     known = {m for m, sends in zip(config.messages, state.sends, strict=True) if sends} | {PASSED}
     return all(known.issuperset(seen) for seen in state.seen)
 

@@ -103,12 +103,12 @@ def term_at(log: Log, index: int) -> int:
 
 
 def end_term(log: Log) -> int:
-    """EndTerm"""
+    """EndTerm: the term of the last entry; 0 for an empty log."""
     return log[-1].term if log else 0
 
 
 def ends_as_well_as(one: Log, other: Log) -> bool:
-    """EndsAsWellAs"""
+    """EndsAsWellAs: whether one log is at least as up to date as the other."""
     return log_up_to_date(end_term(one), len(one), end_term(other), len(other))
 
 
@@ -202,7 +202,7 @@ class State:
 
 
 def initial(config: Config) -> tuple[State, ...]:
-    """Init"""
+    """Init: the one initial state."""
     size = len(config.nodes)
     return (
         State(
@@ -232,24 +232,24 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def in_round(config: Config, state: State, n: int) -> bool:
-    """InRound"""
+    """InRound: whether a candidate is in a round of votes."""
     return state.answers[n] != config.no_answers
 
 
 def leads(state: State, n: int, term: int) -> bool:
-    """Leads"""
+    """Leads: whether a node leads this term."""
     return state.role[n] == "LEADER" and state.term[n] == term
 
 
 def votes(config: Config, state: State, node: str) -> list[Message]:
-    """Votes"""
+    """Votes: a candidate's vote requests to its peers."""
     n = config.number[node]
     log = state.log[n]
     return [Message("VOTE", node, p, state.term[n], len(log), end_term(log)) for p in config.peers[node]]
 
 
 def heart_beats(config: Config, state: State, node: str) -> list[Message]:
-    """HeartBeats"""
+    """HeartBeats: a leader's heartbeats to its peers."""
     term = state.term[config.number[node]]
     return [Message("HEART_BEAT", node, p, term) for p in config.peers[node]]
 
@@ -266,7 +266,7 @@ def push_to_all(config: Config, state: State, node: str, log: Log) -> list[Messa
 
 
 def commits(config: Config, state: State, node: str, index: int) -> list[Message]:
-    """Commits"""
+    """Commits: messages with the commit index of a leader to its peers."""
     n = config.number[node]
     entry_term = term_at(state.log[n], index)
     return [Message("COMMIT", node, p, state.term[n], index, entry_term) for p in config.peers[node]]
@@ -367,7 +367,7 @@ def request_votes(config: Config, state: State, node: str) -> State | None:
 
 
 def answer_to_vote(config: Config, state: State, message: Message) -> str:
-    """VoteResult"""
+    """VoteResult: a voter's answer to a vote request, from its state."""
     n = config.number[message.target]
     log = state.log[n]
     return vote_result(
@@ -450,7 +450,7 @@ def _ask_again(config: Config, state: State, n: int, result: str) -> State | Non
 
 
 def _become_leader(config: Config, state: State, node: str) -> State:
-    """BecomeLeader"""
+    """BecomeLeader: the candidate leads, appends a no-op entry and sends heartbeats and the entry."""
     n = config.number[node]
     log = (*state.log[n], Entry(state.term[n], NO_OP))
     return replace(
@@ -465,7 +465,7 @@ def _become_leader(config: Config, state: State, node: str) -> State:
 
 
 def heart_beat_code(term: int, source: str, my_term: int, my_leader: str) -> str:
-    """HeartBeatCode"""
+    """HeartBeatCode: the response code to a heartbeat."""
     if term < my_term:
         return "EXPIRED_TERM"
     if term > my_term:
@@ -494,7 +494,7 @@ def handle_heart_beat(config: Config, state: State, source: str, target: str, te
 
 
 def _become_follower(config: Config, state: State, n: int, leader: str) -> State:
-    """BecomeFollower"""
+    """BecomeFollower: the node follows this leader."""
     return replace(
         state,
         role=with_item(state.role, n, "FOLLOWER"),
@@ -561,7 +561,7 @@ def refuse(config: Config, state: State, node: str, message: str) -> State | Non
 
 
 def flush(config: Config, state: State, node: str) -> State | None:
-    """Flush"""
+    """Flush: the whole log of a node becomes durable."""
     n = config.number[node]
     end = len(state.log[n])
     if state.role[n] == "DOWN" or state.durable[n] == end:
@@ -570,13 +570,13 @@ def flush(config: Config, state: State, node: str) -> State | None:
 
 
 def follows(config: Config, state: State, message: Message) -> bool:
-    """Follows"""
+    """Follows: whether the target of a message follows its source in its term."""
     n = config.number[message.target]
     return state.role[n] == "FOLLOWER" and state.term[n] == message.term and state.leader[n] == message.source
 
 
 def matches(log: Log, index: int, entry_term: int) -> bool:
-    """Matches"""
+    """Matches: whether a log has an entry of this term at the index."""
     return index <= len(log) and term_at(log, index) == entry_term
 
 
@@ -613,7 +613,7 @@ def handle_push(
 
 
 def advance_commit(config: Config, state: State, node: str) -> State | None:
-    """AdvanceCommit"""
+    """AdvanceCommit: a leader commits what a quorum keeps, and sends the new commit index."""
     n = config.number[node]
     if state.role[n] != "LEADER":
         return None
@@ -634,7 +634,7 @@ def advance_commit(config: Config, state: State, node: str) -> State | None:
 def handle_commit(
     config: Config, state: State, source: str, target: str, term: int, index: int
 ) -> State | None:
-    """HandleCommit"""
+    """HandleCommit: a follower that has the entry advances its commit index."""
     message = _find(state, ("COMMIT", source, target, term, index))
     n = config.number[target]
     if message is None or state.commit[n] >= index or not follows(config, state, message):
@@ -829,12 +829,12 @@ ACTIONS: Final = by_name(
 
 
 def election_safety(_config: Config, state: State) -> bool:
-    """RAFT-1 ElectionSafety"""
+    """RAFT-1 ElectionSafety: a term has at most one leader."""
     return len({term for term, _ in state.winners}) == len(state.winners)
 
 
 def leader_append_only(_config: Config, before: State, _action: str, after: State) -> bool:
-    """RAFT-2 LeaderAppendOnly"""
+    """RAFT-2 LeaderAppendOnly: a leader only appends to its log."""
     if before.log is after.log:
         return True
     return all(
@@ -845,7 +845,7 @@ def leader_append_only(_config: Config, before: State, _action: str, after: Stat
 
 
 def log_matching(_config: Config, state: State) -> bool:
-    """RAFT-3 LogMatching"""
+    """RAFT-3 LogMatching: logs with an equal term at an index are equal up to that index."""
     for one, other in combinations(state.log, 2):
         for i in range(min(len(one), len(other)), 0, -1):
             if one[i - 1].term == other[i - 1].term:
@@ -856,7 +856,7 @@ def log_matching(_config: Config, state: State) -> bool:
 
 
 def leader_completeness(_config: Config, state: State) -> bool:
-    """RAFT-4 LeaderCompleteness"""
+    """RAFT-4 LeaderCompleteness: a leader has each entry that leaders of earlier terms committed."""
     return all(
         log[i : i + 1] == (entry,)
         for role, term, log in zip(state.role, state.term, state.log, strict=True)
@@ -867,7 +867,7 @@ def leader_completeness(_config: Config, state: State) -> bool:
 
 
 def committed_stable(_config: Config, state: State) -> bool:
-    """RAFT-5 CommittedStable"""
+    """RAFT-5 CommittedStable: up to its commit index, a node's log equals the committed entries."""
     return all(
         commit <= len(log)
         and commit <= len(state.committed)
@@ -878,7 +878,7 @@ def committed_stable(_config: Config, state: State) -> bool:
 
 
 def vote_once_per_term(_config: Config, state: State) -> bool:
-    """RAFT-6 VoteOncePerTerm"""
+    """RAFT-6 VoteOncePerTerm: a node votes for at most one candidate per term."""
     return all(len(ballot.candidates) <= 1 for ballot in state.ballots)
 
 

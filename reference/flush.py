@@ -130,7 +130,7 @@ def may_answer(state: State, message: str) -> bool:
 
 
 def answer_ok(config: Config, state: State, message: str) -> State | None:
-    """AnswerOk"""
+    """AnswerOk: the send is answered SEND_OK."""
     m = config.messages.index(message)
     if state.phase != "running" or state.answer[m] != "waiting" or not may_answer(state, message):
         return None
@@ -185,7 +185,7 @@ def durable_position(state: State) -> int:
 
 
 def write_checkpoint(_config: Config, state: State) -> State | None:
-    """WriteCheckpoint"""
+    """WriteCheckpoint: the checkpoint advances to the durable position."""
     if state.phase != "running" or durable_position(state) <= state.checkpoint:
         return None
     return replace(state, checkpoint=durable_position(state))
@@ -218,7 +218,7 @@ def correct_offset(config: Config, state: State, queue: str) -> State | None:
 
 
 def commit_offset(config: Config, state: State, queue: str) -> State | None:
-    """CommitOffset"""
+    """CommitOffset: the consumer commits its offset to the broker's memory."""
     q = config.queues.index(queue)
     if state.phase != "running" or state.committed[q] >= len(state.seen[q]):
         return None
@@ -226,7 +226,7 @@ def commit_offset(config: Config, state: State, queue: str) -> State | None:
 
 
 def persist_offsets(_config: Config, state: State) -> State | None:
-    """PersistOffsets"""
+    """PersistOffsets: the broker writes the committed offsets to their file."""
     if state.phase != "running" or state.persisted == state.committed:
         return None
     return replace(state, persisted=state.committed)
@@ -303,7 +303,7 @@ def power_loss(config: Config, state: State) -> State | None:
 
 
 def whole_log(state: State) -> tuple[Record, ...]:
-    """WholeLog"""
+    """WholeLog: the log without a torn record."""
     return tuple(record for record in state.log if record != TORN)
 
 
@@ -453,21 +453,24 @@ def promised(state: State) -> bool:
 
 
 def sync_acked_durable(config: Config, state: State) -> bool:
-    """FLUSH-1 SyncAckedDurable"""
+    """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH each message answered SEND_OK is durable."""
     if state.mode != SYNC_FLUSH:
         return True
     return all(_in_log(state, m, state.flushed) for m in _answered(config, state, "SEND_OK"))
 
 
 def async_acked_survives_process_crash(config: Config, state: State) -> bool:
-    """FLUSH-2 AsyncAckedSurvivesProcessCrash"""
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash: under ASYNC_FLUSH each message answered SEND_OK is in the log.
+
+    It may be lost only after a system crash.
+    """
     if state.mode != ASYNC_FLUSH or state.system_crashes:
         return True
     return all(_in_log(state, m, len(state.log)) for m in _answered(config, state, "SEND_OK"))
 
 
 def queue_points_into_log(config: Config, state: State) -> bool:
-    """FLUSH-3 QueuePointsIntoLog"""
+    """FLUSH-3 QueuePointsIntoLog: each queue entry points at the record of its queue and offset."""
     if state.phase != "running":
         return True
     return all(
@@ -478,7 +481,7 @@ def queue_points_into_log(config: Config, state: State) -> bool:
 
 
 def queue_offsets_dense(config: Config, state: State) -> bool:
-    """FLUSH-4 QueueOffsetsDense"""
+    """FLUSH-4 QueueOffsetsDense: the records of a queue have the offsets 0, 1, ..., without a gap."""
     if state.phase != "running":
         return True
     return all(
@@ -488,13 +491,13 @@ def queue_offsets_dense(config: Config, state: State) -> bool:
 
 
 def recovered_prefix(_config: Config, state: State) -> bool:
-    """FLUSH-5 RecoveredPrefix"""
+    """FLUSH-5 RecoveredPrefix: the log is a prefix of the appended records."""
     log = whole_log(state) if state.phase == "down" else state.log
     return log == state.appended[: len(log)]
 
 
 def index_rebuildable(config: Config, state: State) -> bool:
-    """FLUSH-6 IndexRebuildable"""
+    """FLUSH-6 IndexRebuildable: each queue has exactly the entries of its dispatched records."""
     if state.phase != "running":
         return True
     return all(
@@ -520,7 +523,7 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the consumer sees only messages that were sent."""
     sent = set(config.messages) - set(_answered(config, state, "unsent"))
     return all(message in sent for seen in state.seen for message in seen)
 

@@ -116,7 +116,7 @@ def start_offset(state: State, q: int) -> int:
 
 
 def start(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """Start"""
+    """Start: a member starts to read a queue that is assigned to it."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     if not state.service.serving or state.assigned[q] != consumer or state.position[c][q] != IDLE:
         return None
@@ -261,12 +261,12 @@ ACTIONS: Final = by_name(
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost"""
+    """DELIV-1 NoAckedLost, as in Delivery."""
     return delivery.no_acked_lost(config.service, state.service)
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom, as in Delivery."""
     return delivery.no_phantom(config.service, state.service)
 
 
@@ -278,12 +278,12 @@ def duplicates_explained(config: Config, state: State) -> bool:
 
 
 def queue_order(config: Config, state: State) -> bool:
-    """DELIV-4 QueueOrder"""
+    """DELIV-4 QueueOrder, as in Delivery."""
     return delivery.queue_order(config.service, state.service)
 
 
 def offset_monotone(config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone"""
+    """DELIV-5 OffsetMonotone, as in Delivery."""
     return delivery.offset_monotone(config.service, before.service, action, after.service)
 
 

@@ -156,12 +156,12 @@ def report(_config: Config, state: State) -> State | None:
 
 
 def flushed_for(state: State, message: str) -> bool:
-    """FlushedFor"""
+    """FlushedFor: whether a message needs no flush, or is flushed on the master."""
     return state.flush != SYNC_FLUSH or state.log[MASTER].index(message) < state.flushed[MASTER]
 
 
 def replicated_for(state: State, message: str) -> bool:
-    """ReplicatedFor"""
+    """ReplicatedFor: whether a message needs no replica, or the slave has reported it."""
     return state.replication != SYNC_MASTER or state.log[MASTER].index(message) < state.reported
 
 
@@ -174,21 +174,21 @@ def _answer(config: Config, state: State, message: str, status: str) -> State:
 
 
 def answer_ok(config: Config, state: State, message: str) -> State | None:
-    """AnswerOk"""
+    """AnswerOk: a flushed and replicated message is answered SEND_OK."""
     if not _waiting(config, state, message) or not flushed_for(state, message):
         return None
     return _answer(config, state, message, "SEND_OK") if replicated_for(state, message) else None
 
 
 def answer_disk_timeout(config: Config, state: State, message: str) -> State | None:
-    """AnswerDiskTimeout"""
+    """AnswerDiskTimeout: a message that is not flushed is answered FLUSH_DISK_TIMEOUT."""
     if not _waiting(config, state, message) or flushed_for(state, message):
         return None
     return _answer(config, state, message, "FLUSH_DISK_TIMEOUT")
 
 
 def answer_slave_timeout(config: Config, state: State, message: str) -> State | None:
-    """AnswerSlaveTimeout"""
+    """AnswerSlaveTimeout: a message that is not replicated is answered FLUSH_SLAVE_TIMEOUT."""
     if not _waiting(config, state, message) or replicated_for(state, message):
         return None
     return _answer(config, state, message, "FLUSH_SLAVE_TIMEOUT")
@@ -257,7 +257,7 @@ def disk_lost(config: Config, state: State, node: int) -> State | None:
 
 
 def machine_lost(config: Config, state: State, node: int) -> State | None:
-    """MachineLost"""
+    """MachineLost: the machine and its disk are destroyed, and it does not restart."""
     return None if state.up[node] == GONE else _strike(config, state, "machine", node, GONE, 0)
 
 
@@ -324,7 +324,7 @@ def readable(state: State, message: str, answer: str) -> bool:
 
 
 def kept(state: State, message: str, answer: str) -> bool:
-    """Kept"""
+    """Kept: whether any node has the message, whether it runs or not."""
     return answer == "elsewhere" or message in state.log[MASTER] or message in state.log[SLAVE]
 
 
@@ -338,12 +338,12 @@ def _none_lost(config: Config, state: State, answers: frozenset[str]) -> bool:
 
 
 def no_loss(config: Config, state: State) -> bool:
-    """NoLoss"""
+    """NoLoss: every message with a final outcome, even an error, can be read."""
     return _none_lost(config, state, STORED | {"silence", "error"})
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost"""
+    """DELIV-1 NoAckedLost: every message answered SEND_OK can be read."""
     return _none_lost(config, state, frozenset({"SEND_OK"}))
 
 
@@ -359,46 +359,49 @@ def no_acked_gone(config: Config, state: State) -> bool:
 
 
 def kinds(state: State) -> frozenset[str]:
-    """Kinds"""
+    """Kinds: the kinds of faults that have happened."""
     return frozenset(struck.fault for struck in state.struck)
 
 
 def quiet_loses_nothing(config: Config, state: State) -> bool:
-    """QuietLosesNothing"""
+    """QuietLosesNothing: without faults no message is lost."""
     return bool(state.struck) or no_loss(config, state)
 
 
 def acked_survives_process(config: Config, state: State) -> bool:
-    """AckedSurvivesProcess"""
+    """AckedSurvivesProcess: clean stops and process crashes lose no message answered SEND_OK."""
     return not kinds(state) <= {"clean", "process"} or no_acked_lost(config, state)
 
 
 def sync_flush_survives_power(config: Config, state: State) -> bool:
-    """SyncFlushSurvivesPower"""
+    """SyncFlushSurvivesPower: with SYNC_FLUSH, power loss and weaker faults lose no acknowledged message."""
     if state.flush != SYNC_FLUSH or not kinds(state) <= {"clean", "process", "os", "power"}:
         return True
     return no_acked_lost(config, state)
 
 
 def sync_master_survives_one(config: Config, state: State) -> bool:
-    """SyncMasterSurvivesOne"""
+    """SyncMasterSurvivesOne: with SYNC_MASTER, one fault leaves each acknowledged message on some node."""
     return state.replication != SYNC_MASTER or len(state.struck) > 1 or no_acked_gone(config, state)
 
 
 def slave_serves_for_master(config: Config, state: State) -> bool:
-    """SlaveServesForMaster"""
+    """SlaveServesForMaster: with SYNC_MASTER, the slave of a destroyed master has each acknowledged message.
+
+    This holds if there was only that one fault.
+    """
     if state.replication != SYNC_MASTER or len(state.struck) > 1 or state.up[MASTER] != GONE:
         return True
     return no_acked_lost(config, state)
 
 
 def sync_send_stored(_config: Config, state: State) -> bool:
-    """SyncSendStored"""
+    """SyncSendStored: a synchronous send ends neither with an error nor without an answer."""
     return state.producer != "sync" or not {"error", "silence"} & set(state.answer)
 
 
 def clean_stop_loses_nothing(config: Config, state: State) -> bool:
-    """CleanStopLosesNothing"""
+    """CleanStopLosesNothing: clean stops lose no message of a synchronous producer."""
     return state.producer != "sync" or not kinds(state) <= {"clean"} or no_loss(config, state)
 
 

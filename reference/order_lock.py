@@ -50,7 +50,7 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def trusts(config: Config, state: State, member: str) -> bool:
-    """Trusts"""
+    """Trusts: whether a member still relies on the lock that it was granted."""
     return state.trust[config.members.index(member)] < config.lock_trust
 
 
@@ -65,7 +65,7 @@ def gain(_config: Config, state: State, member: str) -> State | None:
 
 
 def drop(_config: Config, state: State, member: str) -> State | None:
-    """Drop"""
+    """Drop: a rebalance takes the queue from a member, which must still unlock it."""
     if member not in state.assigned:
         return None
     return state._replace(assigned=state.assigned - {member}, leaving=state.leaving | {member})
@@ -95,7 +95,7 @@ def lock_queue(config: Config, state: State, member: str) -> State | None:
 
 
 def hear(config: Config, state: State, member: str) -> State | None:
-    """Hear"""
+    """Hear: a member receives the answer to its lock request."""
     m = config.members.index(member)
     if state.asking[m] not in ("granted", "refused"):
         return None
@@ -129,14 +129,14 @@ def unlock_queue(config: Config, state: State, member: str) -> State | None:
 
 
 def begin(config: Config, state: State, member: str) -> State | None:
-    """Begin"""
+    """Begin: a member that trusts its lock calls its listener with a message."""
     if member not in state.assigned or member in state.calls or not trusts(config, state, member):
         return None
     return state._replace(calls=state.calls | {member})
 
 
 def end(_config: Config, state: State, member: str) -> State | None:
-    """End"""
+    """End: the listener of a member returns."""
     return state._replace(calls=state.calls - {member}) if member in state.calls else None
 
 

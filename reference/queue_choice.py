@@ -177,7 +177,7 @@ def route_changes(_config: Config, state: State, brokers: tuple[str, ...]) -> St
 
 
 def tick(_config: Config, state: State) -> State | None:
-    """Tick"""
+    """Tick: all penalties shrink by one tick."""
     if state.tried or not (any(state.penalty) or any(state.owed)):
         return None
     return state._replace(
@@ -220,7 +220,7 @@ def retry_avoids_last_broker(config: Config, before: State, _action: str, after:
 
 
 def faulty_broker_rested(config: Config, before: State, _action: str, after: State) -> bool:
-    """ROUTE-6 FaultyBrokerRested"""
+    """ROUTE-6 FaultyBrokerRested: a penalised broker is chosen only if all others are penalised too."""
     if before.waiting or not after.waiting or not before.strategy:
         return True
     rested = _resting(config, before.owed)

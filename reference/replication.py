@@ -48,7 +48,7 @@ class Config:
 
 
 def is_prefix(shorter: tuple[str, ...], longer: tuple[str, ...]) -> bool:
-    """IsPrefix"""
+    """IsPrefix: whether the first log is a prefix of the second."""
     return shorter == longer[: len(shorter)]
 
 
@@ -210,27 +210,27 @@ def flush_log(_config: Config, state: State, n: int) -> State | None:
 
 
 def flush_reached(config: Config, state: State, m: int) -> bool:
-    """FlushReached"""
+    """FlushReached: whether the flush that a message must wait for has happened."""
     return state.flush_mode != SYNC_FLUSH or position(state, config.messages[m]) <= state.flushed[MASTER]
 
 
 def replica_reached(config: Config, state: State, m: int) -> bool:
-    """ReplicaReached"""
+    """ReplicaReached: whether the acknowledgement that a message must wait for has arrived."""
     return state.role != SYNC_MASTER or position(state, config.messages[m]) <= state.acked
 
 
 def flush_status(config: Config, state: State, m: int) -> str:
-    """FlushStatus"""
+    """FlushStatus: the status of a message's flush, waiting or decided."""
     return request_status(state.request[m].flush, flush_reached(config, state, m))
 
 
 def replica_status(config: Config, state: State, m: int) -> str:
-    """ReplicaStatus"""
+    """ReplicaStatus: the status of a message's replication, waiting or decided."""
     return request_status(state.request[m].replica, replica_reached(config, state, m))
 
 
 def flush_timeout(config: Config, state: State, m: int) -> State | None:
-    """FlushTimeout"""
+    """FlushTimeout: a send no longer waits for its flush."""
     if state.answer[m] != "waiting" or flush_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(flush="FLUSH_DISK_TIMEOUT")
@@ -238,7 +238,7 @@ def flush_timeout(config: Config, state: State, m: int) -> State | None:
 
 
 def slave_timeout(config: Config, state: State, m: int) -> State | None:
-    """SlaveTimeout"""
+    """SlaveTimeout: a send no longer waits for the slave."""
     if state.answer[m] != "waiting" or replica_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(replica="FLUSH_SLAVE_TIMEOUT")
@@ -303,7 +303,7 @@ def refuse_report(_config: Config, state: State, frame: Frame) -> State | None:
 
 
 def transfer_record(_config: Config, state: State) -> State | None:
-    """TransferRecord"""
+    """TransferRecord: the master sends the next record of its log."""
     if not state.intact or not UNASKED < state.sent < len(state.log[MASTER]):
         return None
     frame = Frame("transfer", state.sent, state.log[MASTER][state.sent])
@@ -316,7 +316,7 @@ def compares(state: State, frame: Frame) -> bool:
 
 
 def agrees(state: State, frame: Frame) -> bool:
-    """Agrees"""
+    """Agrees: whether the frame's record equals the last record of the slave's log."""
     return frame.message == state.log[SLAVE][-1]
 
 
@@ -356,7 +356,7 @@ def refuse_transfer(_config: Config, state: State, frame: Frame) -> State | None
 
 
 def receive_ack(_config: Config, state: State, frame: Frame) -> State | None:
-    """ReceiveAck"""
+    """ReceiveAck: the master receives an acknowledgement that advances the acknowledged position."""
     if frame not in state.network or not state.connected[MASTER]:
         return None
     acked = acked_position(state.acked, frame.position, len(state.log[MASTER]))
@@ -603,7 +603,10 @@ def promised(state: State) -> bool:
 
 
 def sync_acked_on_slave(config: Config, state: State) -> bool:
-    """REPL-1 SyncAckedOnSlave"""
+    """REPL-1 SyncAckedOnSlave: with SYNC_MASTER, the slave has each message answered SEND_OK.
+
+    A crash of the slave's system may have removed it afterwards.
+    """
     if state.role != SYNC_MASTER:
         return True
     return all(
@@ -618,7 +621,11 @@ def following(state: State) -> bool:
 
 
 def slave_is_prefix(_config: Config, state: State) -> bool:
-    """REPL-2 SlaveIsPrefix"""
+    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's.
+
+    While the master is down, it may be the reverse. A fork, which the slave no longer follows, is an
+    exception.
+    """
     master, slave = state.log
     if is_prefix(slave, master) or (state.phase[MASTER] != "up" and is_prefix(master, slave)):
         return True
@@ -626,7 +633,7 @@ def slave_is_prefix(_config: Config, state: State) -> bool:
 
 
 def status_honest(config: Config, before: State, _action: str, after: State) -> bool:
-    """REPL-3 StatusHonest"""
+    """REPL-3 StatusHonest: each status of a send or request corresponds to what has happened."""
     return all(_honest(config, before, after, m) for m in range(len(config.messages)))
 
 
@@ -666,7 +673,7 @@ def readable_without_master(config: Config, state: State) -> bool:
 
 
 def sync_acked_durable(config: Config, state: State) -> bool:
-    """FLUSH-1 SyncAckedDurable"""
+    """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH each message answered SEND_OK is durable on the master."""
     if state.flush_mode != SYNC_FLUSH or state.phase[MASTER] == "gone":
         return True
     durable = state.log[MASTER][: state.flushed[MASTER]]
@@ -688,7 +695,7 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the consumer sees only messages that were sent."""
     sent = set(config.messages) - set(_answered(config, state, "unsent"))
     return all(message in sent for message in state.seen)
 

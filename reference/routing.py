@@ -112,7 +112,7 @@ class Tables(NamedTuple):
 
 
 def empty_tables(config: Config) -> Tables:
-    """EmptyTables"""
+    """EmptyTables: the tables of a name server that knows no broker."""
     return Tables(
         queues=(("none",) * len(config.names),) * len(TOPICS),
         members=(frozenset(),) * len(config.names),
@@ -130,7 +130,7 @@ class Route(NamedTuple):
 
 
 def no_route(config: Config) -> Route:
-    """NoRoute"""
+    """NoRoute: the route of a client that has none."""
     return Route("none", ("none",) * len(config.names), (frozenset(),) * len(config.names))
 
 
@@ -153,9 +153,7 @@ class State(NamedTuple):
     broker_cut: frozenset[tuple[str, Broker]]  # silent partition: nothing arrives
     client_cut: frozenset[tuple[str, str]]
     tables: tuple[Tables, ...]  # by name server
-    connected: tuple[
-        frozenset[Broker], ...
-    ]  # history, by name server: registered, connection not closed by others
+    connected: tuple[frozenset[Broker], ...]  # history, by name server: registered, not closed by others
     created: frozenset[str]  # broker names whose brokers have the topic
     heartbeat_age: tuple[int, ...]  # by broker: ticks since it registered
     scan_age: tuple[int, ...]  # by name server
@@ -198,7 +196,7 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def topics_of(broker: Broker, holders: Set[str]) -> tuple[str, ...]:
-    """TopicsOf"""
+    """TopicsOf: the topics that a broker registers: the default topic, and its own if it has it."""
     return TOPICS if broker[0] in holders else TOPICS[1:]
 
 
@@ -319,14 +317,14 @@ def _disconnect(config: Config, state: State, n: int, broker: Broker) -> State:
 
 
 def expired(config: Config, table: Tables) -> frozenset[Broker]:
-    """Expired"""
+    """Expired: the brokers whose live record is older than the expiry time."""
     return frozenset(
         b for b, record in zip(config.brokers, table.live, strict=True) if record.age > config.expiry
     )
 
 
 def scan(config: Config, state: State, name_server: str) -> State | None:
-    """Scan"""
+    """Scan: a name server removes expired brokers."""
     n = config.name_servers.index(name_server)
     if state.scan_age[n] != config.scan_every or not state.serving[n]:
         return None
@@ -373,7 +371,7 @@ def _reaches(config: Config, state: State, c: int) -> bool:
 
 
 def poll(config: Config, state: State, client: str) -> State | None:
-    """Poll"""
+    """Poll: a client gets its route from its name server, and with it the brokers to which it may send."""
     c = config.clients.index(client)
     if state.poll_age[c] != config.poll_every or not _reaches(config, state, c):
         return None
@@ -404,7 +402,7 @@ def poll_fails(config: Config, state: State, client: str, following: str) -> Sta
 
 
 def tick(config: Config, state: State) -> State | None:
-    """Tick"""
+    """Tick: all ages grow by one, unless a registration, scan or poll is due."""
     if config.poll_every in state.poll_age or config.scan_every in state.scan_age:
         return None  # the age of a server that does not serve is 0
     if config.heartbeat_every in state.heartbeat_age:
@@ -473,14 +471,14 @@ def close_channel(config: Config, state: State, name_server: str, broker: Broker
 
 
 def cut_broker(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
-    """CutBroker"""
+    """CutBroker: a broker's requests no longer reach a name server."""
     if not _may_fail(config, state) or (name_server, broker) in state.broker_cut:
         return None
     return state._replace(broker_cut=state.broker_cut | {(name_server, broker)}, faults=state.faults + 1)
 
 
 def cut_client(config: Config, state: State, name_server: str, client: str) -> State | None:
-    """CutClient"""
+    """CutClient: a client's requests no longer reach a name server."""
     if not _may_fail(config, state) or (name_server, client) in state.client_cut:
         return None
     return state._replace(client_cut=state.client_cut | {(name_server, client)}, faults=state.faults + 1)
@@ -525,7 +523,7 @@ def wiped(config: Config, table: Tables, name: str) -> Tables:
 
 
 def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
-    """BrokerStarts"""
+    """BrokerStarts: a stopped broker starts, and a registration is due."""
     b = config.brokers.index(broker)
     if state.running[b]:
         return None
@@ -536,20 +534,20 @@ def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
 
 
 def name_server_starts(config: Config, state: State, name_server: str) -> State | None:
-    """NameServerStarts"""
+    """NameServerStarts: a stopped name server starts, with empty tables."""
     n = config.name_servers.index(name_server)
     return None if state.serving[n] else state._replace(serving=with_item(state.serving, n, True))
 
 
 def heal_broker(_config: Config, state: State, name_server: str, broker: Broker) -> State | None:
-    """HealBroker"""
+    """HealBroker: a broker's requests reach a name server again."""
     if (name_server, broker) not in state.broker_cut:
         return None
     return state._replace(broker_cut=state.broker_cut - {(name_server, broker)})
 
 
 def heal_client(_config: Config, state: State, name_server: str, client: str) -> State | None:
-    """HealClient"""
+    """HealClient: a client's requests reach a name server again."""
     if (name_server, client) not in state.client_cut:
         return None
     return state._replace(client_cut=state.client_cut - {(name_server, client)})
@@ -587,7 +585,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 
 def tables_agree(config: Config, state: State) -> bool:
-    """ROUTE-1 TablesAgree"""
+    """ROUTE-1 TablesAgree: the tables of each name server list the same brokers."""
     return all(_agrees(config, table) for table in set(state.tables))
 
 
@@ -623,7 +621,7 @@ def dead_broker_forgotten(config: Config, state: State) -> bool:
 
 
 def master_only_writes(_config: Config, state: State) -> bool:
-    """ROUTE-4 MasterOnlyWrites"""
+    """ROUTE-4 MasterOnlyWrites: a client sends only to writable queues of names with a master."""
     return all(
         not writes or (permission == "write" and MASTER in ids)
         for publish, route in zip(state.publish, state.route, strict=True)

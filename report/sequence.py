@@ -285,7 +285,7 @@ def _arrow(arrow: Arrow, layout: _Layout) -> Iterator[str]:
     stroke = f'stroke="{colour}" stroke-width="1.6"{dash}'
     yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" {stroke}/>'
     yield from [_cross(x2, y2)] if arrow.lost else _head(x1, y1, x2, y2, colour)
-    # Several may leave the same place: nearer to where they end they are apart.
+    # Several arrows may start at one point; near their ends they are separate.
     share = 0.5 if y1 == y2 else 0.72
     x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share - 6
     yield _words(x, y, arrow.label, f'text-anchor="middle" font-size="12" fill="{colour}" {_halo(_PAPER)}')

@@ -36,7 +36,7 @@ class Campaign:
     workers: int
     seed: int
     engine: str
-    """python | atheris"""
+    """One of: python, atheris."""
     findings: Path
     """The folder where findings are saved."""
     corpus: Path | None = None

@@ -94,7 +94,7 @@ class Kind:
     size: int | None = None
     """The number of values, if it is the same in every scope, as for nodes; None if unbounded."""
     nobody: bool = False
-    """Whether a variable's value may also be -1: nobody, torn, none."""
+    """Whether a variable's value may also be -1: no node, torn, none."""
     names: tuple[str, ...] = ()
     """The names of the values, for a reader; or one prefix, to which the value is added."""
 

@@ -726,7 +726,7 @@ def _in_log(scope: Scope, s: State, m: Term, n: Term, limit: Term) -> Term:
 
 
 def master_lost(s: State) -> Term:
-    """MasterLost"""
+    """MasterLost: the master lost, or may have lost, some of its data."""
     lost_cache = conjunction(negation(s.sync_flush), s.system_crashes(MASTER) > 0)
     return disjunction(s.phase(MASTER) == GONE, lost_cache)
 
@@ -736,7 +736,7 @@ def covered(s: State) -> Term:
 
 
 def may_recall(s: State) -> Term:
-    """MayRecall"""
+    """MayRecall: a consumer may see messages that are not safe yet."""
     return disjunction(s.phase(MASTER) == GONE, negation(s.sync_flush), s.system_crashes(SLAVE) > 0)
 
 

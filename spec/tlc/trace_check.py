@@ -32,7 +32,7 @@ _BRIEF_EVENTS_MAX: Final = 20_000
 
 
 class TraceCheckError(RuntimeError):
-    """The answer would be meaningless: the planted trace was accepted, or TLC examined no trace."""
+    """The answer would be meaningless: a trace that must be refused was accepted, or none was examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def check_traces(
 
     Raises:
         ValueError: no trace, or a trace without events.
-        TraceCheckError: the planted trace was accepted.
+        TraceCheckError: the trace `planted` was accepted.
         TlcError: TLC gave no verdict.
     """
     if not traces:
