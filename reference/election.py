@@ -380,7 +380,10 @@ def answer_to_vote(config: Config, state: State, message: Message) -> str:
 
 
 def handle_vote(config: Config, state: State, source: str, target: str, term: int) -> State | None:
-    """HandleVote: a voter with a lower term becomes a candidate; such a candidate ends its round."""
+    """HandleVote: a voter answers a candidate, which records the answer.
+
+    A voter with a lower term becomes a candidate. A candidate with a lower term ends its round.
+    """
     message = _find(state, ("VOTE", source, target, term))
     voter, candidate = config.number[target], config.number[source]
     if message is None or state.role[voter] == "DOWN" or not arrives(config, state, message):

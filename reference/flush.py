@@ -540,7 +540,7 @@ def queue_order(config: Config, state: State) -> bool:
 
 
 def offset_monotone(_config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone: within one life of the broker, except for a correction."""
+    """DELIV-5 OffsetMonotone: in one life of the broker, offsets decrease only by a correction."""
     if before.phase != "running" or after.phase != "running" or action == "CorrectOffset":
         return True
     return all(b <= a for b, a in zip(before.committed, after.committed, strict=True))

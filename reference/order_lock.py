@@ -208,7 +208,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 
 def never_overlaps(_config: Config, state: State) -> bool:
-    """DELIV-13 NeverOverlaps: except where a fault has taken the lock from one of the two."""
+    """DELIV-13 NeverOverlaps: at most one member's listener runs, unless a fault has taken its lock."""
     return len(state.calls - state.robbed) < 2
 
 

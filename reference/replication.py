@@ -706,7 +706,7 @@ def queue_order(_config: Config, state: State) -> bool:
 
 
 def offset_monotone(_config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone: except for a correction, and a machine that is lost."""
+    """DELIV-5 OffsetMonotone: offsets decrease only by a correction or when a machine is lost."""
     if action == "CorrectOffset":
         return True
     nodes = zip(before.committed, after.committed, after.phase, strict=True)

@@ -601,7 +601,7 @@ def _agrees(config: Config, table: Tables) -> bool:
 
 
 def live_broker_kept(config: Config, state: State) -> bool:
-    """ROUTE-2 LiveBrokerKept: unless another party closes its connection."""
+    """ROUTE-2 LiveBrokerKept: a registered broker stays known unless another party closes its connection."""
     for connected, silence, table in zip(state.connected, state.silence, state.tables, strict=True):
         for b, age, record in zip(config.brokers, silence, table.live, strict=True):
             if record == UNHEARD and age <= config.expiry and b in connected:
@@ -610,7 +610,7 @@ def live_broker_kept(config: Config, state: State) -> bool:
 
 
 def dead_broker_forgotten(config: Config, state: State) -> bool:
-    """ROUTE-3 DeadBrokerForgotten: a broker that sends nothing to the name server that the client uses."""
+    """ROUTE-3 DeadBrokerForgotten: a client's route has no broker that is long silent at its name server."""
     for client, server, route in zip(config.clients, state.server, state.route, strict=True):
         silence = state.silence[config.name_servers.index(server)]
         if client in state.answered and long(config) in silence:

@@ -107,7 +107,7 @@ def furthest(questions: Sequence[Question]) -> list[Growth]:
     """Return, for each constant, the growth beyond the largest value that it has in these runs.
 
     If several runs have that value, the run that excludes the fewest actions and properties is grown. Among
-    equals, the first in order is taken.
+    equals, the first one is taken, which is the smallest.
     """
     found: dict[str, Growth] = {}
     candidates = sorted(questions, key=lambda question: len(question.never))

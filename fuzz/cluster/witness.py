@@ -89,8 +89,7 @@ class SlaveOffsets:
         """Add the offset that the slave reports.
 
         A new row begins when the master may have restarted from an older offset file, which its slave then
-        copies. Offsets that consumers committed to the slave itself are kept, so they do not start a new row
-        as early.
+        copies. An offset that the slave has not yet reported to the master survives one such restart.
         """
         lives = master_life - self._master_life  # 2 lives: the master ended and began again
         if not self.rows or lives > (0 if self._is_told else 2):
