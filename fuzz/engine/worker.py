@@ -3,9 +3,9 @@
 It is run as `python -m mqproof.fuzz.engine.worker OPTIONS` with the options as JSON. It writes messages to
 standard output as JSON lines.
 
-A separate process is needed so that a target that crashes the interpreter or uses all memory is a finding and
-does not end the campaign. Before each execution the worker writes the input into a file shared with the
-campaign.
+A separate process is needed because a target may crash the interpreter or use all memory. That is a finding,
+and it must not end the campaign. Before each execution the worker writes the input into a file shared with
+the campaign.
 """
 
 import os

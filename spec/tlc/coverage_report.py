@@ -1,8 +1,8 @@
 """TLC's last coverage report: how often each action fired and each expression was evaluated.
 
-A run with `Job.coverage` ends with it. TLC splits the next-state relation as far as its constants allow. A
-part that it cannot split, such as a choice from a set that depends on the state, is reported under the
-enclosing operator with the place of that part. TLC leaves out the inside of an expression that was never
+A run with `Job.coverage` ends with it. TLC splits the next-state relation as far as its constants allow. It
+cannot split, for example, a choice from a set that depends on the state. Such a part is reported under the
+enclosing operator, with the place of the part. TLC leaves out the inside of an expression that was never
 evaluated, and so the consequents of antecedents that are never true. `spec/vacuity.py` checks those in
 another way.
 """
