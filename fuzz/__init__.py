@@ -1,5 +1,5 @@
-"""Fuzzing: targets that state an invariant, engines that search for an input that breaks it.
+"""Fuzzing: targets that state invariants, and engines that search for an input that violates one.
 
-A campaign runs an engine (our own coverage-guided one, or atheris) on a target in worker processes, and keeps
+A campaign runs an engine (our own coverage-guided one, or atheris) on a target in worker processes. It saves
 each finding as a small file that `mqproof fuzz replay` reproduces. Begin at `target.py`, then `engine.py`.
 """

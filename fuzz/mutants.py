@@ -1,6 +1,6 @@
-"""Judges the fuzz targets by what they find: each planted defect must be noticed by the invariant it breaks.
+"""Judges the fuzz targets by their findings: each injected defect must be found by the invariant it violates.
 
-`mqproof mutants --layer fuzz` runs them. A result is HELD when the target found the defect, VIOLATED when the
+`mqproof mutants --layer fuzz` runs them. A result is HELD if the target found the defect, and VIOLATED if the
 mutant survived.
 """
 
@@ -22,24 +22,24 @@ EXECUTIONS_MAX: Final = 2000
 MUTANTS: Final = {
     mutant.name: mutant for mutant in (*remoting.MUTANTS, *ha.MUTANTS, *store.MUTANTS, *dledger.MUTANTS)
 }
-"""By name."""
+"""The mutants by name."""
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in order."""
+    """Return the names of the mutants, in order."""
     return tuple(MUTANTS)
 
 
 def run(
     chosen: Sequence[str] = (), *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
 ) -> Iterator[Result]:
-    """Judges each mutant, or each that is named, one after the other."""
+    """Judge each mutant, or each chosen one, in turn."""
     for name in chosen or MUTANTS:
         yield judge(MUTANTS[name], seed=seed, executions_max=executions_max)
 
 
 def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX) -> Result:
-    """Fuzz with the defect in place until its invariant notices it."""
+    """Fuzz with the defect in place until its invariant reports it."""
     begin = time.monotonic()
     with injected(mutant):
         executions, message = _search(mutant, seed, executions_max)
@@ -58,7 +58,7 @@ def judge(mutant: Mutant, *, seed: int = 0, executions_max: int = EXECUTIONS_MAX
 
 
 def _search(mutant: Mutant, seed: int, executions_max: int) -> tuple[int, str]:
-    """How many executions it took, and what was found; nothing when it was not."""
+    """Return the number of executions and the finding's message, which is empty if there is none."""
     engine = Engine(targets.load(mutant.target), str(seed))
     while engine.executions < executions_max:
         _, failure = engine.step()

@@ -1,8 +1,8 @@
-"""Judges the simulations by what they catch: one seed after the other is played with a planted defect until
-its invariant notices.
+"""Judges the simulations by their findings.
 
-`mqproof mutants --layer simulation` runs them. A result is HELD when a seed killed the mutant, VIOLATED when
-it survived. `python -m mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
+Seeds are run with an injected defect until its invariant reports it. `mqproof mutants --layer simulation`
+runs them. A result is HELD if a seed killed the mutant, and VIOLATED if it survived. `python -m
+mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
 """
 
 import sys
@@ -28,7 +28,7 @@ LAYER: Final = "simulation"
 SEEDS_MAX: Final = 2000
 
 MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.SELDOM, *cluster.MUTANTS)}
-"""By name."""
+"""The mutants by name."""
 
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
 DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "simulation.md"
@@ -37,7 +37,10 @@ _HEAD: Final = "# The first seed that kills each mutant, written by `python -m m
 
 
 def _group_program(seed: int) -> bytes:
-    """Every other seed topples leaders: what shows then shows seldom otherwise."""
+    """Return the program of a seed.
+
+    Odd seeds make leaders fail again and again, which reveals otherwise rare defects.
+    """
     make = raft_program.toppling_program if seed % 2 else raft_program.random_program
     return make(seed // 2)
 
@@ -58,18 +61,18 @@ _PLAY: Final[dict[str, Callable[[int], None]]] = {"dledger-group": _play_group, 
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in order."""
+    """Return the names of the mutants, in order."""
     return tuple(MUTANTS)
 
 
 def run(chosen: Sequence[str] = (), *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Iterator[Result]:
-    """Judges each mutant, or each that is named, one after the other."""
+    """Judge each mutant, or each chosen one, in turn."""
     for name in chosen or MUTANTS:
         yield judge(MUTANTS[name], first=first, seeds_max=seeds_max)
 
 
 def judge(mutant: Mutant, *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Result:
-    """Play seeds with the defect in place, from `first` on, until its invariant notices it."""
+    """Run seeds with the defect in place, from `first` on, until its invariant reports it."""
     begin = time.monotonic()
     seed, message = first, ""
     with injected(mutant):
@@ -91,12 +94,12 @@ def judge(mutant: Mutant, *, first: int = 0, seeds_max: int = SEEDS_MAX) -> Resu
 
 
 def recorded() -> dict[str, int]:
-    """The first seed that kills each mutant, by name."""
+    """Return the first seed that kills each mutant, by the mutant's name."""
     return {str(name): int(seed) for name, seed in tomllib.loads(RECORDED_FILE.read_text()).items()}
 
 
 def table(seeds: dict[str, int]) -> str:
-    """The mutants as Markdown."""
+    """Return the table of mutants as Markdown."""
     lines = ["| mutant | what is wrong | simulation | killed by | at seed |", "|---|---|---|---|---|"]
     for name, mutant in MUTANTS.items():
         seed = seeds.get(name, "not yet")
@@ -105,18 +108,21 @@ def table(seeds: dict[str, int]) -> str:
 
 
 def refreshed(text: str, seeds: dict[str, int]) -> str:
-    """The document's text with this table after the mark."""
+    """Return the document's text with this table after the mark."""
     return f"{text.partition(MARK)[0]}{MARK}\n{table(seeds)}"
 
 
 def _noticed(mutant: Mutant, seed: int) -> str:
-    """What the mutant's invariant says of the seed; nothing when it holds. A defect may cause any error."""
+    """Return the finding's message if this seed violates the mutant's invariant, otherwise an empty string.
+
+    Any other error is ignored, because a defect may cause any error.
+    """
     if (
         mutant.target == "cluster"
         and mutant.where.startswith("mqproof.impl.dledger.")
         and not _is_elected(seed)
     ):
-        return ""  # nothing of it is run
+        return ""  # the defective code is not used
     try:
         _PLAY[mutant.target](seed)
     except Finding as finding:
@@ -127,8 +133,10 @@ def _noticed(mutant: Mutant, seed: int) -> str:
 
 
 def main(chosen: Sequence[str]) -> None:
-    """Record the first seed of each mutant, or each that is named, and write the table; what it came to
-    counts, if it is ended."""
+    """Record the first seed of each mutant, or of each chosen one, and write the table.
+
+    The results are saved after each mutant, so that an interrupted run keeps them.
+    """
     expect_checkout("mqproof.fuzz.simulation")
     seeds = dict(recorded()) if RECORDED_FILE.exists() else {}
     for name in chosen or names():

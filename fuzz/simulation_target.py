@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class Simulated:
-    """Follows `mqproof.fuzz.target.Target`."""
+    """Implements `mqproof.fuzz.target.Target`."""
 
     name: str
     invariants: Mapping[str, str]
     watched: tuple[str, ...]
     input_bytes_max: int
     program: Callable[[int], bytes]
-    """Of a seed."""
+    """Returns the program of a seed."""
     numbers: Iterable[int]
     """The seeds to begin with."""
     play: Callable[[bytes, Counter[str]], None]
-    """Plays a program and counts what it judges. Raises Finding."""
+    """Runs a program and counts what it judges. Raises Finding."""
     checked: Counter[str] = field(default_factory=Counter)
 
     def seeds(self) -> Iterable[bytes]:

@@ -1,18 +1,18 @@
-"""The interface of a fuzz target, and the exception by which it reports a broken invariant."""
+"""The interface of a fuzz target, and the exception by which it reports a violated invariant."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
 ONLY_DOCUMENTED_ERRORS: Final = "OnlyDocumentedErrors"
-"""Held by every target: an error that its interface does not document is a finding."""
+"""An invariant of every target: an error that the target's interface does not document is a finding."""
 
 ENDS_IN_TIME: Final = "EndsInTime"
-"""Held by every target: one input does not keep a processor busy for seconds."""
+"""An invariant of every target: one input does not keep a processor busy for seconds."""
 
 
 class Finding(Exception):  # noqa: N818  (it is what a run is for, not an error of the program)
-    """An invariant is broken; `invariant` is its catalogue name where it has one."""
+    """Reports that an invariant is violated; `invariant` is its catalogue name if it has one."""
 
     def __init__(self, invariant: str, message: str) -> None:
         super().__init__(message)
@@ -20,21 +20,24 @@ class Finding(Exception):  # noqa: N818  (it is what a run is for, not an error 
 
 
 class Target(Protocol):
-    """Tests invariants on arbitrary bytes. Its module's docstring opens with the invariants it tests."""
+    """Tests invariants on arbitrary bytes.
+
+    The docstring of its module begins with the invariants it tests.
+    """
 
     @property
     def name(self) -> str:
-        """As on the command line; its module in fuzz/targets has underscores for the hyphens."""
+        """The name on the command line. The module in fuzz/targets has underscores instead of hyphens."""
         ...
 
     @property
     def invariants(self) -> Mapping[str, str]:
-        """Invariant name (the catalogue's where it is there) to its statement in one sentence."""
+        """Maps each invariant's name (the catalogue's, if it is there) to its statement in one sentence."""
         ...
 
     @property
     def watched(self) -> tuple[str, ...]:
-        """Packages or modules whose coverage guides the search."""
+        """The packages or modules whose coverage guides the search."""
         ...
 
     @property
@@ -42,17 +45,20 @@ class Target(Protocol):
 
     @property
     def checked(self) -> Counter[str]:
-        """How many inputs really put each invariant to the test; none means that its verdict is unknown."""
+        """The number of inputs that actually tested each invariant.
+
+        Zero means that its verdict is unknown.
+        """
         ...
 
     def seeds(self) -> Iterable[bytes]:
-        """Inputs to begin with: valid ones, so that mutants of them get past the first check."""
+        """Return the inputs to begin with. They are valid, so that mutants of them pass the first check."""
         ...
 
     def run(self, data: bytes) -> None:
-        """Judge one input. The same input gives the same outcome, whatever ran before.
+        """Judge one input. The same input gives the same outcome, independent of earlier inputs.
 
         Raises:
-            Finding: an invariant is broken. Any other exception is a finding too.
+            Finding: an invariant is violated. Any other exception is a finding too.
         """
         ...

@@ -1,7 +1,7 @@
-"""What administrators have made of a broker, and what follows for those who send and read.
+"""The settings that administrators make on a broker, and their consequences for producers and consumers.
 
-Pure functions of values; no model of spec/tla has topics that come and go. See "Administration of a broker",
-"Topics" and "Consumer groups" in docs/protocol.md.
+These are pure functions of values; spec/tla has no model of topics that are created and deleted. See
+"Administration of a broker", "Topics" and "Consumer groups" in docs/protocol.md.
 """
 
 from typing import Final, NamedTuple
@@ -11,30 +11,36 @@ WRITE: Final = 2
 
 
 class Topic(NamedTuple):
-    """As it is configured."""
+    """The configuration of a topic."""
 
     reads: int
-    """Queues that can be read."""
+    """The number of queues that can be read."""
     writes: int
     perm: int
     """READ, WRITE, both or none."""
 
 
 class Group(NamedTuple):
-    """As it is configured."""
+    """The configuration of a group."""
 
     consumes: bool
     retries_max: int
 
 
 def may_send(topic: Topic | None, queue_id: int) -> bool:
-    """Whether a message is taken for a queue. That a topic is not to be written keeps clients away, by its
-    route; a broker asks for the topic only. So a producer whose route is old loses nothing."""
+    """Return whether a broker accepts a message for a queue.
+
+    A missing write permission keeps clients away through the topic's route. The broker checks only that the
+    topic exists. So a producer with an old route loses no message.
+    """
     return topic is not None and 0 <= queue_id < max(topic.reads, topic.writes)
 
 
 def may_pull(topic: Topic | None, group: Group | None, queue_id: int) -> bool:
-    """Whether a group is given messages of a queue; a group that nobody made is made by its first request."""
+    """Return whether a group may read a queue.
+
+    A group that does not exist is created by its first request.
+    """
     if group is not None and not group.consumes:
         return False
     return topic is not None and bool(topic.perm & READ) and 0 <= queue_id < topic.reads

@@ -1,7 +1,9 @@
-"""Which queues a consumer of a group reads: the five strategies of "Queue allocation" in docs/protocol.md.
+"""The queues that each consumer of a group reads.
 
-Each member computes its own share from the sorted queues and the sorted ids, so all of them must run the same
-strategy and see the same inputs. Whoever is not among the ids gets nothing.
+These are the five strategies of "Queue allocation" in docs/protocol.md.
+
+Each member computes its own queues from the sorted queues and the sorted ids. Therefore all members must use
+the same strategy and see the same inputs. A member that is not among the ids gets no queue.
 """
 
 from bisect import bisect_left
@@ -12,11 +14,11 @@ from typing import Final, NamedTuple, TypeVar
 QueueT = TypeVar("QueueT")
 
 VIRTUAL_NODES: Final = 10
-"""Of each consumer on the ring of `consistent_hash`."""
+"""The number of points of each consumer on the ring of `consistent_hash`."""
 
 
 class Queue(NamedTuple):
-    """Sorted as clients sort them."""
+    """A queue; queues sort as clients sort them."""
 
     topic: str
     broker: str
@@ -33,16 +35,16 @@ def averagely(queues: Sequence[QueueT], ids: Sequence[str], own: str) -> list[Qu
 
 
 def averagely_by_circle(queues: Sequence[QueueT], ids: Sequence[str], own: str) -> list[QueueT]:
-    """AVG_BY_CIRCLE: queues are dealt out like cards."""
+    """AVG_BY_CIRCLE: each member in turn gets the next queue."""
     if own not in ids:
         return []
     return list(queues[ids.index(own) :: len(ids)])
 
 
 def by_machine_room(queues: Sequence[Queue], ids: Sequence[str], own: str, rooms: Set[str]) -> list[Queue]:
-    """MACHINE_ROOM: of the queues in these rooms equal blocks, and one each of what is left at the end.
+    """MACHINE_ROOM: equal blocks of the queues in these rooms; the remaining queues go one to each member.
 
-    The room of a broker stands before the `@` of its name.
+    The room of a broker is the part of its name before the `@`.
     """
     if own not in ids:
         return []
@@ -53,17 +55,20 @@ def by_machine_room(queues: Sequence[Queue], ids: Sequence[str], own: str, rooms
 
 
 def by_config(configured: Sequence[QueueT]) -> list[QueueT]:
-    """CONFIG: what the member was told, whatever there is; a partition only if the operator made one."""
+    """CONFIG: the queues configured for the member. They form a partition only if the operator made one."""
     return list(configured)
 
 
 def ring_position(text: str) -> int:
-    """Where a text stands on the ring: the first 4 bytes of its MD5, unsigned."""
+    """Return the position of a text on the ring: the first 4 bytes of its MD5, unsigned."""
     return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:4], "big")
 
 
 def owner(position: int, ring: Sequence[tuple[int, str]]) -> str:
-    """Of a position on the sorted ring of (position, id): the next virtual node, after the last the first."""
+    """Return the owner of a position on the sorted ring of (position, id).
+
+    It is the next virtual node; after the last one, it is the first.
+    """
     return ring[bisect_left(ring, (position,)) % len(ring)][1]
 
 
@@ -73,7 +78,10 @@ def consistent_hash(
     own: str,
     position: Callable[[str], int] = ring_position,
 ) -> list[Queue]:
-    """CONSISTENT_HASH: a member that comes or goes moves only queues of its own; shares are not equal."""
+    """CONSISTENT_HASH: a member that joins or leaves moves only its own queues.
+
+    Members' numbers of queues differ.
+    """
     if own not in ids:
         return []
     ring = sorted((position(f"{each}-{node}"), each) for each in ids for node in range(VIRTUAL_NODES))
@@ -81,5 +89,5 @@ def consistent_hash(
 
 
 def ring_text(queue: Queue) -> str:
-    """The text of a queue whose position counts."""
+    """Return the text of a queue that determines its position on the ring."""
     return f"MessageQueue [topic={queue.topic}, brokerName={queue.broker}, queueId={queue.queue_id}]"

@@ -7,7 +7,7 @@ from mqproof.spec.tlc import values
 
 
 def constants(config_text: str) -> dict[str, Any]:
-    """Return the constants that the configuration gives as values, one a line: `Messages = {"m1"}`."""
+    """Return the constants that the configuration gives as values, one per line: `Messages = {"m1"}`."""
     found: dict[str, Any] = {}
     for body in tlc_config.parse(config_text).of("CONSTANT"):
         for line in filter(None, map(str.strip, body.splitlines())):

@@ -1,4 +1,4 @@
-"""When a message that was not consumed comes back: the delay ladder. "Retries" in docs/protocol.md."""
+"""The delay levels after which an unconsumed message is delivered again. "Retries" in docs/protocol.md."""
 
 from typing import Final
 
@@ -7,29 +7,29 @@ LEVELS_SECONDS: Final = (
     *(60, 120, 180, 240, 300, 360, 420, 480, 540, 600, 1200, 1800),
     *(3600, 7200),
 )
-"""Of level 1 and up."""
+"""The delay of each level, from level 1 up."""
 
 RECONSUME_MAX: Final = 16
-"""Retries of a group that configures nothing else; then the message is a dead letter."""
+"""The retries of a group without a configured number; after them the message is a dead letter."""
 
 LEVEL_OF_FIRST_RETRY: Final = 3
 
 
 def clamped(level: int) -> int:
-    """A level beyond the last one is the last one."""
+    """Return the level, limited to the highest one."""
     return min(level, len(LEVELS_SECONDS))
 
 
 def delay_seconds(level: int) -> int:
-    """How long a message of that level waits; nothing below level 1."""
+    """Return the delay of a message of that level; 0 below level 1."""
     return LEVELS_SECONDS[clamped(level) - 1] if level > 0 else 0
 
 
 def send_back_level(delay_level: int, reconsume_times: int, reconsume_max: int = RECONSUME_MAX) -> int | None:
-    """The delay level of a message that a consumer sends back; None is the dead-letter queue.
+    """Return the delay level of a message that a consumer sends back; None means the dead-letter queue.
 
-    A delay level of 0 leaves the choice to the broker, a negative one asks for the dead-letter queue.
-    `reconsume_times` is how often it was retried before.
+    With delay level 0 the broker chooses. A negative level requests the dead-letter queue. `reconsume_times`
+    is the number of earlier retries.
     """
     if delay_level < 0 or reconsume_times >= reconsume_max:
         return None

@@ -1,7 +1,9 @@
-"""What a user is promised, action for action as in spec/tla/Delivery.tla, bounded as in MCDelivery.tla.
+"""The delivery guarantees for users, action for action as in spec/tla/Delivery.tla.
 
-Same order as there: state, producers and storage, the group, faults, safety. Store and Fault take the small
-steps that MCDelivery tries. Places of a queue count from 1, as in TLA+; offsets count from 0.
+The bounds are those of MCDelivery.tla.
+
+The order is the same: state, producers and storage, the group, faults, safety. Store and Fault take the small
+steps that MCDelivery tries. Places in a queue count from 1, as in TLA+; offsets count from 0.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +16,7 @@ from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import replace
 
 PASSED: Final = "passed"
-"""Stands where the group went past an offset without being handed a message."""
+"""Marks an offset that the group passed without receiving a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Config:
     messages: tuple[str, ...] = ("m1", "m2")
     queues: tuple[str, ...] = ("q0",)
     sends_max: int = 1
-    """So often a message may be sent."""
+    """The maximum number of sends of one message."""
 
     @property
     def longest(self) -> int:
@@ -35,19 +37,19 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Tuples by queue and by message are in the order of the configuration."""
+    """The state of the model. Tuples by queue and by message are in the order of the configuration."""
 
     answer: tuple[str, ...]  # by message: unsent | waiting | acked | unknown
     sends: tuple[int, ...]  # by message
-    queue: tuple[tuple[str, ...], ...]  # by queue: what is stored, in its order
-    seen: tuple[tuple[str, ...], ...]  # by queue and offset: what the group was handed there last
-    committed: tuple[int, ...]  # by queue: the group's offset, as the broker has it
-    promise: bool  # no fault went beyond what the configuration guarantees against
-    serving: bool  # False from a fault that takes the broker's memory until it is up again
+    queue: tuple[tuple[str, ...], ...]  # by queue: the stored messages, in order
+    seen: tuple[tuple[str, ...], ...]  # by queue and offset: the message the group received there last
+    committed: tuple[int, ...]  # by queue: the group's offset as the broker knows it
+    promise: bool  # no fault exceeded what the configuration guarantees against
+    serving: bool  # False from a fault that erases the broker's memory until the broker is up again
 
 
 def initial(config: Config) -> tuple[State, ...]:
-    """Init"""
+    """Init: the one initial state."""
     none: tuple[tuple[str, ...], ...] = ((),) * len(config.queues)
     return (
         State(
@@ -63,7 +65,7 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def changed(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    """The tuple with one value changed: TLA+'s EXCEPT."""
+    """Return the tuple with one value changed, as with TLA+'s EXCEPT."""
     return (*values[:index], value, *values[index + 1 :])
 
 
@@ -71,7 +73,7 @@ def changed(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
 
 
 def copies(state: State, message: str) -> int:
-    """Copies: at how many places of the queues the message is."""
+    """Copies: the number of places in the queues that hold the message."""
     return sum(queue.count(message) for queue in state.queue)
 
 
@@ -82,13 +84,13 @@ def _send_again(state: State, m: int) -> State:
 
 
 def send(config: Config, state: State, message: str) -> State | None:
-    """Send"""
+    """Send: a producer sends a message for the first time."""
     m = config.messages.index(message)
     return _send_again(state, m) if state.answer[m] == "unsent" else None
 
 
 def retry(config: Config, state: State, message: str) -> State | None:
-    """Retry: a producer that knows nothing of its message sends it once more."""
+    """Retry: a producer that does not know the fate of its message sends it once more."""
     m = config.messages.index(message)
     if state.answer[m] != "unknown" or state.sends[m] >= config.sends_max:
         return None
@@ -96,7 +98,10 @@ def retry(config: Config, state: State, message: str) -> State | None:
 
 
 def store(config: Config, state: State, queue: str, message: str) -> State | None:
-    """Store: a queue grows by a message, not more often than it was sent; perhaps as it is sent."""
+    """Store: a message is appended to a queue, but not more often than it was sent.
+
+    It may be sent in this step.
+    """
     m, q = config.messages.index(message), config.queues.index(queue)
     sent = _send_again(state, m) if state.answer[m] == "unsent" else state
     if not state.serving or copies(state, message) >= sent.sends[m]:
@@ -105,7 +110,7 @@ def store(config: Config, state: State, queue: str, message: str) -> State | Non
 
 
 def acknowledge(config: Config, state: State, message: str) -> State | None:
-    """Acknowledge: what is stored."""
+    """Acknowledge: a stored message is acknowledged."""
     m = config.messages.index(message)
     if not state.serving or state.answer[m] != "waiting":
         return None
@@ -126,7 +131,7 @@ def fail(config: Config, state: State, message: str) -> State | None:
 
 
 def deliver(config: Config, state: State, queue: str, place: int) -> State | None:
-    """Deliver: the next that the group has not seen of the queue, or an earlier one again."""
+    """Deliver: the group receives the next message of the queue, or an earlier one again."""
     q = config.queues.index(queue)
     entries, seen = state.queue[q], state.seen[q]
     if not state.serving or place > len(entries) or place > len(seen) + 1:
@@ -136,7 +141,7 @@ def deliver(config: Config, state: State, queue: str, place: int) -> State | Non
 
 
 def commit_offset(config: Config, state: State, queue: str, offset: int) -> State | None:
-    """CommitOffset: what was handed out is done; never more than that."""
+    """CommitOffset: the group commits an offset; it is never beyond the messages it received."""
     q = config.queues.index(queue)
     if not state.serving or not state.committed[q] < offset <= len(state.seen[q]):
         return None
@@ -144,7 +149,7 @@ def commit_offset(config: Config, state: State, queue: str, offset: int) -> Stat
 
 
 def go_back(state: State, q: int, offset: int) -> State:
-    """GoBack: the group goes back, and its offset with it."""
+    """GoBack: the group goes back to an offset, and its committed offset too."""
     return replace(
         state,
         seen=changed(state.seen, q, state.seen[q][:offset]),
@@ -153,7 +158,7 @@ def go_back(state: State, q: int, offset: int) -> State:
 
 
 def reset(config: Config, state: State, queue: str, offset: int) -> State | None:
-    """Reset: an operator sends the group back."""
+    """Reset: an operator moves the group back."""
     q = config.queues.index(queue)
     return go_back(state, q, offset) if state.serving and offset < state.committed[q] else None
 
@@ -170,7 +175,7 @@ def correct_offset(config: Config, state: State, queue: str, offset: int) -> Sta
 
 
 def keeps(config: Config, state: State) -> bool:
-    """Keeps: nothing that was answered, or handed out, is missing in the state's queues."""
+    """Keeps: no acknowledged or received message is missing from the state's queues."""
     stored = {message for queue in state.queue for message in queue}
     return all(
         message in stored
@@ -180,7 +185,7 @@ def keeps(config: Config, state: State) -> bool:
 
 
 def _fault(config: Config, after: State) -> State | None:
-    """Fault: while the promise stands, nothing is lost that was answered or handed out."""
+    """Fault: while the promise holds, no acknowledged or received message is lost."""
     return after if not after.promise or keeps(config, after) else None
 
 
@@ -193,12 +198,12 @@ def lose(config: Config, state: State, queue: str, length: int) -> State | None:
 
 
 def crash(_config: Config, state: State) -> State | None:
-    """Crash: the broker goes down."""
+    """Crash: the broker stops."""
     return replace(state, serving=False) if state.serving else None
 
 
 def roll_back(config: Config, state: State, queue: str, offset: int) -> State | None:
-    """RollBack: the broker has an offset from its disk."""
+    """RollBack: the broker restores an older offset from its disk."""
     q = config.queues.index(queue)
     if state.serving or offset >= state.committed[q]:
         return None
@@ -206,7 +211,7 @@ def roll_back(config: Config, state: State, queue: str, offset: int) -> State | 
 
 
 def withdraw(_config: Config, state: State) -> State | None:
-    """Withdraw: a fault that is beyond the guarantee ends the promise."""
+    """Withdraw: a fault beyond the guarantee ends the promise."""
     return replace(state, promise=False) if state.promise else None
 
 
@@ -252,7 +257,7 @@ ACTIONS: Final = by_name(
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost: it is there, and neither the group nor its offset has passed it by."""
+    """DELIV-1 NoAckedLost: the message is stored, and neither the group nor its offset has passed it."""
     if not state.promise:
         return True
     return all(
@@ -267,7 +272,7 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the group receives only messages that were sent."""
     known = {m for m, sends in zip(config.messages, state.sends, strict=True) if sends} | {PASSED}
     return all(known.issuperset(seen) for seen in state.seen)
 
@@ -278,14 +283,14 @@ def duplicates_explained(config: Config, state: State) -> bool:
 
 
 def queue_order(_config: Config, state: State) -> bool:
-    """DELIV-4 QueueOrder: what the group was handed is the queue, in the queue's order."""
+    """DELIV-4 QueueOrder: the messages that the group received are the queue's, in the queue's order."""
     return not state.promise or all(
         queue[: len(seen)] == seen for queue, seen in zip(state.queue, state.seen, strict=True)
     )
 
 
 def offset_monotone(_config: Config, before: State, _action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone: while a broker serves, unless the group itself is sent back there."""
+    """DELIV-5 OffsetMonotone: offsets grow while a broker serves, unless the group itself is moved back."""
     if not after.serving or before.committed == after.committed:
         return True
     return all(
@@ -298,7 +303,7 @@ def offset_monotone(_config: Config, before: State, _action: str, after: State) 
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
 
     def by_message(name: str) -> tuple[Any, ...]:
         return tuple(variables[name][m] for m in config.messages)

@@ -1,7 +1,7 @@
-"""DLedger's Raft as it should be, action for action as in spec/tla/Election.tla.
+"""DLedger's Raft in its correct form, action for action as in spec/tla/Election.tla.
 
-Same order as there: rules that need no state, state, messages, elections, entries, faults, safety. What the
-TLA+ module abstracts away is abstracted away here too. Indexes of entries count from 1, as in TLA+.
+The order is the same: rules that need no state, state, messages, elections, entries, faults, safety. The
+model makes the same abstractions as the TLA+ module. Indexes of entries count from 1, as in TLA+.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -16,27 +16,27 @@ from mqproof.reference.updates import replace, with_item
 
 NONE: Final = "none"
 NO_OP: Final = "noop"
-"""What a leader begins its term with: entries of older terms are committed through it."""
+"""The entry with which a leader begins its term: entries of older terms are committed through it."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """As MCElection bounds it."""
+    """The constants, with the bounds of MCElection."""
 
     nodes: tuple[str, ...] = ("n1", "n2", "n3")
     messages: tuple[str, ...] = ("m1",)
     candidates: tuple[str, ...] = ("n1",)
-    """Nodes that may stand; the others only vote."""
+    """Nodes that may be candidates; the others only vote."""
     terms_max: int = 1
-    """Terms that may begin before it is calm."""
+    """Terms that may begin before the calm."""
     crashes_max: int = 1
     losses_max: int = 0
     calm_terms: int = 0
-    """Terms that may begin once it is calm; with 0 it never is."""
+    """Terms that may begin in the calm; with 0 there is no calm."""
     refusals: bool = False
-    """Clients ask nodes that do not lead."""
+    """Whether clients send requests to nodes that do not lead."""
 
-    # Asked for in every state, so made once.
+    # Used in every state, so computed once.
 
     @cached_property
     def quorum(self) -> int:
@@ -63,24 +63,27 @@ class Config:
 
 
 def quorum(nodes: int) -> int:
-    """Quorum: of so many nodes."""
+    """Quorum: the majority of this number of nodes."""
     return nodes // 2 + 1
 
 
 def log_up_to_date(candidate_term: int, candidate_index: int, my_term: int, my_index: int) -> bool:
-    """UpToDate: is a log that ends so at least as good as mine?"""
+    """UpToDate: whether a log with the candidate's end is at least as good as mine."""
     return candidate_term > my_term or (candidate_term == my_term and candidate_index >= my_index)
 
 
 def majority_index(match: Sequence[int]) -> int:
-    """The highest index that a quorum has reached, by what each node, the leader included, keeps durably."""
+    """Return the highest index that a quorum has reached.
+
+    `match` holds what each node, including the leader, keeps durably.
+    """
     return sorted(match, reverse=True)[quorum(len(match)) - 1]
 
 
 def commit_index(match: Sequence[int], entry_terms: Sequence[int], term: int) -> int:
-    """CommitIndex: what a quorum has, if it ends in the leader's term; else 0 (Raft's figure 8).
+    """CommitIndex: the index that a quorum has, if its entry has the leader's term; else 0 (Raft's figure 8).
 
-    `entry_terms` are the terms of the leader's entries, the first one's at 0.
+    `entry_terms` are the terms of the leader's entries; the first entry's term is at 0.
     """
     index = majority_index(match)
     return index if index and entry_terms[index - 1] == term else 0
@@ -95,17 +98,17 @@ Log = tuple[Entry, ...]
 
 
 def term_at(log: Log, index: int) -> int:
-    """TermAt: 0 before the first entry."""
+    """TermAt: the term of an entry; 0 before the first entry."""
     return log[index - 1].term if index else 0
 
 
 def end_term(log: Log) -> int:
-    """EndTerm"""
+    """EndTerm: the term of the last entry; 0 for an empty log."""
     return log[-1].term if log else 0
 
 
 def ends_as_well_as(one: Log, other: Log) -> bool:
-    """EndsAsWellAs"""
+    """EndsAsWellAs: whether one log is at least as up to date as the other."""
     return log_up_to_date(end_term(one), len(one), end_term(other), len(other))
 
 
@@ -121,8 +124,8 @@ def vote_result(
 ) -> str:
     """VoteResult, in DLedger's order: first the logs, then the terms.
 
-    `end` and `mine` are (term, index) of the candidate's and the voter's last entries, `standing` the voter's
-    term, vote and leader.
+    `end` and `mine` are (term, index) of the candidate's and the voter's last entries. `standing` is the
+    voter's term, vote and leader.
     """
     term, voted_for, leader = standing
     if end[0] < mine[0]:
@@ -139,7 +142,7 @@ def vote_result(
 
 
 def round_result(results: Collection[str], nodes: int) -> str:
-    """RoundResult: of the answers that a candidate heard, its own included."""
+    """RoundResult: the result of the answers that a candidate received, including its own."""
     needed = quorum(nodes)
     better = sum(result in BETTER_LEDGER for result in results)
     accepted = sum(result == "ACCEPT" for result in results)
@@ -159,8 +162,8 @@ class Message(NamedTuple):
     source: str
     target: str
     term: int
-    entry_index: int = 0  # of a VOTE: where the log ends
-    entry_term: int = 0  # COMMIT: of the entry; VOTE: of the last; PUSH: of the one before
+    entry_index: int = 0  # VOTE: the index of the log's last entry
+    entry_term: int = 0  # COMMIT: the entry's term; VOTE: the last entry's; PUSH: the previous entry's
     entry: Entry | None = None
 
 
@@ -176,22 +179,22 @@ class Committed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Tuples by node and by message are in the order of the configuration."""
+    """The state of the model. Tuples by node and by message are in the order of the configuration."""
 
     role: tuple[str, ...]  # CANDIDATE | FOLLOWER | LEADER | DOWN
     term: tuple[int, ...]  # durable
     voted_for: tuple[str, ...]  # durable, in one write with the term
     log: tuple[Log, ...]  # page cache over disk
-    durable: tuple[int, ...]  # how many of the entries are
-    leader: tuple[str, ...]  # memory: the one it knows of in this term
+    durable: tuple[int, ...]  # the number of durable entries
+    leader: tuple[str, ...]  # memory: the leader it knows of in this term
     known: tuple[int, ...]  # memory: the term it is about to enter, if larger than its own
     answers: tuple[tuple[str, ...], ...]  # memory of a candidate: by node, in its round of votes
-    watermark: tuple[tuple[int, ...], ...]  # memory of a leader: by node, how far it keeps the same entries
-    commit: tuple[int, ...]  # memory: how many entries it knows to be committed
+    watermark: tuple[tuple[int, ...], ...]  # memory of a leader: by node, the end of the equal entries
+    commit: tuple[int, ...]  # memory: the number of entries it knows to be committed
     network: frozenset[Message]
     answer: tuple[str, ...]  # by message: unsent | waiting | SUCCESS | NOT_LEADER | unknown
     calm: bool  # no more faults
-    ballots: tuple[Ballot, ...]  # history: the latest term in which each voted, and for whom
+    ballots: tuple[Ballot, ...]  # history: the latest term in which each node voted, and its candidates
     winners: frozenset[tuple[int, str]]  # history: term and leader
     committed: tuple[Committed, ...]  # history
     crashes: int  # history
@@ -199,7 +202,7 @@ class State:
 
 
 def initial(config: Config) -> tuple[State, ...]:
-    """Init"""
+    """Init: the one initial state."""
     size = len(config.nodes)
     return (
         State(
@@ -229,24 +232,24 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def in_round(config: Config, state: State, n: int) -> bool:
-    """InRound"""
+    """InRound: whether a candidate is in a round of votes."""
     return state.answers[n] != config.no_answers
 
 
 def leads(state: State, n: int, term: int) -> bool:
-    """Leads"""
+    """Leads: whether a node leads this term."""
     return state.role[n] == "LEADER" and state.term[n] == term
 
 
 def votes(config: Config, state: State, node: str) -> list[Message]:
-    """Votes"""
+    """Votes: a candidate's vote requests to its peers."""
     n = config.number[node]
     log = state.log[n]
     return [Message("VOTE", node, p, state.term[n], len(log), end_term(log)) for p in config.peers[node]]
 
 
 def heart_beats(config: Config, state: State, node: str) -> list[Message]:
-    """HeartBeats"""
+    """HeartBeats: a leader's heartbeats to its peers."""
     term = state.term[config.number[node]]
     return [Message("HEART_BEAT", node, p, term) for p in config.peers[node]]
 
@@ -257,20 +260,20 @@ def push(source: str, target: str, term: int, log: Log, index: int) -> Message:
 
 
 def push_to_all(config: Config, state: State, node: str, log: Log) -> list[Message]:
-    """PushToAll: the last entry."""
+    """PushToAll: a push of the last entry to each peer."""
     term = state.term[config.number[node]]
     return [push(node, p, term, log, len(log)) for p in config.peers[node]]
 
 
 def commits(config: Config, state: State, node: str, index: int) -> list[Message]:
-    """Commits"""
+    """Commits: messages with the commit index of a leader to its peers."""
     n = config.number[node]
     entry_term = term_at(state.log[n], index)
     return [Message("COMMIT", node, p, state.term[n], index, entry_term) for p in config.peers[node]]
 
 
 def void(config: Config, message: Message, term: tuple[int, ...]) -> bool:
-    """Void: its target refuses it, and its source does not care any more."""
+    """Void: the target refuses the message, and the source no longer needs an answer."""
     if term[config.number[message.target]] <= message.term:
         return False
     return message.kind in ("PUSH", "COMMIT") or term[config.number[message.source]] > message.term
@@ -282,7 +285,7 @@ def send(config: Config, state: State, messages: list[Message]) -> frozenset[Mes
 
 
 def arrives(config: Config, state: State, message: Message) -> bool:
-    """Arrives: once it is calm, only that which its sender still stands for."""
+    """Arrives: in the calm, only messages that still match their sender's role and term arrive."""
     if not state.calm:
         return True
     source = config.number[message.source]
@@ -291,7 +294,7 @@ def arrives(config: Config, state: State, message: Message) -> bool:
 
 
 def _find(state: State, key: tuple[Any, ...]) -> Message | None:
-    """The message with this kind, source, target, term and, of entries, index."""
+    """Return the message with this kind, source, target, term and, for entries, index."""
     return next((m for m in state.network if m[: len(key)] == key), None)
 
 
@@ -299,7 +302,7 @@ def _find(state: State, key: tuple[Any, ...]) -> Message | None:
 
 
 def _become_candidate(config: Config, state: State, n: int, term: int) -> State:
-    """BecomeCandidate: it learned of a term, or wants it since its own is lost."""
+    """BecomeCandidate: the node learned of a term, or wants a new one because its own has no leader."""
     return replace(
         state,
         role=with_item(state.role, n, "CANDIDATE"),
@@ -315,7 +318,7 @@ def _term_max(config: Config, state: State) -> int:
 
 
 def next_term(config: Config, state: State, node: str) -> State | None:
-    """NextTerm: durable before anybody hears of it."""
+    """NextTerm: the new term is durable before the node sends it to another."""
     n = config.number[node]
     wanted = state.known[n]
     if state.role[n] != "CANDIDATE" or not state.term[n] < wanted <= _term_max(config, state):
@@ -330,7 +333,7 @@ def next_term(config: Config, state: State, node: str) -> State | None:
 
 
 def _cast(state: State, n: int, candidate: str) -> tuple[tuple[str, ...], tuple[Ballot, ...]]:
-    """Cast: votes and ballots."""
+    """Cast: return the changed votes and ballots."""
     ballot, term = state.ballots[n], state.term[n]
     if ballot.term == term:
         ballot = Ballot(term, ballot.candidates | {candidate})
@@ -364,7 +367,7 @@ def request_votes(config: Config, state: State, node: str) -> State | None:
 
 
 def answer_to_vote(config: Config, state: State, message: Message) -> str:
-    """VoteResult"""
+    """VoteResult: a voter's answer to a vote request, from its state."""
     n = config.number[message.target]
     log = state.log[n]
     return vote_result(
@@ -377,7 +380,10 @@ def answer_to_vote(config: Config, state: State, message: Message) -> str:
 
 
 def handle_vote(config: Config, state: State, source: str, target: str, term: int) -> State | None:
-    """HandleVote: a voter behind gives up what it is; a candidate behind ends its round."""
+    """HandleVote: a voter answers a candidate, which records the answer.
+
+    A voter with a lower term becomes a candidate. A candidate with a lower term ends its round.
+    """
     message = _find(state, ("VOTE", source, target, term))
     voter, candidate = config.number[target], config.number[source]
     if message is None or state.role[voter] == "DOWN" or not arrives(config, state, message):
@@ -405,7 +411,10 @@ def handle_vote(config: Config, state: State, source: str, target: str, term: in
 
 
 def end_round(config: Config, state: State, node: str, heard: tuple[str, ...]) -> State | None:
-    """EndRound: with the answers that were heard, its own among them; calm waits for all."""
+    """EndRound: with the answers received, including its own.
+
+    In the calm the candidate waits for all answers.
+    """
     n = config.number[node]
     answers = state.answers[n]
     if answers[n] == NONE:
@@ -427,7 +436,10 @@ def end_round(config: Config, state: State, node: str, heard: tuple[str, ...]) -
 
 
 def _ask_again(config: Config, state: State, n: int, result: str) -> State | None:
-    """AskAgain: the term stays, or is to be the next; the round goes on at once, or begins after a wait."""
+    """AskAgain: the term stays, or the next one is wanted.
+
+    The round continues at once or begins after a wait.
+    """
     if result == "REVOTE_IMMEDIATELY":
         own = with_item(config.no_answers, n, "ACCEPT")
         return replace(state, answers=with_item(state.answers, n, own))
@@ -441,7 +453,7 @@ def _ask_again(config: Config, state: State, n: int, result: str) -> State | Non
 
 
 def _become_leader(config: Config, state: State, node: str) -> State:
-    """BecomeLeader"""
+    """BecomeLeader: the candidate leads, appends a no-op entry and sends heartbeats and the entry."""
     n = config.number[node]
     log = (*state.log[n], Entry(state.term[n], NO_OP))
     return replace(
@@ -456,7 +468,7 @@ def _become_leader(config: Config, state: State, node: str) -> State:
 
 
 def heart_beat_code(term: int, source: str, my_term: int, my_leader: str) -> str:
-    """HeartBeatCode"""
+    """HeartBeatCode: the response code to a heartbeat."""
     if term < my_term:
         return "EXPIRED_TERM"
     if term > my_term:
@@ -465,7 +477,7 @@ def heart_beat_code(term: int, source: str, my_term: int, my_leader: str) -> str
 
 
 def handle_heart_beat(config: Config, state: State, source: str, target: str, term: int) -> State | None:
-    """HandleHeartBeat: a leader that hears of a higher term steps down, whatever the others answer."""
+    """HandleHeartBeat: a leader that receives a higher term steps down, independent of the other answers."""
     message = _find(state, ("HEART_BEAT", source, target, term))
     n, sender = config.number[target], config.number[source]
     if message is None or state.role[n] == "DOWN" or not arrives(config, state, message):
@@ -485,7 +497,7 @@ def handle_heart_beat(config: Config, state: State, source: str, target: str, te
 
 
 def _become_follower(config: Config, state: State, n: int, leader: str) -> State:
-    """BecomeFollower"""
+    """BecomeFollower: the node follows this leader."""
     return replace(
         state,
         role=with_item(state.role, n, "FOLLOWER"),
@@ -496,7 +508,10 @@ def _become_follower(config: Config, state: State, n: int, leader: str) -> State
 
 
 def give_up(config: Config, state: State, node: str) -> State | None:
-    """GiveUp: a follower did not hear of its leader, or one that gave its vote away of any leader."""
+    """GiveUp: a follower timed out on its leader.
+
+    It may also be a node that voted for another and timed out on any leader.
+    """
     n = config.number[node]
     term = state.term[n]
     if term >= _term_max(config, state):
@@ -512,7 +527,7 @@ def give_up(config: Config, state: State, node: str) -> State | None:
 
 
 def step_down(config: Config, state: State, node: str) -> State | None:
-    """StepDown: a leader did not hear of a quorum for too long."""
+    """StepDown: a leader received no answer from a quorum for too long."""
     n = config.number[node]
     if state.role[n] != "LEADER" or state.calm or state.term[n] >= _term_max(config, state):
         return None
@@ -523,7 +538,7 @@ def step_down(config: Config, state: State, node: str) -> State | None:
 
 
 def append_entry(config: Config, state: State, node: str, message: str) -> State | None:
-    """AppendEntry: the leader takes a message; it is in its page cache and on its way to the others."""
+    """AppendEntry: the leader accepts a message, appends it to its page cache and pushes it to the others."""
     n, m = config.number[node], config.messages.index(message)
     if state.role[n] != "LEADER" or state.answer[m] not in ("unsent", "NOT_LEADER"):
         return None
@@ -549,7 +564,7 @@ def refuse(config: Config, state: State, node: str, message: str) -> State | Non
 
 
 def flush(config: Config, state: State, node: str) -> State | None:
-    """Flush"""
+    """Flush: the whole log of a node becomes durable."""
     n = config.number[node]
     end = len(state.log[n])
     if state.role[n] == "DOWN" or state.durable[n] == end:
@@ -558,20 +573,23 @@ def flush(config: Config, state: State, node: str) -> State | None:
 
 
 def follows(config: Config, state: State, message: Message) -> bool:
-    """Follows"""
+    """Follows: whether the target of a message follows its source in its term."""
     n = config.number[message.target]
     return state.role[n] == "FOLLOWER" and state.term[n] == message.term and state.leader[n] == message.source
 
 
 def matches(log: Log, index: int, entry_term: int) -> bool:
-    """Matches"""
+    """Matches: whether a log has an entry of this term at the index."""
     return index <= len(log) and term_at(log, index) == entry_term
 
 
 def handle_push(
     config: Config, state: State, source: str, target: str, term: int, index: int
 ) -> State | None:
-    """HandlePush: without the entry before the leader steps back; SUCCESS is for what is durable."""
+    """HandlePush: if the previous entry is missing, the leader pushes it.
+
+    Only durable entries are confirmed.
+    """
     message = _find(state, ("PUSH", source, target, term, index))
     if message is None or not follows(config, state, message) or not arrives(config, state, message):
         return None
@@ -598,7 +616,7 @@ def handle_push(
 
 
 def advance_commit(config: Config, state: State, node: str) -> State | None:
-    """AdvanceCommit"""
+    """AdvanceCommit: a leader commits what a quorum keeps, and sends the new commit index."""
     n = config.number[node]
     if state.role[n] != "LEADER":
         return None
@@ -619,7 +637,7 @@ def advance_commit(config: Config, state: State, node: str) -> State | None:
 def handle_commit(
     config: Config, state: State, source: str, target: str, term: int, index: int
 ) -> State | None:
-    """HandleCommit"""
+    """HandleCommit: a follower that has the entry advances its commit index."""
     message = _find(state, ("COMMIT", source, target, term, index))
     n = config.number[target]
     if message is None or state.commit[n] >= index or not follows(config, state, message):
@@ -630,7 +648,7 @@ def handle_commit(
 
 
 def acknowledge(config: Config, state: State, node: str, message: str) -> State | None:
-    """Acknowledge: the leader that took the message answers when it is committed."""
+    """Acknowledge: the leader that accepted the message answers when it is committed."""
     n, m = config.number[node], config.messages.index(message)
     if state.role[n] != "LEADER" or state.answer[m] != "waiting":
         return None
@@ -640,7 +658,7 @@ def acknowledge(config: Config, state: State, node: str, message: str) -> State 
 
 
 def fail(config: Config, state: State, message: str) -> State | None:
-    """Fail: the client gives up; the entry may be lost, or become committed later."""
+    """Fail: the client gives up; the entry may be lost, or committed later."""
     m = config.messages.index(message)
     return (
         replace(state, answer=with_item(state.answer, m, "unknown")) if state.answer[m] == "waiting" else None
@@ -648,7 +666,7 @@ def fail(config: Config, state: State, message: str) -> State | None:
 
 
 def repeat(config: Config, state: State, node: str) -> State | None:
-    """Repeat: a candidate's votes, or a leader's heartbeats, newest entry and commit index, again."""
+    """Repeat: a candidate resends its votes; a leader its heartbeats, newest entry and commit index."""
     n = config.number[node]
     if state.role[n] == "LEADER":
         messages = heart_beats(config, state, node) + push_to_all(config, state, node, state.log[n])
@@ -666,7 +684,7 @@ def repeat(config: Config, state: State, node: str) -> State | None:
 
 
 def crash(config: Config, state: State, node: str, kept: int) -> State | None:
-    """Crash: what was not durable may or may not be there afterwards, and is synced then."""
+    """Crash: any part of the entries that were not durable may be lost; the rest is durable afterwards."""
     n = config.number[node]
     if state.crashes >= config.crashes_max or state.role[n] == "DOWN" or state.calm:
         return None
@@ -687,7 +705,7 @@ def crash(config: Config, state: State, node: str, kept: int) -> State | None:
 
 
 def restart(config: Config, state: State, node: str) -> State | None:
-    """Restart: a node that may have led its term does not stand in it again (StandsFrom)."""
+    """Restart: a node that may have led its term is no candidate in it again (StandsFrom)."""
     n = config.number[node]
     if state.role[n] != "DOWN":
         return None
@@ -696,7 +714,7 @@ def restart(config: Config, state: State, node: str) -> State | None:
 
 
 def lose(config: Config, state: State, *key: Any) -> State | None:
-    """Lose: the message with this kind, source, target, term and, of entries, index."""
+    """Lose: the message with this kind, source, target, term and, for entries, index is lost."""
     if state.losses >= config.losses_max or state.calm:
         return None
     message = _find(state, key)
@@ -740,7 +758,7 @@ def _each_round(config: Config) -> Iterator[Parameters]:
 
 
 def _index_max(config: Config) -> int:
-    """A leader appends one no-op a term, and a message is appended once."""
+    """Return the maximum index. A leader appends one no-op per term, and each message is appended once."""
     return config.terms_max + config.calm_terms + len(config.messages)
 
 
@@ -814,12 +832,12 @@ ACTIONS: Final = by_name(
 
 
 def election_safety(_config: Config, state: State) -> bool:
-    """RAFT-1 ElectionSafety"""
+    """RAFT-1 ElectionSafety: a term has at most one leader."""
     return len({term for term, _ in state.winners}) == len(state.winners)
 
 
 def leader_append_only(_config: Config, before: State, _action: str, after: State) -> bool:
-    """RAFT-2 LeaderAppendOnly"""
+    """RAFT-2 LeaderAppendOnly: a leader only appends to its log."""
     if before.log is after.log:
         return True
     return all(
@@ -830,7 +848,7 @@ def leader_append_only(_config: Config, before: State, _action: str, after: Stat
 
 
 def log_matching(_config: Config, state: State) -> bool:
-    """RAFT-3 LogMatching"""
+    """RAFT-3 LogMatching: logs with an equal term at an index are equal up to that index."""
     for one, other in combinations(state.log, 2):
         for i in range(min(len(one), len(other)), 0, -1):
             if one[i - 1].term == other[i - 1].term:
@@ -841,7 +859,7 @@ def log_matching(_config: Config, state: State) -> bool:
 
 
 def leader_completeness(_config: Config, state: State) -> bool:
-    """RAFT-4 LeaderCompleteness"""
+    """RAFT-4 LeaderCompleteness: a leader has each entry that leaders of earlier terms committed."""
     return all(
         log[i : i + 1] == (entry,)
         for role, term, log in zip(state.role, state.term, state.log, strict=True)
@@ -852,7 +870,7 @@ def leader_completeness(_config: Config, state: State) -> bool:
 
 
 def committed_stable(_config: Config, state: State) -> bool:
-    """RAFT-5 CommittedStable"""
+    """RAFT-5 CommittedStable: up to its commit index, a node's log equals the committed entries."""
     return all(
         commit <= len(log)
         and commit <= len(state.committed)
@@ -863,7 +881,7 @@ def committed_stable(_config: Config, state: State) -> bool:
 
 
 def vote_once_per_term(_config: Config, state: State) -> bool:
-    """RAFT-6 VoteOncePerTerm"""
+    """RAFT-6 VoteOncePerTerm: a node votes for at most one candidate per term."""
     return all(len(ballot.candidates) <= 1 for ballot in state.ballots)
 
 
@@ -887,7 +905,7 @@ def _message(record: Mapping[str, Any]) -> Message:
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
 
     def by_node(name: str) -> tuple[Any, ...]:
         return tuple(variables[name][n] for n in config.nodes)
@@ -927,7 +945,10 @@ _operator = operators(_BOUNDED, as_sets)
 
 
 def operator(config: Config, name: str, parameters: Parameters) -> tuple[str, tuple[str, ...]]:
-    """The bounded module has one operator for the loss of a request, and another for that of an entry."""
+    """Return the operator of an action.
+
+    The bounded module loses requests and entries by different operators.
+    """
     if name == "Lose":
         name = "LoseEntry" if len(parameters) == 5 else "LoseRequest"
     return _operator(config, name, parameters)

@@ -1,9 +1,11 @@
-"""Shows that a reference model is TLC's state graph: same states, same labelled steps, same disabled actions.
+"""Shows that a reference model equals TLC's state graph.
 
-TLC dumps the graph of the bounded model with every action ground; the reference walks its own; the two are
-compared as sets. Equal steps out of equal states mean equal enabled actions, and so equal disabled ones,
-since both sides draw parameters from the same table; that the table forgets no step of the TLA+ model is
-asked of TLC in a run of its own.
+States, labelled steps and disabled actions are the same.
+
+TLC dumps the graph of the bounded model with every action ground. The reference explores its own graph, and
+the two are compared as sets. Equal steps from equal states mean equal enabled actions. They also mean equal
+disabled actions, because both sides take parameters from the same table. A separate run of TLC checks that
+the table lacks no step of the TLA+ model.
 """
 
 import time
@@ -30,17 +32,20 @@ from mqproof.spec.tlc.graph import (
 Label = tuple[str, Parameters]
 Steps = dict[StateT, set[tuple[Label, StateT]]]
 GroundLabels = dict[tuple[str, tuple[str, ...]], Label]
-"""By operator and arguments, as texts of TLA+."""
+"""Labels by operator and arguments, as TLA+ text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference(Generic[StateT]):
-    """Where the two part: a shortest path to a state, and what one side has there and the other lacks."""
+    """The first difference: a shortest path to a state, and the steps that only one side has there."""
 
     path: tuple[Step[StateT], ...]
     only_tlc: tuple[str, ...]
     only_reference: tuple[str, ...]
-    """Labelled steps, `Action(parameters)`, with "to another state" where both take the step differently."""
+    """Labelled steps, `Action(parameters)`.
+
+    If both sides have the step with different targets, "to another state" is added.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +54,10 @@ class Equivalence(Generic[StateT]):
     states: int
     steps: int
     disabled: int
-    """(state, ground action) pairs in which the action is disabled on both sides."""
+    """The number of (state, ground action) pairs in which the action is disabled on both sides."""
     difference: Difference[StateT] | None
     violation: Violation[StateT] | None
-    """Of one of the reference's invariants, judged on the way."""
+    """A violation of one of the reference's invariants, found during the exploration."""
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -61,10 +66,10 @@ class Equivalence(Generic[StateT]):
 
 
 class ForgottenStepError(RuntimeError):
-    """The model's table of ground actions lacks a step of the TLA+ module, or its next-state relation lacks
-    one of the table's; TLC's trace ends in it.
+    """The two sides have different sets of ground actions.
 
-    Or an action's choices lack what its domain has.
+    The model's table lacks a step of the TLA+ module, or the module's next-state relation lacks one of the
+    table's; TLC's trace ends with that step. Or an action's choices differ from its domain.
     """
 
 
@@ -78,12 +83,13 @@ def compare(
     seconds_max: float = 600,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> Equivalence[StateT]:
-    """Compares `model` with the bounded TLA+ `module` under the constants of `config_text`.
+    """Compare `model` with the bounded TLA+ `module` under the constants of `config_text`.
 
-    TLC runs twice, and once more to tell which step was forgotten, each time for `seconds_max` at most.
+    TLC runs twice, and a third time to find a missing step, each time for at most `seconds_max`.
 
     Raises:
-        TlcError: TLC gave no verdict. ForgottenStepError: the comparison would be of something smaller.
+        TlcError: TLC gave no verdict. ForgottenStepError: the comparison would cover less than the whole
+          model.
     """
     seconds: dict[str, float] = {}
     config = model.from_constants(constants(config_text))
@@ -158,7 +164,7 @@ def _walk(model: Model[ConfigT, StateT], config: ConfigT) -> tuple[Exploration[S
     """Explore the reference's states and record every labelled step.
 
     Raises:
-        ForgottenStepError: an action's choices leave out what is enabled, or add what is outside its domain.
+        ForgottenStepError: an action's choices omit an enabled step, or add one outside its domain.
     """
     steps: Steps[StateT] = defaultdict(set)
     exploration = explore(
@@ -174,10 +180,10 @@ def _walk(model: Model[ConfigT, StateT], config: ConfigT) -> tuple[Exploration[S
 def _check_choices(
     model: Model[ConfigT, StateT], config: ConfigT, exploration: Exploration[StateT], mine: Steps[StateT]
 ) -> None:
-    """What a walk with the model's choices sees is what all parameters show.
+    """Check that exploring with the model's choices finds the same steps as with all parameters.
 
     Raises:
-        ForgottenStepError: an action's choices leave out what is enabled, or add what is outside its domain.
+        ForgottenStepError: an action's choices omit an enabled step, or add one outside its domain.
     """
     if all(action.choices is None for action in model.actions.values()):
         return
@@ -192,10 +198,10 @@ def _check_choices(
 def _translate(
     model: Model[ConfigT, StateT], config: ConfigT, graph: Graph, labels: Mapping[Any, Label]
 ) -> tuple[Steps[StateT], set[StateT]]:
-    """TLC's graph in the reference's words.
+    """Translate TLC's graph into the reference's states and labels.
 
     Raises:
-        AssertionError: two states of TLC's look the same to the reference, which then forgets something.
+        AssertionError: two states of TLC's graph become the same state, so the reference omits information.
     """
     states = [
         model.from_tla(config, {str(name): value for name, value in state.items()}) for state in graph.states
@@ -214,7 +220,10 @@ def _first_difference(
     their_initial: set[StateT],
     theirs: Steps[StateT],
 ) -> Difference[StateT] | None:
-    """Breadth first, so the path is a shortest one. States that both reach by equal steps are equal."""
+    """Return the first difference in breadth-first order, so that its path is a shortest one.
+
+    States that both sides reach by equal steps are equal.
+    """
     if my_initial != their_initial:
         return Difference((), _show_all(their_initial - my_initial), _show_all(my_initial - their_initial))
     for state in exploration.parents:

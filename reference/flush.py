@@ -1,8 +1,8 @@
-"""How one broker keeps messages, action for action as in spec/tla/Flush.tla.
+"""How one broker stores messages, action for action as in spec/tla/Flush.tla.
 
-Same order as there: records, state, the broker at work, the consumer, the ends of a broker's life, recovery,
-safety. What the TLA+ module abstracts away is abstracted away here too. Positions in the log count from 1, as
-in TLA+; queue offsets count from 0.
+The order is the same: records, state, the running broker, the consumer, the ends of a broker's life,
+recovery, safety. The model makes the same abstractions as the TLA+ module. Positions in the log count from 1,
+as in TLA+; queue offsets count from 0.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class Config:
     queues: tuple[str, ...] = ("q0",)
     flush_modes: tuple[str, ...] = (SYNC_FLUSH, ASYNC_FLUSH)
     crashes_max: int | None = 1
-    """Process and system crashes together, as MCFlush bounds them; None for no bound."""
+    """The maximum number of process and system crashes, as MCFlush bounds them; None for no bound."""
 
 
 # Records
@@ -37,7 +37,7 @@ class Record(NamedTuple):
 
 
 TORN: Final = Record("torn", "torn", 0)
-"""What a crash may leave of the record that was being written out."""
+"""The possible remainder, after a crash, of the record that was being written."""
 
 
 # State
@@ -45,7 +45,7 @@ TORN: Final = Record("torn", "torn", 0)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Tuples by queue and by message are in the order of the configuration."""
+    """The state of the model. Tuples by queue and by message are in the order of the configuration."""
 
     mode: str
     phase: str  # running | down | log_recovered | dispatching
@@ -54,13 +54,13 @@ class State:
     queue: tuple[tuple[int, ...], ...]  # by queue: positions in the log
     queue_flushed: tuple[int, ...]  # by queue: durable entries
     checkpoint: int  # queue entries of the log up to here are durable
-    abort: bool  # the abort file is there
+    abort: bool  # whether the abort file exists
     persisted: tuple[int, ...]  # by queue: consumer offsets in their file
-    dispatched: int  # memory: the dispatcher has been through so much of the log
+    dispatched: int  # memory: the number of records of the log that were dispatched
     next_offset: tuple[int, ...]  # memory, by queue
     committed: tuple[int, ...]  # memory, by queue: consumer offsets
     answer: tuple[str, ...]  # by message: unsent | waiting | SEND_OK | FLUSH_DISK_TIMEOUT | unknown
-    seen: tuple[tuple[str, ...], ...]  # by queue: what the consumer was delivered
+    seen: tuple[tuple[str, ...], ...]  # by queue: the messages delivered to the consumer
     appended: tuple[Record, ...]  # history: the log before the last crash
     process_crashes: int  # history
     system_crashes: int  # history
@@ -94,11 +94,11 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-# The broker at work, in the order of a message's life
+# The running broker, in the order of a message's life
 
 
 def position(state: State, message: str) -> int:
-    """Where a message of the log is, from 1. StopIteration when it is not there."""
+    """Return the position of a message in the log, from 1. Raises StopIteration if it is not there."""
     return next(i for i, record in enumerate(state.log, start=1) if record.message == message)
 
 
@@ -118,7 +118,7 @@ def append_record(config: Config, state: State, message: str, queue: str) -> Sta
 
 
 def flush_log(_config: Config, state: State, length: int) -> State | None:
-    """FlushLog: an fsync returns that began when the log was `length` records long."""
+    """FlushLog: an fsync returns that began when the log had `length` records."""
     if state.phase != "running" or not state.flushed < length <= len(state.log):
         return None
     return replace(state, flushed=length)
@@ -130,7 +130,7 @@ def may_answer(state: State, message: str) -> bool:
 
 
 def answer_ok(config: Config, state: State, message: str) -> State | None:
-    """AnswerOk"""
+    """AnswerOk: the send is answered SEND_OK."""
     m = config.messages.index(message)
     if state.phase != "running" or state.answer[m] != "waiting" or not may_answer(state, message):
         return None
@@ -148,7 +148,7 @@ def answer_timeout(config: Config, state: State, message: str) -> State | None:
 
 
 def dispatch_limit(state: State) -> int:
-    """DispatchLimit: under SYNC_FLUSH nobody sees a record that a crash could take back."""
+    """DispatchLimit: under SYNC_FLUSH a record is not visible while a crash could remove it."""
     return state.flushed if state.mode == SYNC_FLUSH else len(state.log)
 
 
@@ -176,7 +176,7 @@ def flush_queues(_config: Config, state: State, length: int) -> State | None:
 
 
 def durable_position(state: State) -> int:
-    """DurablePosition: everything of the log up to here is durable, and so are its queue entries."""
+    """DurablePosition: the log up to here is durable, and so are its queue entries."""
     limit = min(state.flushed, state.dispatched)
     for entries, flushed in zip(state.queue, state.queue_flushed, strict=True):
         if flushed < len(entries):
@@ -185,7 +185,7 @@ def durable_position(state: State) -> int:
 
 
 def write_checkpoint(_config: Config, state: State) -> State | None:
-    """WriteCheckpoint"""
+    """WriteCheckpoint: the checkpoint advances to the durable position."""
     if state.phase != "running" or durable_position(state) <= state.checkpoint:
         return None
     return replace(state, checkpoint=durable_position(state))
@@ -218,7 +218,7 @@ def correct_offset(config: Config, state: State, queue: str) -> State | None:
 
 
 def commit_offset(config: Config, state: State, queue: str) -> State | None:
-    """CommitOffset"""
+    """CommitOffset: the consumer commits its offset to the broker's memory."""
     q = config.queues.index(queue)
     if state.phase != "running" or state.committed[q] >= len(state.seen[q]):
         return None
@@ -226,7 +226,7 @@ def commit_offset(config: Config, state: State, queue: str) -> State | None:
 
 
 def persist_offsets(_config: Config, state: State) -> State | None:
-    """PersistOffsets"""
+    """PersistOffsets: the broker writes the committed offsets to their file."""
     if state.phase != "running" or state.persisted == state.committed:
         return None
     return replace(state, persisted=state.committed)
@@ -236,7 +236,7 @@ def persist_offsets(_config: Config, state: State) -> State | None:
 
 
 def _lose_memory(state: State) -> State:
-    """LoseMemory: the process is gone; whoever waited knows nothing."""
+    """LoseMemory: the process has ended; the result of pending sends is unknown."""
     return replace(
         state,
         phase="down",
@@ -264,7 +264,7 @@ def _may_crash(config: Config, state: State) -> bool:
 
 
 def process_crash(config: Config, state: State) -> State | None:
-    """ProcessCrash: SIGKILL; the page cache lives on."""
+    """ProcessCrash: SIGKILL; the page cache is kept."""
     if state.phase == "down" or not _may_crash(config, state):
         return None
     return replace(_lose_memory(state), process_crashes=state.process_crashes + 1)
@@ -293,34 +293,34 @@ def os_crash(config: Config, state: State, length: int, torn: bool, kept: tuple[
 
 
 def power_loss(config: Config, state: State) -> State | None:
-    """PowerLoss: at any time; nothing of the page cache is left."""
+    """PowerLoss: at any time; the page cache is lost."""
     if not _may_crash(config, state):
         return None
     return _system_crash(state, state.flushed, False, state.queue_flushed)
 
 
-# Recovery; a crash may fall between any two steps, and it begins anew
+# Recovery; a crash may happen between any two steps, and recovery then starts over
 
 
 def whole_log(state: State) -> tuple[Record, ...]:
-    """WholeLog"""
+    """WholeLog: the log without a torn record."""
     return tuple(record for record in state.log if record != TORN)
 
 
 def last_queued(state: State, q: int) -> int:
-    """LastQueued: of queue number `q`; 0 when it is empty."""
+    """LastQueued: the last entry of queue number `q`; 0 if it is empty."""
     return state.queue[q][-1] if state.queue[q] else 0
 
 
 def dispatch_from(state: State) -> int:
-    """DispatchFrom: from where queue entries may be missing."""
+    """DispatchFrom: the position after which queue entries may be missing."""
     if state.abort:
         return state.checkpoint
     return max(last_queued(state, q) for q in range(len(state.queue)))
 
 
 def recover_log(_config: Config, state: State) -> State | None:
-    """RecoverLog: the torn record is cut off; what is left is synced before it counts as flushed."""
+    """RecoverLog: the torn record is cut off; the rest is synced before it counts as flushed."""
     if state.phase != "down":
         return None
     log = whole_log(state)
@@ -349,7 +349,7 @@ def truncate_queues(_config: Config, state: State) -> State | None:
 
 
 def redispatch(config: Config, state: State) -> State | None:
-    """Redispatch: one record more; an entry that is there already is not written twice."""
+    """Redispatch: one more record is dispatched; an existing entry is not written twice."""
     if state.phase != "dispatching" or state.dispatched >= len(state.log):
         return None
     p = state.dispatched + 1
@@ -448,26 +448,29 @@ def queue_records(state: State, queue: str) -> list[Record]:
 
 
 def promised(state: State) -> bool:
-    """Promised: under ASYNC_FLUSH nothing once the system has gone down."""
+    """Promised: under ASYNC_FLUSH nothing is promised after a system crash."""
     return state.mode == SYNC_FLUSH or state.system_crashes == 0
 
 
 def sync_acked_durable(config: Config, state: State) -> bool:
-    """FLUSH-1 SyncAckedDurable"""
+    """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH each message answered SEND_OK is durable."""
     if state.mode != SYNC_FLUSH:
         return True
     return all(_in_log(state, m, state.flushed) for m in _answered(config, state, "SEND_OK"))
 
 
 def async_acked_survives_process_crash(config: Config, state: State) -> bool:
-    """FLUSH-2 AsyncAckedSurvivesProcessCrash"""
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash: under ASYNC_FLUSH each message answered SEND_OK is in the log.
+
+    It may be lost only after a system crash.
+    """
     if state.mode != ASYNC_FLUSH or state.system_crashes:
         return True
     return all(_in_log(state, m, len(state.log)) for m in _answered(config, state, "SEND_OK"))
 
 
 def queue_points_into_log(config: Config, state: State) -> bool:
-    """FLUSH-3 QueuePointsIntoLog"""
+    """FLUSH-3 QueuePointsIntoLog: each queue entry points at the record of its queue and offset."""
     if state.phase != "running":
         return True
     return all(
@@ -478,7 +481,7 @@ def queue_points_into_log(config: Config, state: State) -> bool:
 
 
 def queue_offsets_dense(config: Config, state: State) -> bool:
-    """FLUSH-4 QueueOffsetsDense"""
+    """FLUSH-4 QueueOffsetsDense: the records of a queue have the offsets 0, 1, ..., without a gap."""
     if state.phase != "running":
         return True
     return all(
@@ -488,13 +491,13 @@ def queue_offsets_dense(config: Config, state: State) -> bool:
 
 
 def recovered_prefix(_config: Config, state: State) -> bool:
-    """FLUSH-5 RecoveredPrefix"""
+    """FLUSH-5 RecoveredPrefix: the log is a prefix of the appended records."""
     log = whole_log(state) if state.phase == "down" else state.log
     return log == state.appended[: len(log)]
 
 
 def index_rebuildable(config: Config, state: State) -> bool:
-    """FLUSH-6 IndexRebuildable"""
+    """FLUSH-6 IndexRebuildable: each queue has exactly the entries of its dispatched records."""
     if state.phase != "running":
         return True
     return all(
@@ -505,7 +508,7 @@ def index_rebuildable(config: Config, state: State) -> bool:
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost: it is there, and no consumer has passed it by."""
+    """DELIV-1 NoAckedLost: the message is in the log, and no consumer has passed it."""
     if state.phase != "running" or not promised(state):
         return True
     records = {record.message: record for record in state.log}
@@ -520,13 +523,13 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the consumer sees only messages that were sent."""
     sent = set(config.messages) - set(_answered(config, state, "unsent"))
     return all(message in sent for seen in state.seen for message in seen)
 
 
 def queue_order(config: Config, state: State) -> bool:
-    """DELIV-4 QueueOrder: what the consumer saw is the queue, in the queue's order."""
+    """DELIV-4 QueueOrder: the messages that the consumer saw are the queue's, in the queue's order."""
     if state.phase != "running" or not promised(state):
         return True
     for name, seen in zip(config.queues, state.seen, strict=True):
@@ -537,7 +540,7 @@ def queue_order(config: Config, state: State) -> bool:
 
 
 def offset_monotone(_config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone: within one life of the broker, but for a correction."""
+    """DELIV-5 OffsetMonotone: in one life of the broker, offsets decrease only by a correction."""
     if before.phase != "running" or after.phase != "running" or action == "CorrectOffset":
         return True
     return all(b <= a for b, a in zip(before.committed, after.committed, strict=True))
@@ -547,7 +550,7 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
 
     def log(name: str) -> tuple[Record, ...]:
         return tuple(Record(r["message"], r["queue"], r["offset"]) for r in variables[name])
@@ -577,7 +580,7 @@ def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
 
 
 def _arguments(config: Config, _name: str, parameters: Parameters) -> Iterator[Any]:
-    """A tuple has a value for each queue: a function in TLA+."""
+    """Yield TLA+ arguments. A tuple has a value for each queue; in TLA+ it is a function."""
     for value in parameters:
         yield dict(zip(config.queues, value, strict=True)) if isinstance(value, tuple) else value
 

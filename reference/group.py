@@ -1,7 +1,7 @@
 """How a consumer group reads the queues of Delivery, action for action as in spec/tla/Group.tla.
 
-Same order as there: state, what is owed, producers and broker, the life of an assignment, offsets that go
-back, safety. What Delivery says of producers and broker is taken from reference/delivery.py.
+The order is the same: state, owed deliveries, producers and broker, the life of an assignment, offsets that
+go back, safety. The actions of producers and broker are those of reference/delivery.py.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,7 @@ from mqproof.reference.tlc_terms import operators
 from mqproof.reference.updates import replace
 
 IDLE: Final = -1
-"""Position of a member that does not read the queue."""
+"""The position of a member that does not read the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +30,16 @@ class Config:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Tuples by queue and by member are in the order of the configuration."""
+    """The state of the model. Tuples by queue and by member are in the order of the configuration."""
 
     service: delivery.State  # the variables of Delivery
-    assigned: tuple[str, ...]  # by queue: the member that it belongs to
-    position: tuple[tuple[int, ...], ...]  # by member and queue: how many messages lie behind it, or IDLE
-    owed: tuple[tuple[int, ...], ...]  # history, by queue and place: deliveries to come that have a cause
+    assigned: tuple[str, ...]  # by queue: the member it is assigned to
+    position: tuple[tuple[int, ...], ...]  # by member and queue: the number of messages read, or IDLE
+    owed: tuple[tuple[int, ...], ...]  # history, by queue and place: justified deliveries still to come
 
 
 def initial(config: Config) -> tuple[State, ...]:
-    """Init: whoever has the queues first."""
+    """Init: one state for each initial assignment of the queues."""
     queues = len(config.service.queues)
     return tuple(
         State(service, assigned, ((IDLE,) * queues,) * len(config.consumers), ((),) * queues)
@@ -48,11 +48,11 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-# What is owed
+# Owed deliveries
 
 
 def owe(state: State, service: delivery.State) -> State:
-    """Owe: one delivery for each message that is stored."""
+    """Owe: each stored message is owed one delivery."""
     owed = tuple(
         (*owed[: len(queue)], *(1,) * (len(queue) - len(owed)))
         for owed, queue in zip(state.owed, service.queue, strict=True)
@@ -61,7 +61,7 @@ def owe(state: State, service: delivery.State) -> State:
 
 
 def again(state: State, q: int, offset: int) -> tuple[tuple[int, ...], ...]:
-    """Again: a cause; from this offset on the messages of queue number `q` may come once more."""
+    """Again: a cause for redelivery; from this offset on, messages of queue number `q` may come once more."""
     owed = state.owed[q]
     return changed(state.owed, q, (*owed[:offset], *(max(o, 1) for o in owed[offset:])))
 
@@ -70,7 +70,7 @@ def again(state: State, q: int, offset: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _served(act: Callable[..., delivery.State | None], *, owing: bool = False) -> Callable[..., State | None]:
-    """The action of Delivery as one of Group."""
+    """Return an action of Delivery as one of Group."""
 
     def action(config: Config, state: State, *parameters: Any) -> State | None:
         service = act(config.service, state.service, *parameters)
@@ -101,7 +101,7 @@ def _moved(state: State, c: int, q: int, position: int) -> tuple[tuple[int, ...]
 
 
 def rebalance(config: Config, state: State, queue: str, consumer: str) -> State | None:
-    """Rebalance: the queue moves; the member that had it learns of it later."""
+    """Rebalance: the queue is reassigned; its previous member learns of it later."""
     q, c = config.service.queues.index(queue), config.consumers.index(consumer)
     if state.assigned[q] == consumer:
         return None
@@ -111,12 +111,12 @@ def rebalance(config: Config, state: State, queue: str, consumer: str) -> State 
 
 
 def start_offset(state: State, q: int) -> int:
-    """StartOffset: where a member begins that has just got the queue."""
+    """StartOffset: the offset at which a member begins with a newly assigned queue."""
     return state.service.committed[q]
 
 
 def start(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """Start"""
+    """Start: a member starts to read a queue that is assigned to it."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     if not state.service.serving or state.assigned[q] != consumer or state.position[c][q] != IDLE:
         return None
@@ -128,13 +128,13 @@ def start(config: Config, state: State, consumer: str, queue: str) -> State | No
 
 
 def handed(seen: tuple[str, ...], place: int, message: str) -> tuple[str, ...]:
-    """Handed: a place behind the end of what was seen leaves a gap."""
+    """Handed: return the received messages with one more. A place beyond their end leaves a gap."""
     gap = (PASSED,) * (place - 1 - len(seen))
     return (*seen[: place - 1], *gap, message, *seen[place:])
 
 
 def deliver(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """Deliver: what a member reads that the queue no longer belongs to comes on top."""
+    """Deliver: a delivery to a member that no longer owns the queue is an additional one."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     place = state.position[c][q] + 1
     service = state.service
@@ -153,7 +153,7 @@ def deliver(config: Config, state: State, consumer: str, queue: str) -> State | 
 
 
 def commit_offset(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """CommitOffset: the broker takes an offset that is ahead of its own, from whoever reads the queue."""
+    """CommitOffset: the broker accepts an offset ahead of its own from any member that reads the queue."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     position = state.position[c][q]
     if not state.service.serving or position <= state.service.committed[q]:
@@ -165,7 +165,7 @@ def commit_offset(config: Config, state: State, consumer: str, queue: str) -> St
 
 
 def release(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """Release: a member learns that the queue has moved, and stops reading it."""
+    """Release: a member learns that the queue was reassigned, and stops reading it."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     if state.assigned[q] == consumer or state.position[c][q] == IDLE:
         return None
@@ -173,7 +173,7 @@ def release(config: Config, state: State, consumer: str, queue: str) -> State | 
 
 
 def consumer_crash(config: Config, state: State, consumer: str) -> State | None:
-    """ConsumerCrash: all that a member knows is what it told the broker."""
+    """ConsumerCrash: a member loses everything except what it committed to the broker."""
     c = config.consumers.index(consumer)
     idle = (IDLE,) * len(config.service.queues)
     return None if state.position[c] == idle else replace(state, position=changed(state.position, c, idle))
@@ -183,7 +183,7 @@ def consumer_crash(config: Config, state: State, consumer: str) -> State | None:
 
 
 def go_back(state: State, q: int, offset: int) -> State:
-    """GoBack: the group goes back, and its offset with it: no member is left behind this offset."""
+    """GoBack: the group and its offset go back; no member stays beyond this offset."""
     return replace(
         state,
         service=delivery.go_back(state.service, q, offset),
@@ -192,7 +192,7 @@ def go_back(state: State, q: int, offset: int) -> State:
 
 
 def reset(config: Config, state: State, queue: str, offset: int) -> State | None:
-    """Reset: an operator sends the group back."""
+    """Reset: an operator moves the group back."""
     q = config.service.queues.index(queue)
     if not state.service.serving or offset >= state.service.committed[q]:
         return None
@@ -200,7 +200,7 @@ def reset(config: Config, state: State, queue: str, offset: int) -> State | None
 
 
 def correct_offset(config: Config, state: State, queue: str) -> State | None:
-    """CorrectOffset: a member asks for what lies beyond the end, and is told so."""
+    """CorrectOffset: a member requests an offset beyond the end, and the broker corrects it."""
     q = config.service.queues.index(queue)
     end = len(state.service.queue[q])
     if not state.service.serving or all(position[q] <= end for position in state.position):
@@ -261,12 +261,12 @@ ACTIONS: Final = by_name(
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost"""
+    """DELIV-1 NoAckedLost, as in Delivery."""
     return delivery.no_acked_lost(config.service, state.service)
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom, as in Delivery."""
     return delivery.no_phantom(config.service, state.service)
 
 
@@ -278,12 +278,12 @@ def duplicates_explained(config: Config, state: State) -> bool:
 
 
 def queue_order(config: Config, state: State) -> bool:
-    """DELIV-4 QueueOrder"""
+    """DELIV-4 QueueOrder, as in Delivery."""
     return delivery.queue_order(config.service, state.service)
 
 
 def offset_monotone(config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone"""
+    """DELIV-5 OffsetMonotone, as in Delivery."""
     return delivery.offset_monotone(config.service, before.service, action, after.service)
 
 
@@ -296,7 +296,7 @@ def from_constants(constants: Mapping[str, Any]) -> Config:
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
     queues = config.service.queues
     return State(
         service=delivery.from_tla(config.service, variables),

@@ -1,7 +1,7 @@
-"""What becomes of a message under each configuration and fault: spec/tla/Guarantee.tla, action for action.
+"""What happens to a message under each configuration and fault: spec/tla/Guarantee.tla, action for action.
 
-Same order as there: state, the producer, the master, what may strike, what may become of a message, safety.
-What the TLA+ module abstracts away is abstracted away here too. Pairs are (of the master, of the slave).
+The order is the same: state, the producer, the master, faults, outcomes for a message, safety. The model
+makes the same abstractions as the TLA+ module. Pairs are (of the master, of the slave).
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ class Config:
     producer_modes: tuple[str, ...] = ("async", "oneway", "sync")
     faults: tuple[str, ...] = ("clean", "disk", "machine", "os", "power", "process")
     faults_max: int | None = 1
-    """As MCGuarantee bounds them; None for no bound."""
+    """The bound of MCGuarantee; None for no bound."""
 
 
 # State
@@ -41,15 +41,15 @@ class Struck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    flush: str  # never changes, as the next two
+    flush: str  # never changes, like the next two
     replication: str
     producer: str
     up: tuple[str, str]  # running | down: will be started again | gone: will not
     log: tuple[tuple[str, ...], tuple[str, ...]]  # as a reader of the files sees it: page cache over disk
     flushed: tuple[int, int]  # durable records
     reported: int  # memory of the master: the furthest position that a slave ever reported
-    answer: tuple[str, ...]  # by message: what the producer knows of it
-    struck: tuple[Struck, ...]  # history: what has struck whom, in order
+    answer: tuple[str, ...]  # by message: its state as the producer knows it
+    struck: tuple[Struck, ...]  # history: the faults and their nodes, in order
 
 
 STORED: Final = frozenset({"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"})
@@ -86,7 +86,7 @@ def _told(state: State, m: int, status: str) -> tuple[str, ...]:
 
 
 def send(config: Config, state: State, message: str) -> State | None:
-    """Send: where nobody listens the call fails at once."""
+    """Send: without a running master the call fails immediately."""
     m = config.messages.index(message)
     if state.answer[m] != "unsent":
         return None
@@ -103,7 +103,7 @@ def retry(config: Config, state: State, message: str) -> State | None:
 
 
 def give_up(config: Config, state: State, message: str) -> State | None:
-    """GiveUp: an asynchronous send tells its callback."""
+    """GiveUp: an asynchronous send reports an error to its callback."""
     m = config.messages.index(message)
     if state.answer[m] != "broken" or state.producer != "async":
         return None
@@ -114,7 +114,7 @@ def give_up(config: Config, state: State, message: str) -> State | None:
 
 
 def append_record(config: Config, state: State, message: str) -> State | None:
-    """AppendRecord: nobody waits for a slave that is not connected; a oneway send never waits."""
+    """AppendRecord: a send does not wait for a slave that is not connected; a oneway send never waits."""
     m = config.messages.index(message)
     if state.up[MASTER] != RUNNING or state.answer[m] != "sent":
         return None
@@ -140,7 +140,7 @@ def _connected(state: State) -> bool:
 
 
 def transfer(_config: Config, state: State) -> State | None:
-    """Transfer: the slave asks for what lies behind its end; that the bytes before it agree nobody checks."""
+    """Transfer: the slave receives the record after its end. The bytes before it are not compared."""
     master, slave = state.log
     if not _connected(state) or len(slave) >= len(master):
         return None
@@ -148,7 +148,7 @@ def transfer(_config: Config, state: State) -> State | None:
 
 
 def report(_config: Config, state: State) -> State | None:
-    """Report: in my page cache. The master believes it, also beyond its own end."""
+    """Report: the slave reports its page cache. The master accepts the position, even beyond its own end."""
     end = len(state.log[SLAVE])
     if not _connected(state) or end <= state.reported:
         return None
@@ -156,12 +156,12 @@ def report(_config: Config, state: State) -> State | None:
 
 
 def flushed_for(state: State, message: str) -> bool:
-    """FlushedFor"""
+    """FlushedFor: whether a message needs no flush, or is flushed on the master."""
     return state.flush != SYNC_FLUSH or state.log[MASTER].index(message) < state.flushed[MASTER]
 
 
 def replicated_for(state: State, message: str) -> bool:
-    """ReplicatedFor"""
+    """ReplicatedFor: whether a message needs no replica, or the slave has reported it."""
     return state.replication != SYNC_MASTER or state.log[MASTER].index(message) < state.reported
 
 
@@ -174,31 +174,31 @@ def _answer(config: Config, state: State, message: str, status: str) -> State:
 
 
 def answer_ok(config: Config, state: State, message: str) -> State | None:
-    """AnswerOk"""
+    """AnswerOk: a flushed and replicated message is answered SEND_OK."""
     if not _waiting(config, state, message) or not flushed_for(state, message):
         return None
     return _answer(config, state, message, "SEND_OK") if replicated_for(state, message) else None
 
 
 def answer_disk_timeout(config: Config, state: State, message: str) -> State | None:
-    """AnswerDiskTimeout"""
+    """AnswerDiskTimeout: a message that is not flushed is answered FLUSH_DISK_TIMEOUT."""
     if not _waiting(config, state, message) or flushed_for(state, message):
         return None
     return _answer(config, state, message, "FLUSH_DISK_TIMEOUT")
 
 
 def answer_slave_timeout(config: Config, state: State, message: str) -> State | None:
-    """AnswerSlaveTimeout"""
+    """AnswerSlaveTimeout: a message that is not replicated is answered FLUSH_SLAVE_TIMEOUT."""
     if not _waiting(config, state, message) or replicated_for(state, message):
         return None
     return _answer(config, state, message, "FLUSH_SLAVE_TIMEOUT")
 
 
-# What may strike
+# Faults
 
 
 def _strike(config: Config, state: State, fault: str, node: int, becomes: str, kept: int) -> State | None:
-    """Strike: the process of the node ends; who waited for the master learns nothing but that."""
+    """Strike: the process of the node ends. Sends that wait for the master fail without a status."""
     if fault not in config.faults or (
         config.faults_max is not None and len(state.struck) >= config.faults_max
     ):
@@ -221,7 +221,7 @@ def _strike(config: Config, state: State, fault: str, node: int, becomes: str, k
 
 
 def clean_stop(config: Config, state: State, node: int) -> State | None:
-    """CleanStop: what waits is answered, everything is durable."""
+    """CleanStop: pending sends are answered, everything is durable."""
     end = len(state.log[node])
     if state.up[node] != RUNNING or state.flushed[node] != end:
         return None
@@ -231,7 +231,7 @@ def clean_stop(config: Config, state: State, node: int) -> State | None:
 
 
 def process_crash(config: Config, state: State, node: int) -> State | None:
-    """ProcessCrash: the page cache lives on."""
+    """ProcessCrash: the page cache is kept."""
     if state.up[node] != RUNNING:
         return None
     return _strike(config, state, "process", node, DOWN, len(state.log[node]))
@@ -245,7 +245,7 @@ def os_crash(config: Config, state: State, node: int, kept: int) -> State | None
 
 
 def power_loss(config: Config, state: State, node: int) -> State | None:
-    """PowerLoss: nothing of the page cache is left."""
+    """PowerLoss: the page cache is lost."""
     if state.up[node] == GONE:
         return None
     return _strike(config, state, "power", node, DOWN, state.flushed[node])
@@ -257,12 +257,12 @@ def disk_lost(config: Config, state: State, node: int) -> State | None:
 
 
 def machine_lost(config: Config, state: State, node: int) -> State | None:
-    """MachineLost"""
+    """MachineLost: the machine and its disk are destroyed, and it does not restart."""
     return None if state.up[node] == GONE else _strike(config, state, "machine", node, GONE, 0)
 
 
 def restart(_config: Config, state: State, node: int) -> State | None:
-    """Restart: recovery syncs what it found. A master comes back as master, whatever its slave has."""
+    """Restart: recovery syncs what it found. A master restarts as master, whatever its slave has."""
     if state.up[node] != DOWN:
         return None
     flushed = _with(state.flushed, node, len(state.log[node]))
@@ -306,16 +306,16 @@ ACTIONS: Final = by_name(
 _BOUNDED: Final = frozenset({"CleanStop", "ProcessCrash", "OsCrash", "PowerLoss", "DiskLost", "MachineLost"})
 
 
-# What may become of a message, from bad to worse
+# Outcomes for a message, from bad to worse
 
 
 def settled(state: State) -> bool:
-    """Settled: nobody is about to come back."""
+    """Settled: no node is about to restart."""
     return DOWN not in state.up
 
 
 def readable(state: State, message: str, answer: str) -> bool:
-    """Readable: from the master while it runs, else from the slave."""
+    """Readable: from the master while it runs, otherwise from the slave."""
     if answer == "elsewhere":
         return True
     if state.up[MASTER] == RUNNING:
@@ -324,7 +324,7 @@ def readable(state: State, message: str, answer: str) -> bool:
 
 
 def kept(state: State, message: str, answer: str) -> bool:
-    """Kept"""
+    """Kept: whether any node has the message, whether it runs or not."""
     return answer == "elsewhere" or message in state.log[MASTER] or message in state.log[SLAVE]
 
 
@@ -338,67 +338,70 @@ def _none_lost(config: Config, state: State, answers: frozenset[str]) -> bool:
 
 
 def no_loss(config: Config, state: State) -> bool:
-    """NoLoss"""
+    """NoLoss: every message with a final outcome, even an error, can be read."""
     return _none_lost(config, state, STORED | {"silence", "error"})
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost"""
+    """DELIV-1 NoAckedLost: every message answered SEND_OK can be read."""
     return _none_lost(config, state, frozenset({"SEND_OK"}))
 
 
 def no_acked_gone(config: Config, state: State) -> bool:
-    """NoAckedGone: not even an operator finds it on some node."""
+    """NoAckedGone: at least one node has every acknowledged message, so that an operator can recover it."""
     return all(
         answer != "SEND_OK" or kept(state, message, answer)
         for message, answer in zip(config.messages, state.answer, strict=True)
     )
 
 
-# What holds whatever the cell
+# Invariants of every cell
 
 
 def kinds(state: State) -> frozenset[str]:
-    """Kinds"""
+    """Kinds: the kinds of faults that have happened."""
     return frozenset(struck.fault for struck in state.struck)
 
 
 def quiet_loses_nothing(config: Config, state: State) -> bool:
-    """QuietLosesNothing"""
+    """QuietLosesNothing: without faults no message is lost."""
     return bool(state.struck) or no_loss(config, state)
 
 
 def acked_survives_process(config: Config, state: State) -> bool:
-    """AckedSurvivesProcess"""
+    """AckedSurvivesProcess: clean stops and process crashes lose no message answered SEND_OK."""
     return not kinds(state) <= {"clean", "process"} or no_acked_lost(config, state)
 
 
 def sync_flush_survives_power(config: Config, state: State) -> bool:
-    """SyncFlushSurvivesPower"""
+    """SyncFlushSurvivesPower: with SYNC_FLUSH, power loss and weaker faults lose no acknowledged message."""
     if state.flush != SYNC_FLUSH or not kinds(state) <= {"clean", "process", "os", "power"}:
         return True
     return no_acked_lost(config, state)
 
 
 def sync_master_survives_one(config: Config, state: State) -> bool:
-    """SyncMasterSurvivesOne"""
+    """SyncMasterSurvivesOne: with SYNC_MASTER, one fault leaves each acknowledged message on some node."""
     return state.replication != SYNC_MASTER or len(state.struck) > 1 or no_acked_gone(config, state)
 
 
 def slave_serves_for_master(config: Config, state: State) -> bool:
-    """SlaveServesForMaster"""
+    """SlaveServesForMaster: with SYNC_MASTER, the slave of a destroyed master has each acknowledged message.
+
+    This holds if there was only that one fault.
+    """
     if state.replication != SYNC_MASTER or len(state.struck) > 1 or state.up[MASTER] != GONE:
         return True
     return no_acked_lost(config, state)
 
 
 def sync_send_stored(_config: Config, state: State) -> bool:
-    """SyncSendStored"""
+    """SyncSendStored: a synchronous send ends neither with an error nor without an answer."""
     return state.producer != "sync" or not {"error", "silence"} & set(state.answer)
 
 
 def clean_stop_loses_nothing(config: Config, state: State) -> bool:
-    """CleanStopLosesNothing"""
+    """CleanStopLosesNothing: clean stops lose no message of a synchronous producer."""
     return state.producer != "sync" or not kinds(state) <= {"clean"} or no_loss(config, state)
 
 
@@ -406,7 +409,7 @@ def clean_stop_loses_nothing(config: Config, state: State) -> bool:
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
 
     def pair(name: str) -> tuple[Any, Any]:
         return (variables[name]["master"], variables[name]["slave"])

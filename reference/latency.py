@@ -1,4 +1,4 @@
-"""How long a producer rests a broker after an attempt: "Queue choice" in docs/protocol.md, as 5.x has it."""
+"""How long a producer avoids a broker after an attempt: "Queue choice" in docs/protocol.md, as in 5.x."""
 
 from typing import Final
 
@@ -6,10 +6,13 @@ RESTS_MS: Final = (
     *((50, 0), (100, 0), (550, 2000), (1800, 5000)),
     *((3000, 6000), (5000, 10_000), (15_000, 30_000)),
 )
-"""(an attempt that took so long, rests its broker so long); the largest that is reached counts."""
+"""Pairs: the duration of an attempt, and how long its broker is avoided.
+
+The largest duration reached applies.
+"""
 
 FAILURE_MS: Final = 10_000
-"""A failed attempt counts to have taken that long."""
+"""A failed attempt counts as one of this duration."""
 
 
 def rest_ms(took_ms: float) -> int:

@@ -1,4 +1,4 @@
-"""What a reference model offers to the explorer, to the comparison with TLC, and to the conformance suite."""
+"""The interface of a reference model for the explorer, the comparison with TLC, and the conformance suite."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -9,7 +9,7 @@ StateT = TypeVar("StateT", bound=Hashable)
 PredicateT = TypeVar("PredicateT", bound=Callable[..., bool])
 
 Parameters = tuple[Any, ...]
-"""What an action is applied to, e.g. ("m1", "q0"); hashable."""
+"""The arguments of an action, e.g. ("m1", "q0"); hashable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,41 +18,46 @@ class Action(Generic[ConfigT, StateT]):
 
     name: str
     apply: Callable[..., StateT | None]
-    """(config, state, *parameters) to the next state, or None where the action is disabled."""
+    """Maps (config, state, *parameters) to the next state, or to None if the action is disabled."""
     domain: Callable[[ConfigT], Iterable[Parameters]]
     """All parameters that the configuration allows, enabled or not."""
     choices: Callable[[ConfigT, StateT], Iterable[Parameters]] | None = None
-    """Where most of a large domain is disabled in every state: those that may be enabled in this one. A walk
-    then tries no others; that none was forgotten is what `mqproof equiv` finds out, which does try them."""
+    """Returns the parameters that may be enabled in a state, for large domains that are mostly disabled.
+
+    An exploration then tries no others. `mqproof equiv` tries all of them, and so detects a missing one.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Model(Generic[ConfigT, StateT]):
-    """A pure state machine; functions only, so that it can be explored, driven and compared."""
+    """A pure state machine.
+
+    It consists of functions only, so that it can be explored, driven and compared.
+    """
 
     name: str
-    """Of the TLA+ module."""
+    """The name of the TLA+ module."""
     initial: Callable[[ConfigT], tuple[StateT, ...]]
     actions: Mapping[str, Action[ConfigT, StateT]]
     from_constants: Callable[[Mapping[str, Any]], ConfigT]
-    """The configuration that the constants of a TLC configuration give."""
+    """Returns the configuration for the constants of a TLC configuration."""
     from_tla: Callable[[ConfigT, Mapping[str, Any]], StateT]
-    """A state as TLC prints it, variable by variable, as a State."""
+    """Returns the State for a state as TLC prints it, variable by variable."""
     operator: Callable[[ConfigT, str, Parameters], tuple[str, tuple[str, ...]]]
-    """An action and its parameters as the TLA+ operator and its arguments in TLA+ syntax."""
+    """Returns the TLA+ operator and its arguments in TLA+ syntax for an action and its parameters."""
     invariants: Mapping[str, Callable[[ConfigT, StateT], bool]] = field(default_factory=dict)
-    """Catalogue name to a predicate of one state."""
+    """Maps a catalogue name to a predicate of one state."""
     step_invariants: Mapping[str, Callable[[ConfigT, StateT, str, StateT], bool]] = field(
         default_factory=dict
     )
-    """Catalogue name to a predicate of a step: (config, before, action name, after)."""
+    """Maps a catalogue name to a predicate of a step: (config, before, action name, after)."""
 
     def steps(self, config: ConfigT, state: StateT) -> Iterator[tuple[str, Parameters, StateT]]:
-        """Every enabled action of the state: (name, parameters, next state)."""
+        """Yield every enabled action of the state: (name, parameters, next state)."""
         return self.under(config)(state)
 
     def under(self, config: ConfigT) -> Callable[[StateT], Iterator[tuple[str, Parameters, StateT]]]:
-        """`steps` for one configuration and many states: the domains are drawn once."""
+        """Return `steps` for one configuration and many states: the domains are computed once."""
         fixed = [
             (name, parameters, action.apply)
             for name, action in self.actions.items()
@@ -75,7 +80,7 @@ class Model(Generic[ConfigT, StateT]):
         return steps
 
     def exhaustive(self) -> "Model[ConfigT, StateT]":
-        """The same model, every parameter of its domains tried in every state."""
+        """Return the same model, with every parameter of its domains tried in every state."""
         actions = {name: replace(action, choices=None) for name, action in self.actions.items()}
         return replace(self, actions=actions)
 

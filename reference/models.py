@@ -1,4 +1,4 @@
-"""The reference models by the name of their TLA+ module, and where TLC finds the bounded module."""
+"""The reference models by the name of their TLA+ module."""
 
 from collections.abc import Collection
 from typing import Any, Final
@@ -35,6 +35,6 @@ MODELS: Final[dict[str, Model[Any, Any]]] = {
 
 
 def expect_models(names: Collection[str]) -> None:
-    """Stops the command, with one line, at the first name of no reference model."""
+    """Stop the command, with one line, at the first name that is not a reference model's."""
     if unknown := [name for name in names if name not in MODELS]:
         stop(f"no reference model {unknown[0]!r}; there are {', '.join(MODELS)}", Exit.USAGE)

@@ -1,4 +1,4 @@
-"""What `mqproof mutate` needs of the reference: the table of ground actions, and so the graphs to compare."""
+"""The reference's part of `mqproof mutate`: the ground actions of a model, and so the graphs to compare."""
 
 from collections import defaultdict
 from typing import Any, Final
@@ -13,11 +13,14 @@ from mqproof.spec.tlc.graph import ground
 
 NEXT: Final = "MCNext"
 GRAPH_MAX: Final = 100_000
-"""States of the largest graph that is compared for each mutant; larger ones are left to `mqproof equiv`."""
+"""The number of states of the largest graph that is compared for each mutant.
+
+Larger graphs are left to `mqproof equiv`.
+"""
 
 
 def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -> Subject:
-    """The model with a stage for each of these profiles; a graph is drawn in the first stage that has it."""
+    """Return the model with one stage per profile; each graph is compared in its first stage only."""
     checks = [
         question
         for question in models.questions[model.name]
@@ -49,7 +52,7 @@ def subject(models: Models, model: Model[Any, Any], profiles: tuple[str, ...]) -
 
 
 def roots(models: Models, model: str) -> tuple[str, ...]:
-    """The operators of the model's module that the bounded next-state relation names."""
+    """Return the operators of the model's module that the bounded next-state relation names."""
     (module,) = {question.module for question in models.questions[model] if question.kind is Kind.CHECK}
     bounded = parse((models.libraries[0] / f"{module}.tla").read_text(encoding="utf-8"))
     used = (bounded.source(bounded.definitions[name].body) for name in reached(bounded, NEXT))

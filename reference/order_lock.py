@@ -1,7 +1,7 @@
 """Orderly consumption under a lock, action for action as in spec/tla/OrderLock.tla.
 
-Same order as there: state, rebalancing, the lock, consuming, time and faults, safety. Members are named;
-what each of them counts stands in tuples, in the order of the configuration.
+The order is the same: state, rebalancing, the lock, consuming, time and faults, safety. Members have names;
+their counters are in tuples, in the order of the configuration.
 """
 
 from collections.abc import Mapping
@@ -19,30 +19,30 @@ NOBODY: Final = "nobody"
 class Config:
     members: tuple[str, ...] = ("c1", "c2")
     lock_lease: int = 3
-    """So long the broker keeps a lock that is not renewed, in ticks."""
+    """The time the broker keeps a lock that is not renewed, in ticks."""
     lock_trust: int = 2
-    """So long a member trusts a lock that it was granted, in ticks."""
+    """The time a member trusts a lock that it was granted, in ticks."""
     renew_every: int = 1
     faults: bool = True
-    """As MCOrderLock bounds them: whether locks are lost by restarts and stalls."""
+    """Whether locks are lost by restarts and stalls. It is a bound of MCOrderLock."""
 
 
 class State(NamedTuple):
-    """A named tuple, because the explorer copies and hashes nothing else as often."""
+    """The state of the model. A named tuple, because the explorer copies and hashes states most often."""
 
-    assigned: frozenset[str]  # the members to whom their last rebalance gave the queue
-    leaving: frozenset[str]  # the members who dropped it and have not unlocked it yet
-    holder: str  # the broker's lock table: whose the queue is
-    held: int  # and for how long, since it was last granted
+    assigned: frozenset[str]  # the members that got the queue in their last rebalance
+    leaving: frozenset[str]  # the members that dropped it and have not unlocked it yet
+    holder: str  # the broker's lock table: the owner of the queue
+    held: int  # the ticks since the lock was last granted
     asking: tuple[str, ...]  # by member: the lock request: "no", "asked", "granted", "refused"
     asked: tuple[int, ...]  # by member: ticks since it last asked
-    trust: tuple[int, ...]  # by member: ticks since it last heard that the lock was granted
-    calls: frozenset[str]  # the members whose listener is at work on a message of the queue
-    robbed: frozenset[str]  # history: whose lock was lost by a fault, until granted again
+    trust: tuple[int, ...]  # by member: ticks since it last received a grant of the lock
+    calls: frozenset[str]  # the members whose listener is processing a message of the queue
+    robbed: frozenset[str]  # history: the members that lost the lock by a fault, until granted again
 
 
 def initial(config: Config) -> tuple[State, ...]:
-    """Init"""
+    """Init: the one initial state."""
     size = len(config.members)
     asked, trust = (config.renew_every,) * size, (config.lock_trust,) * size
     nobody: frozenset[str] = frozenset()
@@ -50,7 +50,7 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def trusts(config: Config, state: State, member: str) -> bool:
-    """Trusts"""
+    """Trusts: whether a member still relies on the lock that it was granted."""
     return state.trust[config.members.index(member)] < config.lock_trust
 
 
@@ -58,14 +58,14 @@ def trusts(config: Config, state: State, member: str) -> bool:
 
 
 def gain(_config: Config, state: State, member: str) -> State | None:
-    """Gain: who still has to unlock the queue does not take it again before it has."""
+    """Gain: a member that still has to unlock the queue does not take it again before that."""
     if member in state.assigned or member in state.leaving:
         return None
     return state._replace(assigned=state.assigned | {member})
 
 
 def drop(_config: Config, state: State, member: str) -> State | None:
-    """Drop"""
+    """Drop: a rebalance takes the queue from a member, which must still unlock it."""
     if member not in state.assigned:
         return None
     return state._replace(assigned=state.assigned - {member}, leaving=state.leaving | {member})
@@ -75,7 +75,7 @@ def drop(_config: Config, state: State, member: str) -> State | None:
 
 
 def ask(config: Config, state: State, member: str) -> State | None:
-    """Ask: at first, and to renew."""
+    """Ask: the first time, and to renew."""
     m = config.members.index(member)
     if member not in state.assigned or state.asking[m] != "no" or state.asked[m] != config.renew_every:
         return None
@@ -95,7 +95,7 @@ def lock_queue(config: Config, state: State, member: str) -> State | None:
 
 
 def hear(config: Config, state: State, member: str) -> State | None:
-    """Hear"""
+    """Hear: a member receives the answer to its lock request."""
     m = config.members.index(member)
     if state.asking[m] not in ("granted", "refused"):
         return None
@@ -110,7 +110,7 @@ def lose(config: Config, state: State, member: str) -> State | None:
 
 
 def lose_unlock(config: Config, state: State, member: str) -> State | None:
-    """LoseUnlock: only once its listener has returned, and nothing that it asked is under way."""
+    """LoseUnlock: only after the listener has returned, and while no lock request is in progress."""
     m = config.members.index(member)
     if member not in state.leaving or member in state.calls or state.asking[m] != "no":
         return None
@@ -120,7 +120,7 @@ def lose_unlock(config: Config, state: State, member: str) -> State | None:
 
 
 def unlock_queue(config: Config, state: State, member: str) -> State | None:
-    """UnlockQueue: as LoseUnlock, but the broker hears it."""
+    """UnlockQueue: as LoseUnlock, but the broker receives it."""
     after = lose_unlock(config, state, member)
     return after._replace(holder=NOBODY, held=0) if after and after.holder == member else after
 
@@ -129,14 +129,14 @@ def unlock_queue(config: Config, state: State, member: str) -> State | None:
 
 
 def begin(config: Config, state: State, member: str) -> State | None:
-    """Begin"""
+    """Begin: a member that trusts its lock calls its listener with a message."""
     if member not in state.assigned or member in state.calls or not trusts(config, state, member):
         return None
     return state._replace(calls=state.calls | {member})
 
 
 def end(_config: Config, state: State, member: str) -> State | None:
-    """End"""
+    """End: the listener of a member returns."""
     return state._replace(calls=state.calls - {member}) if member in state.calls else None
 
 
@@ -170,7 +170,7 @@ def restart(config: Config, state: State) -> State | None:
 
 
 def stall(config: Config, state: State, member: str) -> State | None:
-    """Stall: a listener, or the whole process, stands still while the time goes on."""
+    """Stall: a listener, or the whole process, stops while time continues."""
     if not config.faults or member not in state.calls or member in state.robbed:
         return None
     return state._replace(robbed=state.robbed | {member})
@@ -208,7 +208,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 
 def never_overlaps(_config: Config, state: State) -> bool:
-    """DELIV-13 NeverOverlaps: but where a fault has taken a lock from one of the two."""
+    """DELIV-13 NeverOverlaps: at most one member's listener runs, unless a fault has taken its lock."""
     return len(state.calls - state.robbed) < 2
 
 
@@ -216,7 +216,7 @@ def never_overlaps(_config: Config, state: State) -> bool:
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it."""
+    """Return the state that TLC prints."""
 
     def by_member(name: str) -> tuple[Any, ...]:
         return tuple(variables[name][member] for member in config.members)

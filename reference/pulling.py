@@ -1,7 +1,7 @@
-"""What a pull is answered, and where a group begins.
+"""The answers to pull requests, and the offset where a group begins.
 
-Pure functions of one queue; Delivery.tla leaves out statuses, counts and tags, and these fill them in. See
-"Get statuses" and "Consumer offsets" in docs/protocol.md.
+These are pure functions of one queue. Delivery.tla leaves out statuses, counts and tags; these functions add
+them. See "Get statuses" and "Consumer offsets" in docs/protocol.md.
 """
 
 from collections.abc import Sequence
@@ -24,24 +24,26 @@ class Queue(NamedTuple):
     first: int = 0
     """The offset of the first message that has not expired."""
     tags: tuple[str, ...] = ()
-    """Of all messages from offset 0 on; "" is none."""
+    """The tags of all messages from offset 0 on; "" means no tag."""
 
     @property
     def end(self) -> int:
-        """One more than the last offset."""
+        """The offset after the last one."""
         return len(self.tags)
 
 
 class Answer(NamedTuple):
     status: Status
     next_offset: int
-    """Where to go on, at the latest."""
+    """The latest offset at which the next pull may begin."""
     offsets: tuple[int, ...] = ()
-    """Of the messages that were found."""
+    """The offsets of the messages found."""
 
     next_least: int | None = None
-    """And at the earliest, where that is another one: behind an answer that is full, messages that are not
-    selected may be looked at now, or next time."""
+    """The earliest offset at which the next pull may begin, if it differs.
+
+    After a full answer, messages that are not selected may be skipped in this pull or in the next one.
+    """
 
     def goes_on_at(self, offset: int) -> bool:
         least = self.next_offset if self.next_least is None else self.next_least
@@ -49,7 +51,7 @@ class Answer(NamedTuple):
 
 
 def tag_hash(text: str) -> int:
-    """A tag as brokers compare it: Java's hash of its UTF-16 text, 32 bits and signed."""
+    """Return a tag's hash as brokers compare it: Java's hash of its UTF-16 text, 32 bits and signed."""
     value = 0
     data = text.encode("utf-16-be")
     for high, low in zip(data[::2], data[1::2], strict=True):
@@ -58,14 +60,17 @@ def tag_hash(text: str) -> int:
 
 
 def selects(expression: str, tag: str) -> bool:
-    """Whether a broker takes a message for selected by `A || B`, or `*`: only hashes count there."""
+    """Return whether a broker selects a message by `A || B`, or `*`. It compares only hashes."""
     wanted = [each.strip() for each in expression.split("||")]
     return expression == EVERYTHING or tag_hash(tag) in {tag_hash(each) for each in wanted if each}
 
 
 def pulled(queue: Queue, offset: int, count: int, expression: str = EVERYTHING) -> Answer:
-    """At most `count` messages from an offset on. Small messages, few of them: neither the bytes of an answer
-    nor how many entries are looked at ends it."""
+    """Return the answer to a pull of at most `count` messages from an offset on.
+
+    It assumes few and small messages: the answer is not limited by its size or by the number of entries
+    examined.
+    """
     if queue.end == 0:
         return Answer(Status.MOVED if offset else Status.NO_NEW, 0)
     if offset < queue.first:
@@ -84,8 +89,11 @@ def pulled(queue: Queue, offset: int, count: int, expression: str = EVERYTHING) 
 
 
 def begins(queue: Queue, committed: int | None) -> frozenset[int | None]:
-    """The offsets that a group may be told: what it committed; else 0, as long as the first message is there;
-    else none. Where no message ever was, 0 (4.9, ours) and none (5.5) are the same place."""
+    """Return the offsets that a broker may report to a group.
+
+    It is the committed offset if there is one. Otherwise it is 0 if the first message still exists, or none.
+    For a queue that never had a message, 0 (4.9, ours) and none (5.5) mean the same place.
+    """
     if committed is not None:
         return frozenset({committed})
     if queue.end == 0:
@@ -94,9 +102,12 @@ def begins(queue: Queue, committed: int | None) -> frozenset[int | None]:
 
 
 def found_by_time(times: Sequence[tuple[int, int]], asked: int) -> frozenset[int]:
-    """The offsets that a search by time may tell: `times` has offset and time of storing of each message. 4.9
-    and ours tell the nearest message, the earlier one of two, and the last behind the end; 5.x tells the
-    first that is not before that time, and behind the end the end. Of a queue without messages it is 0."""
+    """Return the offsets that a search by time may report.
+
+    `times` has the offset and store time of each message. 4.9 and ours report the nearest message, the
+    earlier of two at equal distance, and the last one for a time after the end. 5.x reports the first message
+    not before that time, and the end offset for a time after the end. A queue without messages gives 0.
+    """
     if not times:
         return frozenset({0})
     exact = {offset for offset, time in times if time == asked}
@@ -112,5 +123,5 @@ def found_by_time(times: Sequence[tuple[int, int]], asked: int) -> frozenset[int
 
 
 def held(queue: Queue, offset: int) -> bool:
-    """Whether a pull that may wait is held: only at the queue's end."""
+    """Return whether a pull that may wait is held by the broker: only at the queue's end."""
     return pulled(queue, offset, 1).status is Status.NO_NEW

@@ -1,7 +1,8 @@
-"""Which queue a producer sends to, action for action as in spec/tla/QueueChoice.tla.
+"""How a producer chooses a queue, action for action as in spec/tla/QueueChoice.tla.
 
-Same order as there: the list of queues, state, a send, what goes on around it, safety. Whom a producer may
-choose and where its round robin stops are functions of plain values; the actions only apply them.
+The order is the same: the list of queues, state, a send, concurrent events, safety. The set of brokers to
+choose from and the next position of the round robin are functions of plain values; the actions only apply
+them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence, Set
@@ -22,16 +23,16 @@ ORDER: Final = ("a", "b", "c", "d")
 class Config:
     broker_count: int = 3
     queue_count: int = 1
-    """Writable queues of each broker."""
+    """The number of writable queues of each broker."""
     attempts_max: int = 3
     penalties: tuple[int, ...] = (0, 1)
-    """What answers may bring, in ticks; 0 for those in good time."""
+    """The possible penalties of answers, in ticks; 0 for answers in good time."""
     isolation: int = 2
-    """What a failed attempt brings, in ticks."""
+    """The penalty of a failed attempt, in ticks."""
     strategies: tuple[bool, ...] = (False, True)
     """The values of sendLatencyFaultEnable to explore."""
 
-    # Asked for in every state, so made once.
+    # Used in every state, so computed once.
 
     @cached_property
     def brokers(self) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ class Config:
 
 
 def broker_at(route: Sequence[str], queue_count: int, position: int) -> str:
-    """BrokerAt: whose queue stands at a position, from 0, of the list of a sorted route's queues."""
+    """BrokerAt: the broker of the queue at a position, from 0, of the list of a sorted route's queues."""
     return route[position // queue_count]
 
 
@@ -68,15 +69,15 @@ def wrap(broker_count: int, queue_count: int) -> int:
 
 
 class State(NamedTuple):
-    """A named tuple, because the explorer copies and hashes nothing else as often."""
+    """The state of the model. A named tuple, because the explorer copies and hashes states most often."""
 
     strategy: bool  # sendLatencyFaultEnable; never changes
     route: tuple[str, ...]  # sorted: the brokers whose queues are writable
-    counter: int  # where the round robin is
+    counter: int  # the position of the round robin
     penalty: tuple[int, ...]  # by broker: ticks until it is available again
-    tried: tuple[str, ...]  # the brokers of the attempts of the send under way
+    tried: tuple[str, ...]  # the brokers of the attempts of the send in progress
     waiting: bool  # an attempt has not ended yet
-    owed: tuple[int, ...]  # history, by broker: ticks that it is to be rested yet
+    owed: tuple[int, ...]  # history, by broker: ticks for which it must still be avoided
 
 
 def initial(config: Config) -> tuple[State, ...]:
@@ -94,21 +95,21 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def eligible(route: Iterable[str], resting: Set[str], strategy: bool) -> frozenset[str]:
-    """Eligible: with the strategy on and somebody available, only who is."""
+    """Eligible: with the strategy on and a broker available, only the available ones."""
     everybody = frozenset(route)
     available = everybody - resting
     return available if strategy and available else everybody
 
 
 def wanted(candidates: Set[str], last: str | None) -> frozenset[str]:
-    """Wanted: a retry goes elsewhere than `last` if it can; `last` is None at the first attempt."""
+    """Wanted: a retry goes to another broker than `last` if it can; `last` is None at the first attempt."""
     return frozenset(candidates - {last}) or frozenset(candidates)
 
 
 def passed(route: Sequence[str], queue_count: int, counter: int, brokers: Set[str]) -> int:
-    """Passed: how many queues, from where the round robin is, come before one of these brokers.
+    """Passed: the number of queues, from the round robin's position, before one of these brokers.
 
-    `brokers` holds one of the sorted `route` at least. StopIteration otherwise.
+    `brokers` contains at least one of the sorted `route`. Raises StopIteration otherwise.
     """
     size = len(route) * queue_count
     return next(k for k in range(size) if broker_at(route, queue_count, (counter + k) % size) in brokers)
@@ -143,7 +144,7 @@ def _penalised(config: Config, state: State, broker: str, ticks: int) -> State:
 
 
 def answered(config: Config, state: State, ticks: int) -> State | None:
-    """Answered: the answer ends the send; how long it took counts."""
+    """Answered: the answer ends the send; its duration determines the penalty."""
     if not state.waiting:
         return None
     return _penalised(config, state, state.tried[-1], ticks)._replace(tried=(), waiting=False)
@@ -158,7 +159,7 @@ def failed(config: Config, state: State) -> State | None:
     return after._replace(tried=tried, waiting=False)
 
 
-# What goes on around it
+# Concurrent events
 
 
 def elsewhere(config: Config, state: State, broker: str, ticks: int) -> State | None:
@@ -171,12 +172,12 @@ def elsewhere(config: Config, state: State, broker: str, ticks: int) -> State | 
 
 
 def route_changes(_config: Config, state: State, brokers: tuple[str, ...]) -> State | None:
-    """RouteChanges: it was polled and is another one; it may be empty."""
+    """RouteChanges: a poll returned a different route; it may be empty."""
     return None if state.tried or brokers == state.route else state._replace(route=brokers)
 
 
 def tick(_config: Config, state: State) -> State | None:
-    """Tick"""
+    """Tick: all penalties shrink by one tick."""
     if state.tried or not (any(state.penalty) or any(state.owed)):
         return None
     return state._replace(
@@ -206,20 +207,20 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 
 def _choice(config: Config, state: State) -> frozenset[str]:
-    """Choice: who may be chosen by the strategy; if somebody is not rested, only such."""
+    """Choice: the brokers that the strategy allows; those that are not avoided, if there are any."""
     fresh = {b for b in state.route if not state.owed[config.brokers.index(b)]}
     return frozenset(fresh) if state.strategy and fresh else frozenset(state.route)
 
 
 def retry_avoids_last_broker(config: Config, before: State, _action: str, after: State) -> bool:
-    """ROUTE-5 RetryAvoidsLastBroker: there is a choice, when more than the last broker may be chosen."""
+    """ROUTE-5 RetryAvoidsLastBroker: a retry uses another broker if more than the last one may be chosen."""
     if before.waiting or not after.waiting or not before.tried or after.tried[-1] != before.tried[-1]:
         return True
     return _choice(config, before) == {before.tried[-1]}
 
 
 def faulty_broker_rested(config: Config, before: State, _action: str, after: State) -> bool:
-    """ROUTE-6 FaultyBrokerRested"""
+    """ROUTE-6 FaultyBrokerRested: a penalised broker is chosen only if all others are penalised too."""
     if before.waiting or not after.waiting or not before.strategy:
         return True
     rested = _resting(config, before.owed)
@@ -230,7 +231,7 @@ def faulty_broker_rested(config: Config, before: State, _action: str, after: Sta
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it."""
+    """Return the state that TLC prints."""
     return State(
         strategy=variables["strategy"],
         route=tuple(sorted(variables["route"])),

@@ -1,9 +1,9 @@
 """How a master streams its log to a slave, action for action as in spec/tla/Replication.tla.
 
-Same order as there: rules, frames, state, a send, a connection, the consumer, ends of a broker's life,
-safety. What the TLA+ module abstracts away is abstracted away here too. Positions count records.
+The order is the same: rules, frames, state, a send, a connection, the consumer, ends of a broker's life,
+safety. The model makes the same abstractions as the TLA+ module. Positions count records.
 
-The rules are plain functions of their arguments, for proofs and for the broker to be held against:
+The rules are plain functions of their arguments, for proofs and for comparison with the broker:
 
     put_status(flush: str, replica: str) -> str
     request_status(request: str, reached: bool) -> str
@@ -38,46 +38,46 @@ class Config:
     roles: tuple[str, ...] = (SYNC_MASTER, ASYNC_MASTER)
     fall_behind_max: int = 2
     crashes_max: int | None = 1
-    """Of processes and systems together, as MCReplication bounds them; None for no bound."""
+    """The maximum number of process and system crashes, as MCReplication bounds them; None for no bound."""
     cuts_max: int | None = 0
     commits: bool = False
-    """The consumer commits its offset."""
+    """Whether the consumer commits its offset."""
 
 
 # Rules that are functions of their arguments alone
 
 
 def is_prefix(shorter: tuple[str, ...], longer: tuple[str, ...]) -> bool:
-    """IsPrefix"""
+    """IsPrefix: whether the first log is a prefix of the second."""
     return shorter == longer[: len(shorter)]
 
 
 def longer_of(a: tuple[str, ...], b: tuple[str, ...]) -> tuple[str, ...]:
-    """Longer: `b` where it continues `a`, else `a`."""
+    """Longer: `b` if it continues `a`, otherwise `a`."""
     return b if is_prefix(a, b) else a
 
 
 def put_status(flush: str, replica: str) -> str:
-    """PutStatus: what the producer is told; the replica's status overwrites the flush's."""
+    """PutStatus: the status sent to the producer; the replica's status overrides the flush's."""
     if replica != "PUT_OK":
         return replica
     return flush if flush != "PUT_OK" else "SEND_OK"
 
 
 def request_status(request: str, reached: bool) -> str:
-    """RequestStatus: given up stays given up, even if what it waited for comes later."""
+    """RequestStatus: a request that timed out stays so, even if its position is reached later."""
     if request != "waiting":
         return request
     return "PUT_OK" if reached else "waiting"
 
 
 def slave_usable(connected: bool, end: int, acked: int, fall_behind_max: int) -> bool:
-    """SlaveUsable: may a send that ends at `end` wait for the slave?"""
+    """SlaveUsable: whether a send that ends at `end` may wait for the slave."""
     return connected and end - acked < fall_behind_max
 
 
 def acked_position(acked: int, reported: int, end: int) -> int:
-    """AckedPosition: how far the slave is; an acknowledgement beyond the log's end counts for nothing."""
+    """AckedPosition: the slave's position; an acknowledgement beyond the log's end is ignored."""
     return max(acked, reported) if reported <= end else acked
 
 
@@ -87,7 +87,7 @@ def first_report(length: int) -> int:
 
 
 def merged_offset(own: int, masters: int) -> int:
-    """MergedOffset: the consumer offset of a slave that hears its master's, but for its own commits."""
+    """MergedOffset: the consumer offset of a slave, from its own commits and its master's offset."""
     return max(own, masters)
 
 
@@ -95,7 +95,7 @@ def merged_offset(own: int, masters: int) -> int:
 
 
 class Frame(NamedTuple):
-    kind: str  # report | ack, to the master; transfer, to the slave
+    kind: str  # report and ack go to the master, transfer to the slave
     position: int
     message: str = ""  # of a transfer: the record that follows the position in the master's log
 
@@ -104,7 +104,7 @@ class Frame(NamedTuple):
 
 
 class Request(NamedTuple):
-    """Of a send that waits, what was given up."""
+    """The state of a send's waits: which of them timed out."""
 
     flush: str = "waiting"  # waiting | FLUSH_DISK_TIMEOUT
     replica: str = "waiting"  # waiting | FLUSH_SLAVE_TIMEOUT | SLAVE_NOT_AVAILABLE
@@ -115,7 +115,10 @@ UNASKED: Final = -1
 
 
 class State(NamedTuple):
-    """Tuples by node are in the order of NODES, by message in that of the configuration."""
+    """The state of the model.
+
+    Tuples by node are in the order of NODES, by message in that of the configuration.
+    """
 
     flush_mode: str
     role: str
@@ -124,18 +127,18 @@ class State(NamedTuple):
     flushed: tuple[int, int]  # by node: durable records
     connected: tuple[bool, bool]  # by node: its end of the connection is open
     intact: bool  # the connection carries frames
-    network: frozenset[Frame]  # sent, and may arrive, once or again
-    sent: int  # master's memory: up to where it has sent on this connection
-    acked: int  # master's memory: the highest position that was acknowledged
+    network: frozenset[Frame]  # sent frames, each of which may arrive once or several times
+    sent: int  # master's memory: the position up to which it has sent on this connection
+    acked: int  # master's memory: the highest acknowledged position
     request: tuple[Request, ...]  # master's memory, by message
-    verified: bool  # slave's memory: on this connection its log was found to agree with the master's
-    refused: bool  # slave's memory: it holds what its master does not, and no longer follows
+    verified: bool  # slave's memory: on this connection its log was compared and equals the master's
+    refused: bool  # slave's memory: it has data that its master lacks, and no longer follows
     committed: tuple[int, int]  # by node: the consumer offset it stores
     answer: tuple[str, ...]  # by message: unsent | waiting | unknown | one of the four statuses
-    seen: tuple[str, ...]  # what the consumer was delivered
+    seen: tuple[str, ...]  # the messages delivered to the consumer
     held: frozenset[str]  # history: messages that have been in the slave's log
     forked: bool  # history: a master that lost its tail served while its slave had that tail
-    recalled: bool  # history: a fault took back what the consumer had been delivered
+    recalled: bool  # history: a fault removed a message that had been delivered to the consumer
     process_crashes: int  # history
     system_crashes: tuple[int, int]  # history, by node
     cuts: int  # history
@@ -177,12 +180,12 @@ def initial(config: Config) -> tuple[State, ...]:
 
 
 def position(state: State, message: str) -> int:
-    """Where a message is in the master's log, from 1. ValueError when it is not there."""
+    """Return the position of a message in the master's log, from 1. Raises ValueError if it is not there."""
     return state.log[MASTER].index(message) + 1
 
 
 def new_request(config: Config, state: State) -> Request:
-    """NewRequest: without a usable slave the request for a replica fails at once."""
+    """NewRequest: without a usable slave the request for a replica fails immediately."""
     end = len(state.log[MASTER]) + 1
     usable = slave_usable(state.connected[MASTER], end, state.acked, config.fall_behind_max)
     return Request(replica="SLAVE_NOT_AVAILABLE") if state.role == SYNC_MASTER and not usable else WAITS
@@ -207,27 +210,27 @@ def flush_log(_config: Config, state: State, n: int) -> State | None:
 
 
 def flush_reached(config: Config, state: State, m: int) -> bool:
-    """FlushReached"""
+    """FlushReached: whether the flush that a message must wait for has happened."""
     return state.flush_mode != SYNC_FLUSH or position(state, config.messages[m]) <= state.flushed[MASTER]
 
 
 def replica_reached(config: Config, state: State, m: int) -> bool:
-    """ReplicaReached"""
+    """ReplicaReached: whether the acknowledgement that a message must wait for has arrived."""
     return state.role != SYNC_MASTER or position(state, config.messages[m]) <= state.acked
 
 
 def flush_status(config: Config, state: State, m: int) -> str:
-    """FlushStatus"""
+    """FlushStatus: the status of a message's flush, waiting or decided."""
     return request_status(state.request[m].flush, flush_reached(config, state, m))
 
 
 def replica_status(config: Config, state: State, m: int) -> str:
-    """ReplicaStatus"""
+    """ReplicaStatus: the status of a message's replication, waiting or decided."""
     return request_status(state.request[m].replica, replica_reached(config, state, m))
 
 
 def flush_timeout(config: Config, state: State, m: int) -> State | None:
-    """FlushTimeout"""
+    """FlushTimeout: a send no longer waits for its flush."""
     if state.answer[m] != "waiting" or flush_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(flush="FLUSH_DISK_TIMEOUT")
@@ -235,7 +238,7 @@ def flush_timeout(config: Config, state: State, m: int) -> State | None:
 
 
 def slave_timeout(config: Config, state: State, m: int) -> State | None:
-    """SlaveTimeout"""
+    """SlaveTimeout: a send no longer waits for the slave."""
     if state.answer[m] != "waiting" or replica_status(config, state, m) != "waiting":
         return None
     request = state.request[m]._replace(replica="FLUSH_SLAVE_TIMEOUT")
@@ -243,7 +246,7 @@ def slave_timeout(config: Config, state: State, m: int) -> State | None:
 
 
 def answer_send(config: Config, state: State, m: int) -> State | None:
-    """AnswerSend: when both flush and replica are decided the producer is told."""
+    """AnswerSend: when both flush and replica are decided, the producer gets its answer."""
     if state.answer[m] != "waiting":
         return None
     flush, replica = flush_status(config, state, m), replica_status(config, state, m)
@@ -272,7 +275,7 @@ def connect(_config: Config, state: State) -> State | None:
 
 
 def accept_report(_config: Config, state: State, frame: Frame) -> State | None:
-    """AcceptReport: the master sends from where the slave asked; a report acknowledges nothing."""
+    """AcceptReport: the master sends from the position in the report, which acknowledges nothing."""
     if state.sent != UNASKED or frame not in state.network or not state.connected[MASTER]:
         return None
     if frame.kind != "report" or frame.position > len(state.log[MASTER]):
@@ -281,7 +284,7 @@ def accept_report(_config: Config, state: State, frame: Frame) -> State | None:
 
 
 def _close(state: State, n: int) -> State:
-    """Close: an end takes the frames on their way to it along."""
+    """Close: a closed end discards the frames that were sent to it."""
     to_slave = n == SLAVE
     return state._replace(
         connected=with_item(state.connected, n, False),
@@ -291,7 +294,7 @@ def _close(state: State, n: int) -> State:
 
 
 def refuse_report(_config: Config, state: State, frame: Frame) -> State | None:
-    """RefuseReport: the slave asks for what is beyond the master's end; the master closes."""
+    """RefuseReport: the slave requests a position beyond the master's end; the master closes."""
     if state.sent != UNASKED or frame not in state.network or not state.connected[MASTER]:
         return None
     if frame.kind != "report" or frame.position <= len(state.log[MASTER]):
@@ -300,7 +303,7 @@ def refuse_report(_config: Config, state: State, frame: Frame) -> State | None:
 
 
 def transfer_record(_config: Config, state: State) -> State | None:
-    """TransferRecord"""
+    """TransferRecord: the master sends the next record of its log."""
     if not state.intact or not UNASKED < state.sent < len(state.log[MASTER]):
         return None
     frame = Frame("transfer", state.sent, state.log[MASTER][state.sent])
@@ -308,22 +311,22 @@ def transfer_record(_config: Config, state: State) -> State | None:
 
 
 def compares(state: State, frame: Frame) -> bool:
-    """Compares: the slave has asked again for its last record, and this is the answer."""
+    """Compares: the slave requested its last record again, and this frame contains it."""
     return not state.verified and frame.position == first_report(len(state.log[SLAVE]))
 
 
 def agrees(state: State, frame: Frame) -> bool:
-    """Agrees"""
+    """Agrees: whether the frame's record equals the last record of the slave's log."""
     return frame.message == state.log[SLAVE][-1]
 
 
 def continues(state: State, frame: Frame) -> bool:
-    """Continues: a frame that begins elsewhere than where the slave's log ends is an old one."""
+    """Continues: a frame that does not begin at the end of the slave's log is an old one."""
     return state.verified and frame.position == len(state.log[SLAVE])
 
 
 def receive_transfer(_config: Config, state: State, frame: Frame) -> State | None:
-    """ReceiveTransfer: the slave compares, or appends, and acknowledges."""
+    """ReceiveTransfer: the slave compares or appends, and acknowledges."""
     if frame not in state.network or not state.connected[SLAVE]:
         return None
     if continues(state, frame):
@@ -344,7 +347,7 @@ def receive_transfer(_config: Config, state: State, frame: Frame) -> State | Non
 
 
 def refuse_transfer(_config: Config, state: State, frame: Frame) -> State | None:
-    """RefuseTransfer: the slave's last record is not its master's; it follows no more."""
+    """RefuseTransfer: the slave's last record differs from its master's; it follows no longer."""
     if frame not in state.network or not state.connected[SLAVE]:
         return None
     if not compares(state, frame) or agrees(state, frame):
@@ -353,7 +356,7 @@ def refuse_transfer(_config: Config, state: State, frame: Frame) -> State | None
 
 
 def receive_ack(_config: Config, state: State, frame: Frame) -> State | None:
-    """ReceiveAck"""
+    """ReceiveAck: the master receives an acknowledgement that advances the acknowledged position."""
     if frame not in state.network or not state.connected[MASTER]:
         return None
     acked = acked_position(state.acked, frame.position, len(state.log[MASTER]))
@@ -361,14 +364,14 @@ def receive_ack(_config: Config, state: State, frame: Frame) -> State | None:
 
 
 def cut(config: Config, state: State) -> State | None:
-    """Cut: the wire goes dead; neither end knows yet."""
+    """Cut: the connection carries nothing any more; neither end knows yet."""
     if not state.intact or (config.cuts_max is not None and state.cuts >= config.cuts_max):
         return None
     return state._replace(intact=False, network=frozenset(), cuts=state.cuts + 1)
 
 
 def housekeeping(_config: Config, state: State, n: int) -> State | None:
-    """Housekeeping: nothing was heard for haHousekeepingInterval."""
+    """Housekeeping: nothing was received for haHousekeepingInterval."""
     if not state.connected[n] or state.intact:
         return None
     return _close(state, n)._replace(verified=state.verified and n != SLAVE)
@@ -378,7 +381,7 @@ def housekeeping(_config: Config, state: State, n: int) -> State | None:
 
 
 def read_limit(state: State, n: int) -> int:
-    """ReadLimit: under SYNC_FLUSH the master shows nobody a record that a crash could take back."""
+    """ReadLimit: under SYNC_FLUSH the master delivers no record that a crash could remove."""
     return state.flushed[n] if n == MASTER and state.flush_mode == SYNC_FLUSH else len(state.log[n])
 
 
@@ -406,7 +409,7 @@ def commit_offset(config: Config, state: State, n: int) -> State | None:
 
 
 def sync_offsets(_config: Config, state: State) -> State | None:
-    """SyncOffsets: every 10 s the slave asks for its master's offsets."""
+    """SyncOffsets: every 10 s the slave requests its master's offsets."""
     if state.phase != ("up", "up"):
         return None
     master, slave = state.committed
@@ -424,7 +427,7 @@ def _may_crash(config: Config, state: State) -> bool:
 
 
 def _lose_memory(state: State, n: int, phase: str) -> State:
-    """LoseMemory: the process is gone; whoever waited knows nothing."""
+    """LoseMemory: the process has ended; the result of pending sends is unknown."""
     closed = _close(state, n)._replace(phase=with_item(state.phase, n, phase))
     if n == SLAVE:
         return closed._replace(verified=False, refused=False)
@@ -437,14 +440,14 @@ def _lose_memory(state: State, n: int, phase: str) -> State:
 
 
 def process_crash(config: Config, state: State, n: int) -> State | None:
-    """ProcessCrash: SIGKILL; the page cache lives on."""
+    """ProcessCrash: SIGKILL; the page cache is kept."""
     if state.phase[n] != "up" or not _may_crash(config, state):
         return None
     return _lose_memory(state, n, "down")._replace(process_crashes=state.process_crashes + 1)
 
 
 def kept(state: State) -> tuple[str, ...]:
-    """Kept: what the two brokers hold together, as long as they hold the same."""
+    """Kept: the messages that the two brokers hold together, while their logs agree."""
     return longer_of(*state.log)
 
 
@@ -453,7 +456,7 @@ def _recall(state: State) -> State:
 
 
 def system_crash(config: Config, state: State, n: int, length: int) -> State | None:
-    """SystemCrash: of what was not durable any part may be left."""
+    """SystemCrash: any part of the data that was not durable may be left."""
     if state.phase[n] == "gone" or not state.flushed[n] <= length <= len(state.log[n]):
         return None
     if not _may_crash(config, state):
@@ -467,7 +470,7 @@ def system_crash(config: Config, state: State, n: int, length: int) -> State | N
 
 
 def machine_loss(config: Config, state: State) -> State | None:
-    """MachineLoss: the master's machine is destroyed with its disk, for ever."""
+    """MachineLoss: the master's machine and its disk are destroyed permanently."""
     if state.phase[MASTER] == "gone" or not _may_crash(config, state):
         return None
     return _recall(
@@ -480,7 +483,7 @@ def machine_loss(config: Config, state: State) -> State | None:
 
 
 def start(_config: Config, state: State, n: int) -> State | None:
-    """Start: a master with less than its slave holds is not what its slave followed."""
+    """Start: a master that lacks records of its slave is no longer the log that its slave followed."""
     if state.phase[n] != "down":
         return None
     forks = n == MASTER and not is_prefix(state.log[SLAVE], state.log[MASTER])
@@ -532,7 +535,7 @@ def _each_report(config: Config) -> Iterator[Parameters]:
 
 
 def _each_transfer(config: Config) -> Iterator[Parameters]:
-    # The i-th message sent is never before the i-th place of a log: those before it may only be lost.
+    # The i-th message is never at a place before i: the messages before it can only be lost.
     places = range(len(config.messages))
     return ((Frame("transfer", p, m),) for p in places for m in config.messages[p:])
 
@@ -575,32 +578,35 @@ def _answered(config: Config, state: State, status: str) -> Iterator[str]:
 
 
 def master_lost(state: State) -> bool:
-    """MasterLost: the master lost, or may have lost, some of what it had."""
+    """MasterLost: the master lost, or may have lost, some of its data."""
     return state.phase[MASTER] == "gone" or (
         state.flush_mode == ASYNC_FLUSH and state.system_crashes[MASTER] > 0
     )
 
 
 def covered(state: State) -> bool:
-    """Covered: no fault went beyond what the configuration guarantees against."""
+    """Covered: no fault exceeded what the configuration guarantees against."""
     if not master_lost(state):
         return True
     return state.role == SYNC_MASTER and state.system_crashes[SLAVE] == 0 and not state.forked
 
 
 def may_recall(state: State) -> bool:
-    """MayRecall: a consumer may see what is not safe yet."""
+    """MayRecall: a consumer may see messages that are not safe yet."""
     asynchronous = state.flush_mode == ASYNC_FLUSH
     return asynchronous or state.phase[MASTER] == "gone" or state.system_crashes[SLAVE] > 0
 
 
 def promised(state: State) -> bool:
-    """Promised: and what consumers saw still stands."""
+    """Promised: Covered, and what consumers saw is still stored."""
     return not state.forked and not (state.recalled and may_recall(state)) and covered(state)
 
 
 def sync_acked_on_slave(config: Config, state: State) -> bool:
-    """REPL-1 SyncAckedOnSlave"""
+    """REPL-1 SyncAckedOnSlave: with SYNC_MASTER, the slave has each message answered SEND_OK.
+
+    A crash of the slave's system may have removed it afterwards.
+    """
     if state.role != SYNC_MASTER:
         return True
     return all(
@@ -615,7 +621,11 @@ def following(state: State) -> bool:
 
 
 def slave_is_prefix(_config: Config, state: State) -> bool:
-    """REPL-2 SlaveIsPrefix"""
+    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's.
+
+    While the master is down, it may be the reverse. A fork, which the slave no longer follows, is an
+    exception.
+    """
     master, slave = state.log
     if is_prefix(slave, master) or (state.phase[MASTER] != "up" and is_prefix(master, slave)):
         return True
@@ -623,7 +633,7 @@ def slave_is_prefix(_config: Config, state: State) -> bool:
 
 
 def status_honest(config: Config, before: State, _action: str, after: State) -> bool:
-    """REPL-3 StatusHonest"""
+    """REPL-3 StatusHonest: each status of a send or request corresponds to what has happened."""
     return all(_honest(config, before, after, m) for m in range(len(config.messages)))
 
 
@@ -654,7 +664,7 @@ def _honest(config: Config, before: State, after: State, m: int) -> bool:
 
 
 def readable_without_master(config: Config, state: State) -> bool:
-    """REPL-4 ReadableWithoutMaster: the next record can be had, and all that the slave ever held is there."""
+    """REPL-4 ReadableWithoutMaster: the slave serves its next record and has all that it ever had."""
     if state.phase[MASTER] == "up" or state.phase[SLAVE] != "up":
         return True
     if len(state.seen) < len(state.log[SLAVE]) and deliver(config, state, SLAVE) is None:
@@ -663,7 +673,7 @@ def readable_without_master(config: Config, state: State) -> bool:
 
 
 def sync_acked_durable(config: Config, state: State) -> bool:
-    """FLUSH-1 SyncAckedDurable"""
+    """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH each message answered SEND_OK is durable on the master."""
     if state.flush_mode != SYNC_FLUSH or state.phase[MASTER] == "gone":
         return True
     durable = state.log[MASTER][: state.flushed[MASTER]]
@@ -671,7 +681,7 @@ def sync_acked_durable(config: Config, state: State) -> bool:
 
 
 def no_acked_lost(config: Config, state: State) -> bool:
-    """DELIV-1 NoAckedLost: one of the two has it, and the consumer has not passed it by."""
+    """DELIV-1 NoAckedLost: one of the two has it, and the consumer has not passed it."""
     acked = tuple(_answered(config, state, "SEND_OK"))
     if not acked or not covered(state):
         return True
@@ -685,18 +695,18 @@ def no_acked_lost(config: Config, state: State) -> bool:
 
 
 def no_phantom(config: Config, state: State) -> bool:
-    """DELIV-2 NoPhantom"""
+    """DELIV-2 NoPhantom: the consumer sees only messages that were sent."""
     sent = set(config.messages) - set(_answered(config, state, "unsent"))
     return all(message in sent for message in state.seen)
 
 
 def queue_order(_config: Config, state: State) -> bool:
-    """DELIV-4 QueueOrder: what the consumer saw is the log, in the log's order."""
+    """DELIV-4 QueueOrder: the messages that the consumer saw are the log's, in the log's order."""
     return not promised(state) or is_prefix(state.seen, kept(state))
 
 
 def offset_monotone(_config: Config, before: State, action: str, after: State) -> bool:
-    """DELIV-5 OffsetMonotone: but for a correction, and a machine that is lost."""
+    """DELIV-5 OffsetMonotone: offsets decrease only by a correction or when a machine is lost."""
     if action == "CorrectOffset":
         return True
     nodes = zip(before.committed, after.committed, after.phase, strict=True)
@@ -707,7 +717,7 @@ def offset_monotone(_config: Config, before: State, action: str, after: State) -
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sets are frozensets."""
+    """Return the state that TLC prints: records and functions are mappings, sets are frozensets."""
 
     def by_node(name: str) -> tuple[Any, Any]:
         return variables[name]["master"], variables[name]["slave"]

@@ -1,8 +1,8 @@
-"""How clients learn which brokers there are, action for action as in spec/tla/Routing.tla.
+"""How clients discover brokers, action for action as in spec/tla/Routing.tla.
 
-Same order as there: tables and routes, state, brokers register, name servers forget, clients poll, time, what
-goes wrong, what is mended, safety. What the TLA+ module abstracts away is abstracted away here too. What a
-name server or client computes is a pure function of tables; the actions only say when and where.
+The order is the same: tables and routes, state, registration, expiry at name servers, polling, time, faults,
+repairs, safety. The model makes the same abstractions as the TLA+ module. The results that a name server or
+client computes are pure functions of tables; the actions only determine when and where.
 """
 
 from collections.abc import Mapping, Sequence, Set
@@ -19,7 +19,7 @@ Broker = tuple[str, int]
 """A broker process: its name and its id; id 0 is the master."""
 
 MASTER: Final = 0
-TOPICS: Final = ("topic", "TBW102")  # TBW102 is the default topic: whoever has no route for his takes its
+TOPICS: Final = ("topic", "TBW102")  # TBW102 is the default topic, for topics without a route
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Config:
     holders: tuple[str, ...] = ()
     """Broker names whose brokers have the topic from the start."""
     heartbeat_every: int = 1
-    """In ticks, as are the next three."""
+    """In ticks, like the next three."""
     scan_every: int = 1
     expiry: int = 2
     poll_every: int = 1
     faults_max: int | None = 1
-    """As MCRouting bounds them; None for no bound."""
+    """The bound of MCRouting; None for no bound."""
 
-    # Asked for in every state, so made once.
+    # Used in every state, so computed once.
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ class Config:
 # Tables and routes. A permission is none (no such queue), read, or write (read and write).
 
 Permissions = tuple[str, ...]
-"""By broker name, in the configuration's order; so are Members and Publish."""
+"""By broker name, in the configuration's order, like Members and Publish."""
 Members = tuple[frozenset[int], ...]
 Publish = tuple[bool, ...]
 
@@ -99,11 +99,11 @@ class Record(NamedTuple):
 
 
 UNHEARD: Final = Record(0, 0)
-"""The live record that is not there."""
+"""Marks a missing live record."""
 
 
 class Tables(NamedTuple):
-    """What one name server knows, all of it in memory."""
+    """The data of one name server, all of it in memory."""
 
     queues: tuple[Permissions, ...]  # by topic
     members: Members  # ids that have an address
@@ -112,7 +112,7 @@ class Tables(NamedTuple):
 
 
 def empty_tables(config: Config) -> Tables:
-    """EmptyTables"""
+    """EmptyTables: the tables of a name server that knows no broker."""
     return Tables(
         queues=(("none",) * len(config.names),) * len(TOPICS),
         members=(frozenset(),) * len(config.names),
@@ -122,20 +122,20 @@ def empty_tables(config: Config) -> Tables:
 
 
 class Route(NamedTuple):
-    """What a client knows of its topic."""
+    """A client's data about its topic."""
 
-    source: str  # whose route it is: none, topic, default
+    source: str  # the origin of the route: none, topic, default
     queues: Permissions
     members: Members  # the brokers of the route: their ids by broker name
 
 
 def no_route(config: Config) -> Route:
-    """NoRoute"""
+    """NoRoute: the route of a client that has none."""
     return Route("none", ("none",) * len(config.names), (frozenset(),) * len(config.names))
 
 
 def long(config: Config) -> int:
-    """Long: a longer silence is no different."""
+    """Long: the longest silence that is distinguished from longer ones."""
     return config.expiry + config.scan_every + config.poll_every + 1
 
 
@@ -143,9 +143,9 @@ def long(config: Config) -> int:
 
 
 class State(NamedTuple):
-    """Tuples by broker, name server, client are in the order of the configuration.
+    """The state of the model. Tuples by broker, name server, client are in the order of the configuration.
 
-    A named tuple, because the explorer copies and hashes nothing else as often.
+    It is a named tuple, because the explorer copies and hashes states most often.
     """
 
     running: tuple[bool, ...]  # by broker
@@ -153,16 +153,16 @@ class State(NamedTuple):
     broker_cut: frozenset[tuple[str, Broker]]  # silent partition: nothing arrives
     client_cut: frozenset[tuple[str, str]]
     tables: tuple[Tables, ...]  # by name server
-    connected: tuple[frozenset[Broker], ...]  # history, by name server: whom none else disconnected
+    connected: tuple[frozenset[Broker], ...]  # history, by name server: registered, not closed by others
     created: frozenset[str]  # broker names whose brokers have the topic
     heartbeat_age: tuple[int, ...]  # by broker: ticks since it registered
     scan_age: tuple[int, ...]  # by name server
     poll_age: tuple[int, ...]  # by client
-    server: tuple[str, ...]  # by client: the name server that it asks
+    server: tuple[str, ...]  # by client: the name server that it uses
     answered: frozenset[str]  # the clients whose last request was answered
     route: tuple[Route, ...]  # by client
-    publish: tuple[Publish, ...]  # by client: to which broker names it may send
-    silence: tuple[tuple[int, ...], ...]  # history, by name server and broker: ticks unheard
+    publish: tuple[Publish, ...]  # by client: the broker names to which it may send
+    silence: tuple[tuple[int, ...], ...]  # history, by name server and broker: ticks since it registered
     faults: int  # history
 
 
@@ -192,21 +192,21 @@ def initial(config: Config) -> tuple[State, ...]:
     )
 
 
-# Brokers register
+# Registration
 
 
 def topics_of(broker: Broker, holders: Set[str]) -> tuple[str, ...]:
-    """TopicsOf"""
+    """TopicsOf: the topics that a broker registers: the default topic, and its own if it has it."""
     return TOPICS if broker[0] in holders else TOPICS[1:]
 
 
 def takes_topics_from(members: Set[int], broker_id: int) -> bool:
-    """TakesTopicsFrom: only the master, or where there is none the slave, says which queues its name has."""
+    """TakesTopicsFrom: the master determines the queues of its name, or the slave if there is no master."""
     return all(broker_id <= member for member in members)
 
 
 def registered(config: Config, table: Tables, broker: Broker, topics: Sequence[str]) -> Tables:
-    """Registered: an upsert; queues are touched only if it says something new or they are missing."""
+    """Registered: an upsert. Queues are changed only if the registration is new or the queues are missing."""
     name, broker_id = broker
     i, b = config.names.index(name), config.brokers.index(broker)
     version = len(topics)
@@ -256,7 +256,7 @@ def _register_at(
 
 
 def register(config: Config, state: State, broker: Broker) -> State | None:
-    """Register: at its start, and then as often as registerNameServerPeriod says."""
+    """Register: at its start, and then every registerNameServerPeriod."""
     b = config.brokers.index(broker)
     if state.heartbeat_age[b] != config.heartbeat_every or not state.running[b]:
         return None
@@ -267,7 +267,7 @@ def register(config: Config, state: State, broker: Broker) -> State | None:
 
 
 def auto_create(config: Config, state: State, client: str, name: str) -> State | None:
-    """AutoCreate: a send by the default topic's route; the master makes the topic and registers at once."""
+    """AutoCreate: after a send by the default topic's route, the master creates the topic and registers."""
     c = config.clients.index(client)
     if state.route[c].source != "default" or name in state.created:
         return None
@@ -279,11 +279,11 @@ def auto_create(config: Config, state: State, client: str, name: str) -> State |
     return after._replace(created=created)
 
 
-# Name servers forget
+# Expiry at name servers
 
 
 def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
-    """Forgotten: with the last id of a name go its queues."""
+    """Forgotten: the queues of a name are removed with its last id."""
     if not gone:
         return table
     members = tuple(
@@ -306,25 +306,25 @@ def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
 
 
 def _forget(config: Config, state: State, n: int, gone: Set[Broker]) -> State:
-    """Forget, at one name server."""
+    """Forget: remove brokers from the tables of one name server."""
     return state._replace(tables=with_item(state.tables, n, forgotten(config, state.tables[n], gone)))
 
 
 def _disconnect(config: Config, state: State, n: int, broker: Broker) -> State:
-    """Disconnect: one name server sees the connection close by which the broker registered."""
+    """Disconnect: one name server detects that the broker's registration connection was closed."""
     after = _forget(config, state, n, {broker})
     return after._replace(connected=with_item(state.connected, n, state.connected[n] - {broker}))
 
 
 def expired(config: Config, table: Tables) -> frozenset[Broker]:
-    """Expired"""
+    """Expired: the brokers whose live record is older than the expiry time."""
     return frozenset(
         b for b, record in zip(config.brokers, table.live, strict=True) if record.age > config.expiry
     )
 
 
 def scan(config: Config, state: State, name_server: str) -> State | None:
-    """Scan"""
+    """Scan: a name server removes expired brokers."""
     n = config.name_servers.index(name_server)
     if state.scan_age[n] != config.scan_every or not state.serving[n]:
         return None
@@ -332,30 +332,30 @@ def scan(config: Config, state: State, name_server: str) -> State | None:
     return after._replace(scan_age=with_item(state.scan_age, n, 0))
 
 
-# Clients poll
+# Polling
 
 
 def route_members(queues: Sequence[str], members: Sequence[frozenset[int]]) -> Members:
-    """The brokers in the answer to a route request: all ids of the names that have a queue."""
+    """Return the brokers in the answer to a route request: all ids of the names that have a queue."""
     return tuple(
         ids if permission != "none" else frozenset() for permission, ids in zip(queues, members, strict=True)
     )
 
 
 def route_of(table: Tables, topic: str) -> Route | None:
-    """RouteOf: every queue of the topic, and every broker of their names; None is code 17."""
+    """RouteOf: every queue of the topic, and every broker of their names; None means response code 17."""
     queues = table.queues[TOPICS.index(topic)]
     members = route_members(queues, table.members)
     return Route("topic" if topic == "topic" else "default", queues, members) if any(members) else None
 
 
 def route_from(config: Config, table: Tables) -> Route:
-    """RouteFrom: without a route of its own a topic gets the default topic's, if that has one."""
+    """RouteFrom: a topic without a route gets the default topic's, if that has one."""
     return route_of(table, "topic") or route_of(table, "TBW102") or no_route(config)
 
 
 def publishable(queues: Sequence[str], members: Sequence[frozenset[int]]) -> Publish:
-    """Publishable: writable is a queue that says so, at a name whose master is in the route."""
+    """Publishable: a queue is writable if its permission allows it and the route has a master of its name."""
     return tuple(
         permission == "write" and MASTER in ids for permission, ids in zip(queues, members, strict=True)
     )
@@ -371,7 +371,7 @@ def _reaches(config: Config, state: State, c: int) -> bool:
 
 
 def poll(config: Config, state: State, client: str) -> State | None:
-    """Poll"""
+    """Poll: a client gets its route from its name server, and with it the brokers to which it may send."""
     c = config.clients.index(client)
     if state.poll_age[c] != config.poll_every or not _reaches(config, state, c):
         return None
@@ -398,13 +398,13 @@ def poll_fails(config: Config, state: State, client: str, following: str) -> Sta
     )
 
 
-# Time passes, and waits for whatever is due
+# Time passes only when no action is due
 
 
 def tick(config: Config, state: State) -> State | None:
-    """Tick"""
+    """Tick: all ages grow by one, unless a registration, scan or poll is due."""
     if config.poll_every in state.poll_age or config.scan_every in state.scan_age:
-        return None  # the age of what does not serve is 0
+        return None  # the age of a server that does not serve is 0
     if config.heartbeat_every in state.heartbeat_age:
         return None
     most = long(config)
@@ -426,7 +426,7 @@ def tick(config: Config, state: State) -> State | None:
     )
 
 
-# What goes wrong
+# Faults
 
 
 def _may_fail(config: Config, state: State) -> bool:
@@ -445,7 +445,7 @@ def _stopped(config: Config, state: State, broker: Broker) -> State | None:
 
 
 def broker_dies(config: Config, state: State, broker: Broker) -> State | None:
-    """BrokerDies: the name servers that see its connection close forget it at once."""
+    """BrokerDies: the name servers that see its connection close remove it immediately."""
     after = _stopped(config, state, broker)
     if after is None:
         return None
@@ -456,12 +456,12 @@ def broker_dies(config: Config, state: State, broker: Broker) -> State | None:
 
 
 def machine_dies(config: Config, state: State, broker: Broker) -> State | None:
-    """MachineDies: no connection closes, nobody is told."""
+    """MachineDies: no connection closes, so no name server is notified."""
     return _stopped(config, state, broker)
 
 
 def close_channel(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
-    """CloseChannel: under a broker that runs on; it opens another for its next registration."""
+    """CloseChannel: the connection of a running broker closes; its next registration opens another."""
     n = config.name_servers.index(name_server)
     if not _may_fail(config, state) or broker not in state.connected[n]:
         return None
@@ -471,21 +471,21 @@ def close_channel(config: Config, state: State, name_server: str, broker: Broker
 
 
 def cut_broker(config: Config, state: State, name_server: str, broker: Broker) -> State | None:
-    """CutBroker"""
+    """CutBroker: a broker's requests no longer reach a name server."""
     if not _may_fail(config, state) or (name_server, broker) in state.broker_cut:
         return None
     return state._replace(broker_cut=state.broker_cut | {(name_server, broker)}, faults=state.faults + 1)
 
 
 def cut_client(config: Config, state: State, name_server: str, client: str) -> State | None:
-    """CutClient"""
+    """CutClient: a client's requests no longer reach a name server."""
     if not _may_fail(config, state) or (name_server, client) in state.client_cut:
         return None
     return state._replace(client_cut=state.client_cut | {(name_server, client)}, faults=state.faults + 1)
 
 
 def name_server_dies(config: Config, state: State, name_server: str) -> State | None:
-    """NameServerDies: all that it knows was in its memory."""
+    """NameServerDies: its tables were in memory and are lost."""
     n = config.name_servers.index(name_server)
     if not _may_fail(config, state) or not state.serving[n]:
         return None
@@ -499,7 +499,7 @@ def name_server_dies(config: Config, state: State, name_server: str) -> State | 
 
 
 def wipe_write(config: Config, state: State, name_server: str, name: str) -> State | None:
-    """WipeWrite: out of writing, at one name server, until the name says something new there."""
+    """WipeWrite: one name server removes a name's write permission, until its next new registration."""
     n, i = config.name_servers.index(name_server), config.names.index(name)
     table = state.tables[n]
     if not _may_fail(config, state) or not state.serving[n]:
@@ -512,18 +512,18 @@ def wipe_write(config: Config, state: State, name_server: str, name: str) -> Sta
 
 
 def wiped(config: Config, table: Tables, name: str) -> Tables:
-    """The tables of WipeWrite."""
+    """Return the tables after WipeWrite."""
     i = config.names.index(name)
     return table._replace(
         queues=tuple(with_item(p, i, "read") if p[i] == "write" else p for p in table.queues)
     )
 
 
-# What is mended
+# Repairs
 
 
 def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
-    """BrokerStarts"""
+    """BrokerStarts: a stopped broker starts, and a registration is due."""
     b = config.brokers.index(broker)
     if state.running[b]:
         return None
@@ -534,20 +534,20 @@ def broker_starts(config: Config, state: State, broker: Broker) -> State | None:
 
 
 def name_server_starts(config: Config, state: State, name_server: str) -> State | None:
-    """NameServerStarts"""
+    """NameServerStarts: a stopped name server starts, with empty tables."""
     n = config.name_servers.index(name_server)
     return None if state.serving[n] else state._replace(serving=with_item(state.serving, n, True))
 
 
 def heal_broker(_config: Config, state: State, name_server: str, broker: Broker) -> State | None:
-    """HealBroker"""
+    """HealBroker: a broker's requests reach a name server again."""
     if (name_server, broker) not in state.broker_cut:
         return None
     return state._replace(broker_cut=state.broker_cut - {(name_server, broker)})
 
 
 def heal_client(_config: Config, state: State, name_server: str, client: str) -> State | None:
-    """HealClient"""
+    """HealClient: a client's requests reach a name server again."""
     if (name_server, client) not in state.client_cut:
         return None
     return state._replace(client_cut=state.client_cut - {(name_server, client)})
@@ -585,7 +585,7 @@ ACTIONS: Final[dict[str, Action[Config, State]]] = by_name(
 
 
 def tables_agree(config: Config, state: State) -> bool:
-    """ROUTE-1 TablesAgree"""
+    """ROUTE-1 TablesAgree: the tables of each name server list the same brokers."""
     return all(_agrees(config, table) for table in set(state.tables))
 
 
@@ -601,7 +601,7 @@ def _agrees(config: Config, table: Tables) -> bool:
 
 
 def live_broker_kept(config: Config, state: State) -> bool:
-    """ROUTE-2 LiveBrokerKept: unless somebody else closes its connection."""
+    """ROUTE-2 LiveBrokerKept: a registered broker stays known unless another party closes its connection."""
     for connected, silence, table in zip(state.connected, state.silence, state.tables, strict=True):
         for b, age, record in zip(config.brokers, silence, table.live, strict=True):
             if record == UNHEARD and age <= config.expiry and b in connected:
@@ -610,7 +610,7 @@ def live_broker_kept(config: Config, state: State) -> bool:
 
 
 def dead_broker_forgotten(config: Config, state: State) -> bool:
-    """ROUTE-3 DeadBrokerForgotten: silent towards the name server that the client asks."""
+    """ROUTE-3 DeadBrokerForgotten: a client's route has no broker that is long silent at its name server."""
     for client, server, route in zip(config.clients, state.server, state.route, strict=True):
         silence = state.silence[config.name_servers.index(server)]
         if client in state.answered and long(config) in silence:
@@ -621,7 +621,7 @@ def dead_broker_forgotten(config: Config, state: State) -> bool:
 
 
 def master_only_writes(_config: Config, state: State) -> bool:
-    """ROUTE-4 MasterOnlyWrites"""
+    """ROUTE-4 MasterOnlyWrites: a client sends only to writable queues of names with a master."""
     return all(
         not writes or (permission == "write" and MASTER in ids)
         for publish, route in zip(state.publish, state.route, strict=True)
@@ -633,7 +633,7 @@ def master_only_writes(_config: Config, state: State) -> bool:
 
 
 def from_tla(config: Config, variables: Mapping[str, Any]) -> State:
-    """A state as TLC prints it: records and functions are mappings, sequences are tuples."""
+    """Return the state that TLC prints: records and functions are mappings, sequences are tuples."""
 
     def by(keys: Sequence[Any], function: Any) -> tuple[Any, ...]:
         return tuple(function[key] for key in keys)

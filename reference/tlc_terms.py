@@ -1,7 +1,7 @@
-"""A model in TLC's terms: its configuration from TLC's constants, its actions as TLA+ operators.
+"""Translates between a model and TLC: the configuration from TLC's constants, actions as TLA+ operators.
 
-All models share this part. Each model itself has `from_tla`, the names of its constants, and the actions that
-the bounded module wraps.
+All models share this part. Each model itself provides `from_tla`, the names of its constants, and the actions
+that the bounded module wraps.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -14,9 +14,9 @@ Operator = Callable[[Any, str, Parameters], tuple[str, tuple[str, ...]]]
 
 
 def configuration(kind: Callable[..., ConfigT], **names: str) -> Callable[[Mapping[str, Any]], ConfigT]:
-    """Return the function that makes a configuration of TLC's constants; a set becomes a sorted tuple.
+    """Return the function that makes a configuration from TLC's constants; a set becomes a sorted tuple.
 
-    `names` gives for each field of the configuration the constant with its value.
+    `names` maps each field of the configuration to the constant with its value.
     """
 
     def from_constants(constants: Mapping[str, Any]) -> ConfigT:

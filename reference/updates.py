@@ -1,4 +1,4 @@
-"""Copies of a State with some fields, or one item of a field, changed."""
+"""Makes copies of a State with some fields, or one item of a field, changed."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -9,9 +9,9 @@ from mqproof.reference.model import StateT
 
 
 def replace(state: StateT, /, **changes: Any) -> StateT:
-    """The state with some of its fields changed: `dataclasses.replace`, three times as fast.
+    """Return the state with some of its fields changed: like `dataclasses.replace`, three times as fast.
 
-    It does not run `__init__`, so a State has no `__post_init__`, no defaults that compute anything.
+    It does not run `__init__`, so a State has no `__post_init__` and no defaults that compute anything.
 
     Raises:
         TypeError: the state has no such field.
@@ -21,16 +21,16 @@ def replace(state: StateT, /, **changes: Any) -> StateT:
 
 
 def with_item(values: tuple[Any, ...], index: int, value: Any) -> tuple[Any, ...]:
-    """The tuple with another value at one place."""
+    """Return the tuple with another value at one place."""
     return (*values[:index], value, *values[index + 1 :])
 
 
 @cache
 def _copier(kind: type[Any]) -> Callable[..., Any]:
-    """A function written for one class, field by field, as `dataclass` itself writes `__init__`.
+    """Return a copy function written for one class, field by field, as `dataclass` itself writes `__init__`.
 
-    The descriptors of the slots set what a frozen class refuses to have set; `object.__setattr__` would look
-    each of them up again.
+    The descriptors of the slots can set the fields of a frozen class. `object.__setattr__` would look each of
+    them up again.
     """
     names = [field.name for field in fields(kind)]
     scope = {f"set_{name}": getattr(kind, name).__set__ for name in names}

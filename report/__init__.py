@@ -1,4 +1,5 @@
-"""The one result model and its renderers: terminal, JSON, JUnit XML, SARIF, Markdown, one HTML page.
+"""The result model shared by all commands, and its renderers.
 
-Begin at `model.py`; each renderer is a pure function from a `Report` to text, in a file of its own.
+The renderers write terminal text, JSON, JUnit XML, SARIF, Markdown and HTML. Begin at `model.py`. Each
+renderer is a pure function from a `Report` to text, in a file of its own.
 """

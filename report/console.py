@@ -1,4 +1,4 @@
-"""What every command prints beside its report: progress, and the one line that ends it early."""
+"""The output of every command apart from its report: progress, and the one line that ends it early."""
 
 import logging
 import signal
@@ -23,16 +23,16 @@ def stop(message: str, code: int) -> NoReturn:
 
 
 def is_quiet() -> bool:
-    """Whether the command was started with --quiet, or logs errors only: then it shows no progress."""
+    """Whether the command shows no progress: it was started with --quiet, or logs errors only."""
     return not logging.getLogger("mqproof").isEnabledFor(logging.WARNING)
 
 
 @contextmanager
 def stages(title: str) -> Iterator[Callable[[str], None]]:
-    """Show the progress of a long command on standard error, away from the result.
+    """Show the progress of a long command on standard error, separate from the result.
 
-    On a terminal: one line that is rewritten, with the seconds so far. Piped: one line for each stage. With
-    --quiet: nothing.
+    On a terminal this is one line that is rewritten, with the elapsed seconds. Otherwise it is one line for
+    each stage. With --quiet nothing is shown.
     """
     if is_quiet():
         yield lambda _stage: None
@@ -48,7 +48,7 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
 
 
 class _Moving:
-    """The moving line; computes the elapsed seconds each time it is drawn."""
+    """The rewritten line; it computes the elapsed seconds each time it is drawn."""
 
     def __init__(self, title: str, started: float) -> None:
         self._text = title
@@ -59,19 +59,19 @@ class _Moving:
         self._text = f"{self._title}: {one_line(stage)}"
 
     def __rich__(self) -> Text:
-        # No plain str, in which rich would look for markup and emoji codes.
+        # Not a plain str, in which rich would look for markup and emoji codes.
         return Text(f"{self._text} ({time.monotonic() - self._started:.0f} s so far)")
 
 
 class _TerminatedError(KeyboardInterrupt):
-    """Not a SystemExit: Hypothesis would report that as a failure of the test, and continue."""
+    """Raised for SIGTERM. Not a SystemExit: Hypothesis would report that as a test failure and continue."""
 
 
 @contextmanager
 def terminable() -> Iterator[None]:
-    """Make SIGTERM unwind the stack, as an interrupt does, so that processes that we started end too.
+    """Make SIGTERM unwind the stack, as an interrupt does, so that the processes we started end too.
 
-    The command then ends with one line, and with the exit code that shells give to SIGTERM.
+    The command then ends with one line, and with the exit code that shells use for SIGTERM.
     """
     before = signal.signal(signal.SIGTERM, _terminate)
     try:

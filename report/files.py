@@ -1,4 +1,4 @@
-"""Writes the report files that a command line names, and checks beforehand that it can."""
+"""Writes the report files named on a command line, and checks beforehand that they can be written."""
 
 import os
 from pathlib import Path
@@ -11,9 +11,9 @@ from mqproof.report.write import write_report, write_text
 
 
 def not_writable(file: Path) -> str:
-    """Why a file cannot be written, empty when it can: for a check before long work, not after it.
+    """Return the reason why a file cannot be written, or an empty string. For a check before long work.
 
-    Missing folders are no reason: they are made when the file is written.
+    A missing folder is no reason, because it is created when the file is written.
     """
     if file.is_dir():
         return "Is a directory"
@@ -21,7 +21,10 @@ def not_writable(file: Path) -> str:
 
 
 def folder_not_writable(folder: Path) -> str:
-    """Why no file can be written to the folder, empty when one can, or when the folder can be made."""
+    """Return the reason why no file can be written to the folder, or an empty string.
+
+    A missing folder that can be created is no reason.
+    """
     place = folder
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -31,7 +34,7 @@ def folder_not_writable(folder: Path) -> str:
 
 
 def expect_writable(**files: Path | None) -> None:
-    """End the command with one line when the file of an option cannot be written."""
+    """End the command with one line if the file of an option cannot be written."""
     for option, file in files.items():
         if file is not None and (reason := not_writable(file)):
             stop(f"--{option} {file}: {reason}", Exit.USAGE)
@@ -40,8 +43,9 @@ def expect_writable(**files: Path | None) -> None:
 def write_files(
     report: Report, *, json: Path | None = None, junit: Path | None = None, page: Path | None = None
 ) -> None:
-    """Write the files that are named; `page` in the format of its suffix. Ends the command with one line when
-    that fails.
+    """Write the named files, `page` in the format of its suffix.
+
+    On failure, end the command with one line.
     """
     try:
         if json is not None:

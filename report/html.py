@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: no network, no other file, light and dark."""
+"""The report as one self-contained HTML page: no network, no other file, light and dark."""
 
 from functools import cache
 from pathlib import Path
@@ -13,15 +13,18 @@ if TYPE_CHECKING:
     from jinja2 import Template
 
 WITNESSES_MAX: Final = 100
-"""Shown per result; the page says how many more there are and the JSON file has all of them."""
+"""The number of witnesses shown per result.
+
+The page states how many more there are; the JSON file has all.
+"""
 TIMELINE_OPEN_MAX: Final = 40
-"""Longer ones are shown when they are asked for."""
+"""Longer timelines are collapsed until the reader opens them."""
 _WIDE_FROM: Final = 6
-"""With more layers than that the matrix is set smaller."""
+"""With more layers than this, the matrix uses smaller type."""
 
 
 def render(report: Report) -> str:
-    """The page, UTF-8: verdict, matrix, results with their evidence and replay commands, figures, tables.
+    """Return the page: verdict, matrix, results with their evidence and replay commands, figures, tables.
 
     Raises:
         ValueError: a figure is not an SVG document.
@@ -45,7 +48,7 @@ def render(report: Report) -> str:
 
 @cache
 def _template() -> "Template":
-    # Imported late: jinja2 comes with an extra, and the other formats do without it.
+    # Imported late: jinja2 is part of an extra, and the other formats do not need it.
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(

@@ -1,4 +1,4 @@
-"""The report as JSON with stable keys, and back. The keys are described in docs/report.md."""
+"""Writes the report as JSON with stable keys, and reads it back. The keys are described in docs/report.md."""
 
 import json
 from dataclasses import dataclass
@@ -10,11 +10,11 @@ from mqproof.report.matrix import tally
 from mqproof.report.model import Figure, Report, Result, Table, Verdict, exit_code, overall
 
 SCHEMA_VERSION: Final = 1
-"""`schema` of the document; grows when a key changes its meaning. New keys alone do not change it."""
+"""`schema` of the document. It is incremented when a key changes its meaning, not when keys are added."""
 
 
 class ReportFileError(ValueError):
-    """Not a report; the message names the file and the place."""
+    """The file is not a report; the message names the file and the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Document:
 
 
 def render(report: Report) -> str:
-    """The JSON document, ASCII only, ending with a newline; the same report gives the same text."""
+    """Return the JSON document, ASCII only, ending with a newline. Equal reports give equal text."""
     document = _Document(
         schema=SCHEMA_VERSION,
         title=report.title,
@@ -43,12 +43,13 @@ def render(report: Report) -> str:
         tables=report.tables,
         figures=report.figures,
     )
-    # json, not msgspec, writes the text: witnesses may hold lone surrogates, which only escapes carry.
+    # json writes the text, not msgspec: witnesses may contain lone surrogates, which can only be written as
+    # escapes.
     return json.dumps(msgspec.to_builtins(document), indent=1) + "\n"
 
 
 def from_json(text: str, where: str = "report") -> Report:
-    """The report that `render` wrote; `where` (a file name) goes into the error.
+    """Return the report that `render` wrote; `where` (a file name) is used in the error message.
 
     Raises:
         ReportFileError: not JSON, a key is missing or has the wrong type, or the schema is newer than ours.

@@ -1,8 +1,8 @@
-"""The report as JUnit XML, for continuous integration: a suite a layer, a test case a result.
+"""The report as JUnit XML, for continuous integration: one suite per layer, one test case per result.
 
-JUnit has no "unknown". A violation is a `failure`. A result that was not tested, and one that is unknown, is
-`skipped`, so that it is neither green nor red; an unknown one says "unknown: ..." in the message, and every
-case carries its verdict as the property `verdict`.
+JUnit has no "unknown". A violation is a `failure`. A result that is unknown or was not tested is `skipped`,
+so that it counts neither as passed nor as failed. The message of an unknown one begins with "unknown: ...".
+Every case has its verdict as the property `verdict`.
 """
 
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
@@ -13,7 +13,7 @@ from mqproof.report.printable import one_line, printable
 
 
 def render(report: Report) -> str:
-    """The XML document, UTF-8."""
+    """Return the XML document, UTF-8."""
     root = Element("testsuites", _totals(report.results), name=one_line(report.title))
     for layer in dict.fromkeys(result.layer for result in report.results):
         results = tuple(result for result in report.results if result.layer == layer)

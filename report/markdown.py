@@ -9,12 +9,12 @@ from mqproof.report.model import Report, Result, overall
 from mqproof.report.printable import one_line, printable
 
 WITNESSES_MAX: Final = 10
-"""Shown per result; the JSON file has all of them."""
+"""The number of witnesses shown per result; the JSON file has all of them."""
 _SPECIAL: Final = re.compile(r"([\\`*_{}\[\]<>#|~&])")
 
 
 def render(report: Report) -> str:
-    """The document: verdict, facts, the matrix of layers, a row a result, evidence for what is not held."""
+    """Return the document: verdict, facts, matrix, one row per result, and evidence for results not held."""
     return "\n".join(_lines(report)).rstrip("\n") + "\n"
 
 
@@ -75,7 +75,7 @@ def _escape(text: str) -> str:
 
 
 def _code(text: str) -> tuple[str, ...]:
-    """A fenced block; the fence is longer than any run of backticks in the text."""
+    """Return a fenced block; the fence is longer than any run of backticks in the text."""
     text = printable(text)
     longest = max((len(run) for run in re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)

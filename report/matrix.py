@@ -1,4 +1,4 @@
-"""The verdict matrix: a row an invariant, a column a layer, a cell the verdict of that layer's results."""
+"""The verdict matrix: one row per invariant, one column per layer, one verdict in each cell."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final
 from mqproof.report.model import Result, Verdict, overall
 
 SYMBOLS: Final = {Verdict.HELD: "✓", Verdict.VIOLATED: "✗", Verdict.UNKNOWN: "?", Verdict.NOT_TESTED: "–"}
-"""A verdict is always a symbol and a word, so that it reads without colour."""
+"""Each verdict is shown as a symbol and a word, so that it can be read without colour."""
 _URGENT: Final = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.NOT_TESTED)
 TITLED_MAX: Final = 50
 
@@ -17,7 +17,7 @@ class Row:
     id: str
     name: str
     cells: tuple[Verdict | None, ...]
-    """One a layer, in the order of Matrix.layers; None where that layer said nothing."""
+    """One verdict per layer, in the order of Matrix.layers; None if that layer has no result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Matrix:
 
 
 def matrix(results: Iterable[Result]) -> Matrix:
-    """The matrix of these results; invariants and layers in order of first appearance."""
+    """Return the matrix of these results; invariants and layers are in order of first appearance."""
     cells: dict[tuple[str, str], dict[str, list[Result]]] = {}
     layers: dict[str, None] = {}
     for result in results:
@@ -41,7 +41,10 @@ def matrix(results: Iterable[Result]) -> Matrix:
 
 
 def cell_verdict(results: list[Result]) -> Verdict | None:
-    """As `overall`, but a cell of nothing but NOT_TESTED is NOT_TESTED, and an empty one is None."""
+    """Return the verdict of one cell; None without results.
+
+    It is NOT_TESTED if all results are, otherwise `overall` of them.
+    """
     if not results:
         return None
     if all(result.verdict is Verdict.NOT_TESTED for result in results):
@@ -50,12 +53,15 @@ def cell_verdict(results: list[Result]) -> Verdict | None:
 
 
 def label(verdict: Verdict | None) -> str:
-    """Symbol and word, e.g. "✓ held"; empty for no verdict."""
+    """Return symbol and word, e.g. "✓ held"; empty for no verdict."""
     return f"{SYMBOLS[verdict]} {verdict}" if verdict else ""
 
 
 def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
-    """What is to be explained, violations first; what a layer says of several in the same words, once."""
+    """Return groups of results that need an explanation, violations first.
+
+    Results of one layer with the same detail and no evidence of their own form one group.
+    """
     together: dict[tuple[object, ...], list[Result]] = {}
     for at, result in enumerate(results):
         if result.verdict is not Verdict.HELD:
@@ -66,7 +72,10 @@ def unheld(results: Iterable[Result]) -> tuple[tuple[Result, ...], ...]:
 
 
 def titled(results: Sequence[Result]) -> str:
-    """Id and name of one; the first ids of several, or their names where they share the id."""
+    """Return id and name of one result, or the first ids of several.
+
+    If they share the id, their names follow it.
+    """
     first, *more = results
     if not more:
         return f"{first.id} {first.name}"
@@ -78,12 +87,12 @@ def titled(results: Sequence[Result]) -> str:
 
 
 def counted(result: Result) -> str:
-    """How much was looked at, e.g. "1,200 states, 3 crashes"."""
+    """Return the numbers of examined items, e.g. "1,200 states, 3 crashes"."""
     return ", ".join(f"{count:,} {what}" for what, count in result.counts.items())
 
 
 def tally(results: Iterable[Result]) -> dict[Verdict, int]:
-    """How many results have each verdict, every verdict present."""
+    """Return the number of results with each verdict; every verdict is present."""
     counts = dict.fromkeys(Verdict, 0)
     for result in results:
         counts[result.verdict] += 1

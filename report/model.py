@@ -1,4 +1,4 @@
-"""The one result model: what was asked, what was found, how much was looked at, how to see it again."""
+"""The result model of all commands: request, verdicts, number of items examined, replay command."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Verdict(StrEnum):
-    """Three-valued, plus "not tested". Having seen nothing is UNKNOWN, never HELD."""
+    """Three-valued, plus "not tested". A check that examined nothing is UNKNOWN, never HELD."""
 
     HELD = "held"
     VIOLATED = "violated"
@@ -30,11 +30,11 @@ class Moment:
     """One line of a timeline."""
 
     at: str
-    """When, or which step; empty for what has no time of its own."""
+    """The time or the step; empty if the event has no time of its own."""
     who: str
-    """Who acts; of a script, what was done."""
+    """The acting node; in a script, the action."""
     what: str
-    """What they do; of a script, the answer."""
+    """The action of that node; in a script, the answer."""
 
     def __str__(self) -> str:
         begun = " ".join(filter(None, (self.at, self.who)))
@@ -43,20 +43,20 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """One piece of evidence: the values that show the violation, and words for a reader."""
+    """One item of evidence: the values that show the violation, and a text for a reader."""
 
     text: str
     values: dict[str, str] = field(default_factory=dict)
     timeline: tuple[Moment, ...] = ()
-    """How it came about, in order; empty where nobody asked."""
+    """The events that led to the violation, in order; empty if they were not requested."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One invariant judged by one layer.
+    """The verdict of one layer on one invariant.
 
-    `counts` says how much was looked at (examples, states, rows, ...) and must not be empty when the verdict
-    is HELD. `replay` is the command that shows a violation again.
+    `counts` holds the number of items examined (examples, states, rows, ...). It must not be empty or zero
+    when the verdict is HELD. `replay` is the command that reproduces a violation.
     """
 
     id: str
@@ -69,19 +69,21 @@ class Result:
     """Why the verdict is UNKNOWN or NOT_TESTED, or what was violated, in a sentence."""
     replay: str = ""
     seconds: float = 0.0
-    """Of results that were found together each has its share."""
+    """The duration. Results that were computed together each have an equal part of it."""
     found: int = 0
-    """How many there are, where `witnesses` are only some of them."""
+    """The total number of violations, if `witnesses` holds only some of them."""
     all_in: str = ""
-    """The file that has all of them."""
+    """The file that contains all of them."""
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.HELD and not any(self.counts.values()):
             raise ValueError(f"{self.id} in {self.layer} is held but nothing was counted: that is unknown")
 
     def more_than(self, shown: int, witnesses_in: str = "") -> str:
-        """What a reader is told of those that are not shown; empty where all are. `witnesses_in` is where all
-        of `witnesses` are."""
+        """Return a note on the witnesses that are not shown; empty if all are shown.
+
+        `witnesses_in` names the place that has all of `witnesses`.
+        """
         total = max(self.found, len(self.witnesses))
         if total <= shown:
             return ""
@@ -91,7 +93,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A picture for the page: an SVG document, self-contained."""
+    """A picture for the page: a self-contained SVG document."""
 
     title: str
     svg: str
@@ -111,15 +113,15 @@ class Report:
     title: str
     results: tuple[Result, ...]
     facts: dict[str, str] = field(default_factory=dict)
-    """What was run: target, seed, versions, sizes, seconds."""
+    """The facts of the run: target, seed, versions, sizes, seconds."""
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
 
 
 def overall(results: Iterable[Result]) -> Verdict:
-    """VIOLATED if any is; else UNKNOWN if any is or if there is none that HELD; else HELD.
+    """Return VIOLATED if any result is; else UNKNOWN if any is or none is HELD; else HELD.
 
-    NOT_TESTED results do not spoil a run in which something was held.
+    NOT_TESTED results do not change the verdict of a run in which something was held.
     """
     verdicts = {result.verdict for result in results}
     if Verdict.VIOLATED in verdicts:
@@ -130,7 +132,7 @@ def overall(results: Iterable[Result]) -> Verdict:
 
 
 def exit_code(results: Iterable[Result]) -> int:
-    """0 everything held, 1 a violation, 3 inconclusive."""
+    """Return 0 if everything held, 1 for a violation, 3 if inconclusive."""
     return {
         Verdict.HELD: Exit.HELD,
         Verdict.VIOLATED: Exit.VIOLATED,

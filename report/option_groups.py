@@ -1,4 +1,4 @@
-"""Groups of options: a dataclass whose fields are options, so that a command takes one argument for many."""
+"""Groups of options: a dataclass whose fields are options, taken by a command as one argument."""
 
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 
 def with_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace each parameter of a command that is a dataclass by that dataclass's fields, for typer to read.
+    """Replace each dataclass parameter of a command by the fields of that dataclass, for typer to read.
 
     Each field needs an Annotated type with a typer.Option, and a default, as a parameter would.
     """

@@ -1,8 +1,8 @@
-"""The report as SARIF 2.1.0: a rule an invariant, a result a witness of a violation.
+"""The report as SARIF 2.1.0: one rule per invariant, one result per witness of a violation.
 
-Code scanners show every SARIF result as an alert, so only violations are results; what is unknown or was not
-tested becomes a notification of the run. At most RESULTS_MAX results are written (scanners refuse more);
-the run's properties say how many there were.
+Code scanners show every SARIF result as an alert, so only violations are results. Results that are unknown or
+not tested become notifications of the run. At most RESULTS_MAX results are written, because scanners refuse
+more. The run's properties state the total number.
 """
 
 import hashlib
@@ -20,10 +20,10 @@ _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sch
 
 
 def render(report: Report) -> str:
-    """The SARIF document as JSON text.
+    """Return the SARIF document as JSON text.
 
-    A witness whose values have `file` (and `line`) is located there; any other by layer and invariant, as if
-    these were a file: some scanners refuse what is nowhere.
+    A witness whose values have `file` (and `line`) is located there. Any other is located by layer and
+    invariant, as if these were a file, because some scanners refuse results without a location.
     """
     violated = [result for result in report.results if result.verdict is Verdict.VIOLATED]
     total = sum(max(1, result.found, len(result.witnesses)) for result in violated)
@@ -43,7 +43,7 @@ def render(report: Report) -> str:
 
 
 def fingerprint(result: Result, witness: Witness) -> str:
-    """The same violation in another run has the same fingerprint: id, layer and the witness's values."""
+    """Return a hash of id, layer and the witness's values, equal for the same violation in another run."""
     values = sorted(witness.values.items()) or [("text", witness.text)]
     text = json.dumps([result.id, result.layer, values])
     return hashlib.sha256(text.encode()).hexdigest()

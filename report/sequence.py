@@ -1,7 +1,8 @@
-"""Sequence diagrams: lifelines from top to bottom, arrows for messages, a row for each step; as SVG.
+"""Sequence diagrams as SVG: lifelines from top to bottom, arrows for messages, one row per step.
 
-`Diagram` says what is drawn, `render` draws it. The document needs nothing else (no font, no script, no style
-sheet), paints its own paper so that it reads on light and dark pages alike, and depends on the diagram alone.
+`Diagram` describes the drawing and `render` draws it. The document is self-contained (no font, script or
+style sheet) and depends on the diagram alone. It paints its own background, so that it is readable on light
+and dark pages.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,15 +17,15 @@ from mqproof.report.printable import one_line
 
 
 class Mark(StrEnum):
-    """What a step does to the lifelines that it is marked at."""
+    """The effect of a step on its lifelines."""
 
     STEP = "step"
     CRASH = "crash"  # the lifeline is dead from here on
-    RESTART = "restart"  # it lives again
+    RESTART = "restart"  # the lifeline is alive again
 
 
 class Tone(StrEnum):
-    """How the last box of a diagram is coloured."""
+    """The colour of the last box of a diagram."""
 
     BAD = "bad"
     GOOD = "good"
@@ -35,21 +36,21 @@ class Tone(StrEnum):
 class Lifeline:
     name: str
     about: str = ""
-    """A second, smaller line under the name."""
+    """A second, smaller line below the name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One row."""
+    """One row of the diagram."""
 
     action: str
-    """As the model names it; stands at the left."""
+    """The action's name in the model; shown at the left."""
     at: tuple[str, ...] = ()
-    """The lifelines that act, by name; the label stands at the first."""
+    """The names of the lifelines that act; the label is placed at the first."""
     label: str = ""
     mark: Mark = Mark.STEP
     changes: tuple[str, ...] = ()
-    """What changed, a line each; stands at the right."""
+    """The changes, one line each; shown at the right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Arrow:
     label: str
     sent: int
     ended: int | None
-    """The row in which it was received or lost; None while it is still on its way."""
+    """The row in which it was received or lost; None while it is still in transit."""
     lost: bool = False
 
 
@@ -73,11 +74,11 @@ class Diagram:
     arrows: tuple[Arrow, ...] = ()
     subtitle: str = ""
     verdict: str = ""
-    """The headline of the box at the end, such as the violated invariant; no box without it."""
+    """The headline of the box at the end, such as the violated invariant; empty for no box."""
     explanation: str = ""
     tone: Tone = Tone.NEUTRAL
     loop: tuple[int, int] | None = None
-    """The rows, first and last, that repeat for ever."""
+    """The first and the last row of the part that repeats for ever."""
 
 
 _SANS: Final = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', Arial, sans-serif"
@@ -92,11 +93,11 @@ _BOXES: Final = {
 }
 _MARGIN: Final = 20
 _LETTER: Final = 7.4
-"""Wide enough for a letter of the 13 px sans-serif text in any usual font."""
+"""The width of a letter, large enough for the 13 px sans-serif text in any usual font."""
 _MONO_LETTER: Final = 7.0
 _TEXT_LINE: Final = 17
 _SPACING: Final = 190
-"""Between two lifelines."""
+"""The distance between two lifelines."""
 _LABEL_LETTERS: Final = 24
 _CHANGE_LETTERS: Final = 52
 _ROW_MIN: Final = 40
@@ -104,7 +105,7 @@ _ROW_MIN: Final = 40
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Where everything stands, in pixels."""
+    """The positions of all parts, in pixels."""
 
     x: dict[str, float]
     left: float
@@ -115,14 +116,14 @@ class _Layout:
     head: float
     """The y of the lifelines' heads."""
     tops: tuple[float, ...]
-    """One a row, and the bottom of the last."""
+    """The top of each row, and the bottom of the last."""
 
     def middle(self, row: int) -> float:
         return (self.tops[row] + self.tops[row + 1]) / 2
 
 
 def render(diagram: Diagram) -> str:
-    """The diagram as an SVG document; equal diagrams give equal text.
+    """Return the diagram as an SVG document; equal diagrams give equal text.
 
     Raises:
         ValueError: a step or an arrow names a lifeline, or a row, that the diagram does not have.
@@ -167,7 +168,7 @@ def _layout(diagram: Diagram) -> _Layout:
         lifeline.name: left + _SPACING * 0.45 + index * _SPACING
         for index, lifeline in enumerate(diagram.lifelines)
     }
-    # The label of the last lifeline stands to its right.
+    # The label of the last lifeline is to its right.
     changes = left + _SPACING * (len(diagram.lifelines) + 0.4)
     widest = max((len(line) for step in diagram.steps for line in _changes(step)), default=0)
     width = max(changes + widest * _MONO_LETTER + _MARGIN, _MARGIN * 2 + len(diagram.title) * 10.5)
@@ -256,7 +257,7 @@ def _step(row: int, step: Step, layout: _Layout) -> Iterator[str]:
 
 
 def _halo(paper: str) -> str:
-    """Text in front of lines stays readable."""
+    """Return the style that keeps text in front of lines readable."""
     return f'stroke="{paper}" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 
 
@@ -284,7 +285,7 @@ def _arrow(arrow: Arrow, layout: _Layout) -> Iterator[str]:
     stroke = f'stroke="{colour}" stroke-width="1.6"{dash}'
     yield f'<path d="M{x1:.1f} {y1:.1f}L{x2:.1f} {y2:.1f}" fill="none" {stroke}/>'
     yield from [_cross(x2, y2)] if arrow.lost else _head(x1, y1, x2, y2, colour)
-    # Several may leave the same place: nearer to where they end they are apart.
+    # Several arrows may start at one point; near their ends they are separate.
     share = 0.5 if y1 == y2 else 0.72
     x, y = x1 + (x2 - x1) * share, y1 + (y2 - y1) * share - 6
     yield _words(x, y, arrow.label, f'text-anchor="middle" font-size="12" fill="{colour}" {_halo(_PAPER)}')
@@ -295,7 +296,7 @@ def _on_their_way(diagram: Diagram, row: int) -> list[Arrow]:
 
 
 def _stubs(diagram: Diagram, layout: _Layout) -> Iterator[str]:
-    """Messages that have not arrived: the beginning of an arrow, those of one step below one another."""
+    """Draw messages that have not arrived as the beginning of an arrow; those of one step are stacked."""
     for row in range(len(diagram.steps)):
         arrows = _on_their_way(diagram, row)
         for index, arrow in enumerate(arrows):
@@ -316,7 +317,7 @@ def _stubs(diagram: Diagram, layout: _Layout) -> Iterator[str]:
 def _head(x1: float, y1: float, x2: float, y2: float, colour: str) -> Iterator[str]:
     length = max(((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5, 1.0)
     dx, dy = (x2 - x1) / length, (y2 - y1) / length
-    # It touches the dot of the step that receives, which is drawn later and has a radius of 5.
+    # The tip touches the receiving step's dot, which is drawn later and has a radius of 5.
     tip_x, tip_y = x2 - dx * 5, y2 - dy * 5
     points = [
         (tip_x, tip_y),
@@ -342,7 +343,7 @@ def _loop(diagram: Diagram, layout: _Layout) -> Iterator[str]:
 
 
 def _verdict(diagram: Diagram, layout: _Layout) -> tuple[list[str], float]:
-    """The box, and the height of the whole picture."""
+    """Return the parts of the box, and the height of the whole picture."""
     top = layout.tops[-1] + 14
     if not diagram.verdict:
         return [], top
@@ -361,7 +362,7 @@ def _verdict(diagram: Diagram, layout: _Layout) -> tuple[list[str], float]:
 
 
 def _block(x: float, y: float, lines: Sequence[str], style: str) -> Iterator[str]:
-    """Lines of text whose middle is at y."""
+    """Draw lines of text centred vertically at y."""
     first = y + 4.5 - (len(lines) - 1) * _TEXT_LINE / 2
     for index, line in enumerate(lines):
         yield _words(x, first + index * _TEXT_LINE, line, style)

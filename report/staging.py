@@ -1,6 +1,6 @@
 """Creates files and folders under a temporary name next to their final path, so that they appear complete.
 
-The temporary name is fixed, so that the next run reuses and removes what a killed process left.
+The temporary name is fixed, so that the next run reuses and removes what a killed process left behind.
 """
 
 import contextlib
@@ -16,7 +16,10 @@ from pathlib import Path
 
 @contextmanager
 def file_beside(place: Path) -> Iterator[Path]:
-    """Yield an empty file next to `place`, to be moved there; otherwise it is removed at the end."""
+    """Yield an empty file next to `place`, to be moved there.
+
+    A file that was not moved is removed at the end.
+    """
     with _beside(place, is_folder=False) as made:
         yield made
 
@@ -29,7 +32,9 @@ def folder_beside(place: Path) -> Iterator[Path]:
 
 
 def try_place(place: Path) -> None:
-    """Check that a file can be created next to `place`. It leaves nothing and creates no missing folder.
+    """Check that a file can be created next to `place`.
+
+    It leaves nothing behind and creates no missing folder.
 
     Raises:
         OSError: a file cannot be created there; the error's file name is `place`.
@@ -43,7 +48,7 @@ def try_place(place: Path) -> None:
 
 @contextmanager
 def _beside(place: Path, *, is_folder: bool) -> Iterator[Path]:
-    """Yield `.NAME.tmp`, locked while this process lives; another live process uses another name."""
+    """Yield `.NAME.tmp`, locked while this process lives. Another live process uses another name."""
     with _named(place):
         place.parent.mkdir(parents=True, exist_ok=True)
         made = place.with_name(f".{place.name[:100]}.tmp")
@@ -81,7 +86,7 @@ def _make(path: Path, is_folder: bool) -> None:
 
 
 def _lock(path: Path) -> int | None:
-    """Return the lock, or None where another process has it or the file system has no locks."""
+    """Return the lock, or None if another process has it or the file system has no locks."""
     held = os.open(path, os.O_RDONLY)
     with contextlib.suppress(OSError):
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

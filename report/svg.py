@@ -1,4 +1,4 @@
-"""Makes an SVG document fit to stand inside an HTML page: no prolog, no script, nothing fetched."""
+"""Prepares an SVG document for use inside an HTML page: no prolog, no script, nothing fetched."""
 
 from typing import Final
 from xml.etree import ElementTree
@@ -9,9 +9,9 @@ _KEPT_OUT: Final = {f"{{{_SVG}}}{name}" for name in ("script", "foreignObject", 
 
 
 def inline(svg: str, title: str) -> str:
-    """The SVG element of the document as markup for an HTML page, titled for people who cannot see it.
+    """Return the SVG element of the document as markup for an HTML page, with a title for screen readers.
 
-    Scripts, event handlers, foreign objects and references that leave the document are taken out.
+    Scripts, event handlers, foreign objects and references that leave the document are removed.
 
     Raises:
         ValueError: not a well-formed SVG document; the message names the title.

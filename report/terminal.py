@@ -1,4 +1,4 @@
-"""The report on a terminal: tables that read without colour and in a narrow window."""
+"""The report on a terminal: tables that are readable without colour and in a narrow window."""
 
 import io
 import os
@@ -17,7 +17,7 @@ from mqproof.report.model import Report, Result, Table, Verdict, overall
 from mqproof.report.printable import one_line
 
 WITNESSES_MAX: Final = 3
-"""Shown per result; the files have more."""
+"""The number of witnesses shown per result; the files have more."""
 _NAMES_WIDTH: Final = 76
 _SECONDS_WIDTH: Final = 96
 _STYLES: Final = {
@@ -32,7 +32,7 @@ _ASCII: Final = str.maketrans({"✓": "+", "✗": "x", "–": "-", "·": ".", "�
 
 
 def show(report: Report, stream: TextIO | None = None, *, rows: bool = True) -> None:
-    """Print the report to the stream (standard output when None), as wide and colourful as it allows.
+    """Print the report to the stream (standard output when None), in the width and colour that it allows.
 
     Without `rows` only the results that are not held are shown, each with its reason.
     """
@@ -50,7 +50,7 @@ def show(report: Report, stream: TextIO | None = None, *, rows: bool = True) -> 
 
 
 def write(text: str) -> None:
-    """Print text of our own to standard output, with its marks in ASCII where the stream needs it."""
+    """Print our own text to standard output, with its symbols in ASCII if the stream needs it."""
     sys.stdout.write(text if _shows_unicode(sys.stdout) else _ascii(text))
     sys.stdout.flush()
 
@@ -66,12 +66,12 @@ def _ascii(text: str) -> str:
 def render(
     report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False, rows: bool = True
 ) -> str:
-    """The whole report as text: facts, one row a result, what was violated and how to see it again.
+    """Return the whole report as text: facts, one row per result, violations and their replay commands.
 
     Args:
         width: columns of the terminal; replay commands are never wrapped, so that they can be copied.
-        colour: add ANSI colours. Words and symbols carry the meaning either way.
-        ascii_only: use nothing beyond ASCII, for terminals that cannot show it.
+        colour: add ANSI colours. Words and symbols have the same meaning without them.
+        ascii_only: use only ASCII, for terminals that cannot show more.
         rows: show one row for each result.
     """
     console = _console(width, colour)
@@ -86,7 +86,7 @@ def render(
         console.print(Text(one_line(table.title), style="italic"))
         console.print(_plain_table(table))
     console.print()
-    # What is most urgent comes last: nearest to where the next command is typed.
+    # The most urgent line comes last: nearest to where the next command is typed.
     for alike in sorted(unheld(report.results), key=lambda alike: alike[0].verdict is Verdict.VIOLATED):
         _explain(console, alike)
     console.print(_summary(report), soft_wrap=True)
@@ -94,9 +94,9 @@ def render(
 
 
 def render_matrix(report: Report, *, width: int = 100, colour: bool = False, ascii_only: bool = False) -> str:
-    """Only the verdict matrix: rows are invariants, columns are layers. Options as in `render`."""
+    """Return only the verdict matrix: rows are invariants, columns are layers. Options as in `render`."""
     verdicts = matrix(report.results)
-    # A cell without its word would still have its symbol; the words need about 13 columns a layer.
+    # Without the word a cell still has its symbol. The words need about 13 columns per layer.
     words = width >= 24 + 13 * len(verdicts.layers)
     table = _table(one_line(report.title))
     table.add_column("invariant", no_wrap=not words, overflow="fold")
@@ -121,7 +121,7 @@ def _cell(verdict: Verdict | None, words: bool) -> str:
 
 
 def _results_table(results: tuple[Result, ...], width: int) -> RichTable:
-    """A row a result. A narrow window gets the ids and verdicts; names and seconds are left out."""
+    """Return one row per result. A narrow window shows ids and verdicts without names and seconds."""
     names, seconds = width >= _NAMES_WIDTH, width >= _SECONDS_WIDTH
     table = _table()
     table.add_column("invariant", no_wrap=not names, overflow="fold")
@@ -153,7 +153,7 @@ def _plain_table(source: Table) -> RichTable:
 
 
 def _explain(console: Console, alike: tuple[Result, ...]) -> None:
-    """Why they are not held; a violation's line ends with the command that shows it again."""
+    """Print why the results are not held. A violation's line ends with the command that reproduces it."""
     result = alike[0]
     line = f"{label(result.verdict)} {titled(alike)} ({result.layer})"
     line += f": {result.detail}" if result.detail else ""
@@ -189,7 +189,7 @@ def _console(width: int, colour: bool) -> Console:
         color_system="standard" if colour else None,
         highlight=False,
         legacy_windows=False,
-        _environ={},  # COLUMNS, NO_COLOR and the like are the caller's business: this is a pure function
+        _environ={},  # this is a pure function: the caller handles COLUMNS, NO_COLOR and the like
     )
 
 

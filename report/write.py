@@ -1,4 +1,4 @@
-"""Writes files so that a reader sees the old one or the new one, whole, even after a crash."""
+"""Writes files so that a reader sees either the old or the new one, complete, even after a crash."""
 
 import os
 from collections.abc import Callable
@@ -16,7 +16,7 @@ RENDERERS: Final[dict[str, Callable[[Report], str]]] = {
     ".sarif": sarif.render,
     ".xml": junit.render,
 }
-"""File suffix to the renderer of that format."""
+"""Maps each file suffix to the renderer of its format."""
 
 
 def write_report(report: Report, path: Path) -> None:
@@ -31,18 +31,18 @@ def write_report(report: Report, path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """As `write_bytes`, in UTF-8."""
+    """Write text as `write_bytes` does, in UTF-8."""
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Replace the file durably: a temporary file beside it, fsync, rename, fsync of the folder.
 
-    Missing parent folders are made. A symbolic link keeps pointing at the file it names. A path that is
-    no regular file (a pipe, /dev/stdout) is written to directly.
+    Missing parent folders are created. A symbolic link keeps pointing at the file it names. A path that is
+    not a regular file (a pipe, /dev/stdout) is written to directly.
 
     Raises:
-        OSError: the file cannot be written; what stood there is unchanged.
+        OSError: the file cannot be written; its old content is unchanged.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():

@@ -1,4 +1,4 @@
-"""A model's modules and actions, and the modules in which each action notes that it was taken."""
+"""Finds a model's modules and actions, and adds notes to actions that record when they are taken."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,7 +8,11 @@ from mqproof.spec.syntax import Definition, Module, Node, SyntaxProblemError, pa
 
 
 def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
-    """The module and those of ours that it extends, directly or through others; the first found counts."""
+    """Return the module and those it extends, directly or indirectly, from the libraries.
+
+    The first library that has a module is used. Modules in no library, such as the standard ones, are left
+    out.
+    """
     found: dict[str, Module] = {}
     todo = [name]
     while todo:
@@ -22,7 +26,7 @@ def load(name: str, libraries: Sequence[Path]) -> dict[str, Module]:
 
 
 def below(modules: Mapping[str, Module], name: str) -> list[str]:
-    """The module and what it extends."""
+    """Return the names of the module and of all modules that it extends."""
     found = [name]
     for each in found:
         found += [other for other in modules[each].extends if other in modules and other not in found]
@@ -30,12 +34,15 @@ def below(modules: Mapping[str, Module], name: str) -> list[str]:
 
 
 def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
-    """The actions of a next-state relation: the operators under its disjunctions, in order, each once."""
+    """Return the actions of a next-state relation: the operators in its disjunctions, in order, each once."""
     known = changing(modules)
     found: dict[str, None] = {}
 
     def descend(name: str) -> bool:
-        """False when the body is no choice among named actions, so that `name` is an action itself."""
+        """Add the actions below `name`; return False if its body is no choice among named actions.
+
+        In that case `name` is an action itself.
+        """
         definition = _definition(modules, name)
         below = None if definition is None else _choices(definition.body, known)
         if below is None:
@@ -51,7 +58,7 @@ def leaves(modules: Mapping[str, Module], next_name: str) -> list[str]:
 
 
 def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> list[str] | None:
-    """The named actions that a disjunction chooses from; None when it is not one."""
+    """Return the named actions that a disjunction chooses from; None if the node is no such disjunction."""
     if node.kind in ("junction", "infix") and node.op == "\\/":
         parts = [_choices(part, changing, alone=True) for part in node.parts]
         return None if None in parts else [name for part in parts for name in part or ()]
@@ -66,7 +73,7 @@ def _choices(node: Node, changing: frozenset[str], *, alone: bool = False) -> li
 
 
 def changing(modules: Mapping[str, Module]) -> frozenset[str]:
-    """The operators that speak of the next state, directly or through others, of whichever module."""
+    """Return the operators of all modules that refer to the next state, directly or through others."""
     definitions = [definition for module in modules.values() for definition in module.definitions.values()]
     found: frozenset[str] = frozenset()
     while True:
@@ -81,14 +88,14 @@ def _definition(modules: Mapping[str, Module], name: str) -> Definition | None:
 
 
 def next_of(question: Question, modules: Mapping[str, Module]) -> str:
-    """The next-state relation of the question's specification: N of `Init /\\ [][N]_vars`."""
+    """Return the name of the next-state relation of the question: N in `Init /\\ [][N]_vars`."""
     if found := question.config.names("NEXT"):
         return found[0]
     return _specification(question, modules)[1]
 
 
 def init_of(question: Question, modules: Mapping[str, Module]) -> str:
-    """The initial predicate of the question's specification: I of `I /\\ [][Next]_vars`."""
+    """Return the name of the initial predicate of the question: I in `I /\\ [][Next]_vars`."""
     if found := question.config.names("INIT"):
         return found[0]
     definition, next_name = _specification(question, modules)
@@ -97,7 +104,7 @@ def init_of(question: Question, modules: Mapping[str, Module]) -> str:
 
 
 def _specification(question: Question, modules: Mapping[str, Module]) -> tuple[Definition, str]:
-    """The definition that has `[][Next]_vars`, and the name of its next-state relation.
+    """Return the definition that contains `[][Next]_vars`, and the name of its next-state relation.
 
     Raises:
         SyntaxProblemError: there is no such definition.
@@ -122,7 +129,10 @@ def _has_box(definition: Definition, modules: Mapping[str, Module]) -> bool:
 
 
 def plain(action: str, modules: Mapping[str, Module]) -> str:
-    """MCFlush's MCProcessCrash is Flush's ProcessCrash, bounded."""
+    """Return an action's name without the prefix MC, if that is defined too.
+
+    For example, MCFlush's MCProcessCrash is Flush's ProcessCrash with a bound.
+    """
     bare = action.removeprefix("MC")
     return bare if _definition(modules, bare) is not None else action
 
@@ -133,10 +143,10 @@ def noting(
     notes: str,
     note: Callable[[int, str], str],
 ) -> dict[str, str]:
-    """The modules that have an action, changed: each action, once it is taken, evaluates its note.
+    """Return the modules that define an action, changed so that each action notes when it is taken.
 
-    `note` makes the note of an action's number, from 1, and the name of its module; `notes` is the module
-    that the note's operators come from.
+    `note` makes the note from an action's number, from 1, and the name of its module. `notes` is the module
+    that defines the note's operators.
     """
     changed: dict[str, str] = {}
     for name, module in modules.items():
@@ -147,7 +157,10 @@ def noting(
 
 
 def _noting(module: Module, notes: Mapping[str, str]) -> str:
-    """The bodies of the actions move to operators of their own, so that their layout stays."""
+    """Return the module's text with noted actions.
+
+    Their bodies move to new operators, so that their layout is kept.
+    """
     text = module.text
     for name, definition in reversed(module.definitions.items()):
         if name not in notes:
@@ -162,7 +175,7 @@ def _noting(module: Module, notes: Mapping[str, str]) -> str:
 
 
 def extending(text: str, module: Module, notes: str) -> str:
-    """A module's text, changed or not, so that it extends one module more."""
+    """Return a module's text, changed or not, extended by one more module."""
     if module.extends:
         return text.replace("EXTENDS ", f"EXTENDS {notes}, ", 1)
     head = text.index("\n") + 1

@@ -1,9 +1,9 @@
-"""Are the bounds large enough? Each constant is grown by one, and what then happens anew is told.
+"""Checks whether the bounds are large enough: each constant is grown by one, and new behaviour is reported.
 
-What happens is abstracted twice: kinds of steps (an action, a variable that it changed, and how: up, down,
-grew, emptied, ...), and guard outcomes (the places in the actions that TLC evaluated, so each condition that
-was true somewhere and each branch that was taken). Where a larger model shows nothing new, the bounds hide
-nothing that this abstraction can tell; something new is a reason to look.
+Behaviour is abstracted in two ways. A kind of step is an action, a variable that it changed, and how: up,
+down, grew, emptied, ... A guard outcome is a place in the actions that TLC evaluated, so each condition that
+was true somewhere and each branch that was taken. If a larger model shows nothing new, the bounds hide
+nothing that this abstraction can express. If it shows something new, the difference should be examined.
 """
 
 import re
@@ -34,7 +34,7 @@ _SAMPLE_STATES: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """One constant, one step larger."""
+    """One constant, increased by one step."""
 
     constant: str
     before: str
@@ -44,7 +44,7 @@ class Growth:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What happens in a bounded model."""
+    """The behaviour of a bounded model: number of states, kinds of steps, guard outcomes."""
 
     states: int
     kinds: frozenset[str]
@@ -53,24 +53,27 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A grown model beside all of the model's runs."""
+    """A grown model, compared with all of the model's recorded runs."""
 
     model: str
     growth: Growth
     states: int
-    """When it was not finished, and what is new as well, what was seen so far; 0 when TLC had not told."""
+    """The number of states. For an unfinished run, the states and the new behaviour are those found so far.
+
+    It is 0 if TLC had not reported a number.
+    """
     kinds: tuple[str, ...]
-    """New ones."""
+    """New kinds of steps."""
     outcomes: tuple[str, ...]
     unfinished: str = ""
     forbidden: bool = False
-    """The module's ASSUME allows no such growth of this constant alone."""
+    """Whether the module's ASSUME forbids growing this constant alone."""
 
 
 def compare(
     models: Models, model: str, seconds_max: float, toolbox: Toolbox | None = None
 ) -> tuple[Comparison, ...]:
-    """Each constant grown by one, beside what all of the model's ci runs show together.
+    """Grow each constant by one and compare with the combined behaviour of all of the model's ci runs.
 
     Raises:
         TlcError: a run as recorded gave no verdict. SyntaxProblemError: a module cannot be read.
@@ -84,7 +87,7 @@ def compare(
     questions = [*base, *(growth.question for growth in growths)]
     shapes = _sampled(models, (small or base[:1])[-1], _ids(questions), toolbox)
     jobs = [_job(models, question, shapes) for question in questions]
-    # What it is compared with must be finished; what is larger need not be.
+    # The runs compared with must finish; the larger runs need not.
     jobs[len(base) :] = [replace(job, seconds_max=seconds_max) for job in jobs[len(base) :]]
     answers = list(run_each(jobs, toolbox))
     known: list[Seen] = []
@@ -101,9 +104,10 @@ def compare(
 
 
 def furthest(questions: Sequence[Question]) -> list[Growth]:
-    """For each constant the growth beyond the largest value that it has in these runs.
+    """Return, for each constant, the growth beyond the largest value that it has in these runs.
 
-    Of runs that share the value, one is grown that excludes the least, and of these the smallest.
+    If several runs have that value, the run that excludes the fewest actions and properties is grown. Among
+    equals, the first one is taken, which is the smallest.
     """
     found: dict[str, Growth] = {}
     candidates = sorted(questions, key=lambda question: len(question.never))
@@ -120,7 +124,10 @@ def _extent(text: str) -> int:
 
 
 def grown(question: Question) -> Iterator[Growth]:
-    """The question with one constant larger, for each that can grow: numbers, and sets of numbered names."""
+    """Yield the question with one constant increased, for each constant that can grow.
+
+    Numbers can grow, and sets of numbered names.
+    """
     sections_of = question.config.sections
     for place, (section, body) in enumerate(sections_of):
         if section != "CONSTANT":
@@ -152,7 +159,7 @@ def _larger(text: str) -> str | None:
 
 
 def _following(names: Sequence[str]) -> str | None:
-    """n3 after n1, n2; c after a, b; None for words, which have no next."""
+    """Return the name that follows: n3 after n1, n2; c after a, b. None for words."""
     found = [re.fullmatch(r"(\D*)(\d+)", name) for name in names]
     numbered = [match for match in found if match]
     if names and len(numbered) == len(names) and len({match[1] for match in numbered}) == 1:
@@ -163,10 +170,10 @@ def _following(names: Sequence[str]) -> str | None:
 
 
 def seen(job: Job, text: str, states: int) -> Seen:
-    """What a run of `_job` tells; as far as it came, when it was not finished."""
+    """Return the behaviour that a run of `_job` reported; up to its end if it was not finished."""
     lines = (line for line in text.splitlines() if line.startswith(_TOLD))
     kinds = frozenset(" ".join(_TEXT.findall(line)[1:]).replace("\\", "") for line in lines)
-    # TLC tells an expression now under its action, now under the next-state relation as a whole.
+    # TLC reports an expression either under its action or under the next-state relation as a whole.
     outcomes = {
         f"{expression.place.module}: {_source(job, expression.place)}"
         for section in sections(output.read(text))
@@ -178,7 +185,7 @@ def seen(job: Job, text: str, states: int) -> Seen:
 
 
 def _source(job: Job, place: Place) -> str:
-    """The expression, the first line of it; the notes are not the model's."""
+    """Return the first line of the expression, or "NotedKind" for the notes added to the model."""
     if place.module == NOTES:
         return "NotedKind"
     line = job.sources[place.module].splitlines()[place.line - 1]
@@ -211,7 +218,7 @@ def _so_far(error: TlcError) -> int:
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:
-    """A row a growth."""
+    """Return the table with one row per growth."""
     columns = ("model", "run", "constant", "from", "to", "states", "new kinds", "new outcomes", "the first")
     return Table("Bounds grown by one", columns, tuple(map(_row, comparisons)))
 
@@ -232,7 +239,7 @@ def _row(found: Comparison) -> tuple[str, ...]:
 
 
 def _distinct(questions: Iterable[Question]) -> list[Question]:
-    """One for each choice of constants, the smallest first."""
+    """Return one question for each choice of constants, the smallest first."""
     found: dict[tuple[str, ...], Question] = {}
     for question in questions:
         if question.violates is None:
@@ -277,20 +284,23 @@ NotedKind(action, changes) ==
 """
 
 
-# How a value changed, as a TLA+ expression that is a string. The shape of each variable's values is taken
-# from the states of a small run, since TLA+ has no types.
+# The following functions build a TLA+ expression, a string, for how a value changed. The shape of each
+# variable's values is taken from the states of a small run, because TLA+ has no types.
 
 
 @dataclass(frozen=True, slots=True)
 class _Names:
     ids: frozenset[str]
-    """Of nodes, messages, ...: one is as good as another."""
+    """Names of nodes, messages, ...: they are interchangeable."""
     keys: frozenset[str]
-    """Of functions, which are values elsewhere; what names a field of a record is none."""
+    """Keys of functions that are also values elsewhere; names of record fields are not included."""
 
 
 def _ids(questions: Iterable[Question]) -> frozenset[str]:
-    """Of nodes, messages, ..., the grown ones included: a third node is no new kind of change."""
+    """Return the names of nodes, messages, ..., including the grown ones.
+
+    A third node makes no new kind of change.
+    """
     bodies = (body for question in questions for body in question.config.of("CONSTANT"))
     return frozenset(word for body in bodies for word in re.findall(r'"(\w+)"', body))
 
@@ -298,7 +308,7 @@ def _ids(questions: Iterable[Question]) -> frozenset[str]:
 def _sampled(
     models: Models, question: Question, ids: frozenset[str], toolbox: Toolbox | None
 ) -> dict[str, str]:
-    """Variable to the expression of how OLD became NEW."""
+    """Map each variable to the TLA+ expression for how OLD became NEW."""
     asked = question.config.without("INVARIANT", "PROPERTY").text()
     with tempfile.TemporaryDirectory(prefix="mqproof-bounds-") as name:
         dump = Path(name) / "graph.dot"
@@ -313,7 +323,7 @@ def _sampled(
 
 
 def _words(value: Value) -> Iterator[str]:
-    """The strings that occur in a value, but for the keys of functions."""
+    """Yield the strings that occur in a value, except the keys of functions."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Function):

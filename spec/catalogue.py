@@ -1,8 +1,8 @@
 """Loads spec/invariants.toml: the one catalogue of invariants that every layer checks.
 
-An entry's `checks` names, for each layer, the very object that checks the invariant there, or says in `why`
-why that layer cannot. A layer that has no line yet is "open": a cell still to be built, shown as such by
-`mqproof coverage` and never counted as checked.
+An entry's `checks` names, for each layer, the object that checks the invariant there. Its `why` states why a
+layer cannot check it. A layer that has neither is "open": the check is still to be built. `mqproof coverage`
+shows it as open and never counts it as checked.
 """
 
 import tomllib
@@ -16,7 +16,7 @@ _FILE: Final = Path(__file__).with_name("invariants.toml")
 
 
 class CatalogueError(ValueError):
-    """invariants.toml is not what the loader expects; the message names the entry and the field."""
+    """invariants.toml does not have the expected form; the message names the entry and the field."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,32 +26,32 @@ class Invariant:
     statement: str
     source: str
     kind: str
-    """safety | liveness"""
+    """One of: safety, liveness."""
     scope: str
-    """Under which configuration or faults the statement is claimed."""
+    """The configuration and faults under which the statement is claimed."""
     checks: dict[str, tuple[str, ...]]
-    """Layer to the objects that check it, e.g. {"tla": ("Flush!NoAckedLost", "Delivery!NoAckedLost")}."""
+    """Maps a layer to the objects that check it, e.g. {"tla": ("Flush!NoAckedLost",)}."""
     why: dict[str, str]
-    """Layer to the reason it has no check there."""
+    """Maps a layer to the reason why it has no check there."""
     mutants: dict[str, list[str]]
-    """Layer to the names of the broken variants that its check must catch."""
+    """Maps a layer to the names of the broken variants that its check must catch."""
     rules: list[str]
-    """Anomalies known elsewhere in the field that this invariant subsumes, e.g. "lost-write"."""
+    """Anomalies known elsewhere in the field that this invariant covers, e.g. "lost-write"."""
 
     @property
     def snake_name(self) -> str:
-        """The name as Python spells it: SyncAckedDurable is sync_acked_durable."""
+        """The name in Python spelling: sync_acked_durable for SyncAckedDurable."""
         return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.name).lstrip("_")
 
     def cell(self, layer: str) -> str:
-        """checked | n/a | open"""
+        """Return the state of a layer: checked, n/a or open."""
         if layer in self.checks:
             return "checked"
         return "n/a" if layer in self.why else "open"
 
 
 def parse(text: str, where: str = "invariants.toml") -> dict[str, Invariant]:
-    """The catalogue by id, in file order.
+    """Return the catalogue by id, in file order.
 
     Raises:
         CatalogueError: bad TOML, a missing or unknown field, an unknown layer, or an id or name used twice.
@@ -73,12 +73,12 @@ def parse(text: str, where: str = "invariants.toml") -> dict[str, Invariant]:
 
 @cache
 def catalogue() -> dict[str, Invariant]:
-    """The catalogue that ships with mqproof."""
+    """Return the catalogue that is part of mqproof."""
     return parse(_FILE.read_text(encoding="utf-8"), str(_FILE))
 
 
 def by_name(name: str) -> Invariant:
-    """The invariant called `name`, as in TLA+. KeyError when there is none."""
+    """Return the invariant called `name`, as in TLA+. Raises KeyError if there is none."""
     for invariant in catalogue().values():
         if invariant.name == name:
             return invariant
@@ -86,7 +86,7 @@ def by_name(name: str) -> Invariant:
 
 
 def id_of(model: str, name: str) -> str:
-    """The id of the invariant called `name`; MODEL.NAME for a property that only a model knows."""
+    """Return the id of the invariant called `name`, or MODEL.NAME for a property that only a model has."""
     return next((i.id for i in catalogue().values() if i.name == name), f"{model}.{name}")
 
 
@@ -108,5 +108,5 @@ def _invariant(entry: dict[str, Any], where: str) -> Invariant:
 
 
 def _several(named: str | list[str]) -> tuple[str, ...]:
-    """Most layers check an invariant in one place, and name it without brackets."""
+    """Return the names as a tuple. Most layers have one check, whose name is written without brackets."""
     return (named,) if isinstance(named, str) else tuple(named)

@@ -1,4 +1,4 @@
-"""What `mqproof check` shows: its progress while TLC runs, and one row for each run at the end."""
+"""The screen output of `mqproof check`: progress while TLC runs, and one row per run at the end."""
 
 import threading
 import time
@@ -16,7 +16,10 @@ from mqproof.spec.models import Answer, Progress
 
 
 def runs_table(answers: Sequence[Answer]) -> Table:
-    """One row for each run, narrow enough for 80 columns: a run's name nearly always has its model's."""
+    """Return one row per run, for 80 columns.
+
+    The model has no column: a run's name nearly always contains it.
+    """
     rows = tuple(
         (
             label(answer.question),
@@ -41,8 +44,10 @@ def full_table(answers: Sequence[Answer]) -> Table:
 
 
 def shown_results(answers: Sequence[Answer]) -> tuple[Result, ...]:
-    """The results as the terminal shows them: the steps of a violation are printed before, as its
-    counterexample, and the properties that a stopped run left unknown share one line.
+    """Return the results as the terminal shows them.
+
+    Steps of a violation are left out, because they are printed before as its counterexample. Results that a
+    stopped run left unknown have no replay command.
     """
     found: list[Result] = []
     for answer in answers:
@@ -55,7 +60,7 @@ def shown_results(answers: Sequence[Answer]) -> tuple[Result, ...]:
 
 
 def label(question: Question) -> str:
-    """The name of a run, with its model where the name does not have it."""
+    """Return the name of a run, preceded by its model if the name does not contain it."""
     if question.kind is Kind.PROBES or question.model not in question.name:
         return f"{question.model} {question.name}"
     return question.name
@@ -63,7 +68,7 @@ def label(question: Question) -> str:
 
 @contextmanager
 def progress(total: int) -> Iterator[Progress]:
-    """Show progress on standard error: a moving line on a terminal, one line for each answer elsewhere."""
+    """Show progress on standard error: a moving line on a terminal, otherwise one line per answer."""
     console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     if is_quiet():
         yield Progress()
@@ -77,7 +82,7 @@ def progress(total: int) -> Iterator[Progress]:
 
 
 class _Lines(Progress):
-    """One line for each answer."""
+    """Shows one line per answer."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
@@ -93,13 +98,13 @@ class _Lines(Progress):
 
 
 class _Moving(Progress):
-    """A line that names what runs, with its states and seconds; drawn several times a second."""
+    """Shows one line with the running questions, their states and seconds; drawn several times a second."""
 
     def __init__(self, console: Console, total: int) -> None:
         self._console = console
         self._total = total
         self._lock = threading.Lock()
-        self._running: dict[str, tuple[float, int]] = {}  # since when, and with how many states
+        self._running: dict[str, tuple[float, int]] = {}  # start time and number of states
         self._done = 0
         self._states = 0
         self._began = time.monotonic()

@@ -1,25 +1,26 @@
-"""The checkout of the repository, for commands that write its pages and its recorded results.
+"""Finds the checkout of the repository, for commands that write its pages and its recorded results.
 
-An installed package has no pages, and its folder may belong to another user. Such a command refuses there.
+An installed package has no pages, and its folder may belong to another user. Such a command refuses to run
+there.
 """
 
 import os
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[1]
-"""The root of a checkout, because `mqproof/spec` is a link there; else the installed folder `mqproof`."""
+"""The root of a checkout (`mqproof/spec` is a link there), or the installed folder `mqproof`."""
 
 
 def checkout() -> Path | None:
-    """The root of the checkout that this package is imported from; None when the package is installed."""
+    """Return the root of the checkout that this package is imported from, or None if it is installed."""
     return _ROOT if (_ROOT / "pyproject.toml").is_file() else None
 
 
 def expect_checkout(option: str) -> Path:
-    """The root of the checkout; without one, ends the command with exit code 2 and one line."""
+    """Return the root of the checkout. Without one, end the command with exit code 2 and one line."""
     root = checkout()
     if root is None:
-        # Imported late: executors of Spark have this module, but not rich.
+        # Imported late: Spark's executors have this module, but not rich.
         from mqproof.report.console import stop
         from mqproof.report.model import Exit
 
@@ -28,7 +29,7 @@ def expect_checkout(option: str) -> Path:
 
 
 def cache_folder(name: str) -> Path:
-    """Where results that can be computed again are kept: `build/` of the checkout, else the user's cache."""
+    """Return the folder for results that can be recomputed: `build/` of the checkout, or the user's cache."""
     if (root := checkout()) is not None:
         return root / "build" / name
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mqproof" / name

@@ -7,13 +7,16 @@ from typing import Any, Final
 from mqproof.spec.catalogue import LAYERS, Invariant
 
 SCHEMA_VERSION: Final = 1
-"""`schema` of the JSON document; grows when a key changes its meaning."""
+"""`schema` of the JSON document; it is incremented when a key changes its meaning."""
 
 _COLUMNS: Final = 80
 
 
 def matrix(invariants: Sequence[Invariant], layers: Sequence[str] = LAYERS) -> tuple[str, ...]:
-    """One line for each invariant, with a mark for each layer; at most 80 columns with the present names."""
+    """Return one line per invariant, with a mark for each layer.
+
+    It fits 80 columns with the present names.
+    """
     labels = [f"{invariant.id} {invariant.name}" for invariant in invariants]
     width = max(map(len, ["invariant", *labels]))
     lines = ["  ".join(["invariant".ljust(width), *layers])]
@@ -28,11 +31,11 @@ LEGEND: Final = (
     "– this layer cannot check it                        open: not checked yet",
     "Checks, mutants and reasons: mqproof coverage --details, or --id ID",
 )
-"""What the marks of `matrix` mean."""
+"""The meaning of the marks of `matrix`."""
 
 
 def details(invariant: Invariant, layers: Sequence[str] = LAYERS) -> tuple[str, ...]:
-    """The statement of an invariant, and what each layer checks, or why it cannot."""
+    """Return the statement of an invariant, and for each layer the checks or why it has none."""
     lines = [f"{invariant.id} {invariant.name} ({invariant.kind})", *_wrapped(invariant.statement, "  ")]
     for layer in layers:
         start = f"  {layer:{max(map(len, LAYERS))}}  "
@@ -47,7 +50,7 @@ def details(invariant: Invariant, layers: Sequence[str] = LAYERS) -> tuple[str, 
 
 
 def totals(invariants: Iterable[Invariant], layers: Sequence[str] = LAYERS) -> dict[str, int]:
-    """How many cells are checked, n/a and open, and how many checks have no mutant that they catch."""
+    """Return how many cells are checked, n/a and open, and how many checks have no mutant that they catch."""
     cells = [(invariant, layer) for invariant in invariants for layer in layers]
     states = [invariant.cell(layer) for invariant, layer in cells]
     counted = {state: states.count(state) for state in ("checked", "n/a", "open")}
@@ -58,7 +61,9 @@ def totals(invariants: Iterable[Invariant], layers: Sequence[str] = LAYERS) -> d
 
 
 def as_json(invariants: Sequence[Invariant], layers: Sequence[str] = LAYERS) -> dict[str, Any]:
-    """The matrix with stable keys: schema, layers, totals, invariants[].cells[layer].state|by|why|mutants."""
+    """Return the matrix with stable keys: schema, layers, totals,
+    invariants[].cells[layer].state|by|why|mutants.
+    """
     return {
         "schema": SCHEMA_VERSION,
         "layers": list(layers),

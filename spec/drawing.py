@@ -1,9 +1,12 @@
-"""Turns a behaviour of a model into a sequence diagram: who acted, what travelled, who crashed, what broke.
+"""Turns a behaviour of a model into a sequence diagram.
 
-Messages are seen in a variable `network`, a set of records with `kind`, `source` and `target`: what a step
-adds was sent by it; what it takes away was received by its target, or lost when the action says so. Who
-acted is seen in the functions over nodes that a step changed. A model where that is not enough has a `Table`:
-for an action its lifelines, an arrow, a label. An action without an entry is a step that tells what changed.
+It shows actions, messages, crashes and the violated property.
+
+Messages are read from a variable `network`, a set of records with `kind`, `source` and `target`. A record
+that a step adds was sent by it. A record that it removes was received by its target, or was lost if the
+action's name says so. The acting nodes are those whose entries in functions over nodes the step changed. A
+model for which this is not enough has a `Table`, which gives an action its lifelines, an arrow and a label.
+An action without an entry is drawn as a step with its changes.
 """
 
 import re
@@ -21,25 +24,31 @@ _LOSSES: Final = ("Lose", "Drop")
 _CRASHES: Final = ("Crash", "PowerLoss", "DiskLost", "MachineLost", "Kill", "Dies")
 _RESTARTS: Final = ("Restart", "Recover", "Start")
 _SHARED: Final = 3
-"""So many variables are functions over a set of nodes, at least, where no message tells who is one."""
+"""The number of variables that must be functions over a set for its elements to count as nodes.
+
+It applies only if no message names its source and target.
+"""
 _WORLD: Final = "the world"
-"""The lifeline of what happens at no node."""
+"""The lifeline of steps that happen at no node."""
 _CHANGES_MAX: Final = 7
 _MESSAGE_MAX: Final = 46
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How an action is drawn. In a text `{}` is what `who` found, `{node}` the node that the step changed."""
+    """How an action is drawn.
+
+    In a text, `{}` is the result of `who`, and `{node}` is the node that the step changed.
+    """
 
     at: tuple[str, ...]
     """The lifelines that act."""
     label: str = ""
     to: str = ""
-    """An arrow goes from the first of `at` to this lifeline, within the row; the label stands on it."""
+    """The target of an arrow from the first of `at`, within the row; the label is placed on the arrow."""
     mark: Mark = Mark.STEP
     who: Callable[[State, State], str] = lambda _before, _after: ""
-    """Finds in the states before and after what the step is about, such as the message or the node."""
+    """Returns the subject of the step, such as a message, from the states before and after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +57,22 @@ class Table:
 
     lifelines: tuple[Lifeline, ...] = ()
     nodes: bool = False
-    """Whether the nodes that the states are about stand beside these lifelines."""
+    """Whether the nodes of the states get lifelines after these."""
     actions: Mapping[str, Shown] = field(default_factory=dict)
     vague: frozenset[str] = frozenset({"Next", "Serve", "Receive", "Fault"})
-    """Disjunctions, which are all that TLC tells of a step whose parameters depend on the state."""
+    """Names of disjunctions. TLC reports no more for a step whose parameters depend on the state."""
     named: Callable[[State, State], str] = lambda _before, _after: ""
-    """The action of such a step; "" if unknown."""
+    """Returns the action of such a step; "" if unknown."""
     receivers: frozenset[str] = frozenset()
-    """Actions that receive a message and are named for its kind."""
+    """Actions that receive a message and are named after its kind."""
     extras: frozenset[str] = frozenset()
-    """Lifelines that are left out where they take no part."""
+    """Lifelines that are left out if they take no part."""
     hidden: frozenset[str] = frozenset()
-    """Variables whose changes are not told: history, and what the labels say already."""
+    """Variables whose changes are not shown: history variables, and those that the labels already show."""
 
 
 def draw(trace: Trace, title: str, table: Table | None = None, violated: str = "", why: str = "") -> Diagram:
-    """The diagram of a behaviour; `violated` is the property that it breaks, if it breaks one."""
+    """Return the diagram of a behaviour; `violated` is the property that it violates, if any."""
     steps = trace.steps
     drawing = _Drawing(trace, table)
     for before, after in pairwise(steps):
@@ -97,7 +106,7 @@ def _ending(trace: Trace, loop: tuple[int, int] | None) -> str:
 
 
 def _initially(trace: Trace, hidden: frozenset[str]) -> str:
-    """What a behaviour chose at its beginning and never changes: the modes that it runs in."""
+    """Return the values that a behaviour chose at its beginning and never changes, such as its modes."""
     first = trace.steps[0].state
     kept = [
         f"{name} = {show(value).strip(chr(34))}"
@@ -110,12 +119,12 @@ def _initially(trace: Trace, hidden: frozenset[str]) -> str:
 
 
 def _action(name: str) -> str:
-    """What bounds or replaces an action is called by its name."""
+    """Return the action's name without the prefix of a bounded or replaced action."""
     return re.sub(r"^(MC|Mutant|Shipped)(?=[A-Z])", "", name)
 
 
 def _words(name: str) -> str:
-    """HandleVoteRequest in words."""
+    """Return a name such as HandleVoteRequest as words."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).lower()
 
 
@@ -126,11 +135,11 @@ class _Flight:
     record: Function
     sent: int
     ends: list[tuple[int, bool]] = field(default_factory=list)
-    """Rows, and whether it was lost there."""
+    """The rows in which it ended, and whether it was lost there."""
 
 
 class _Drawing:
-    """Grows a row a step."""
+    """Builds the diagram, one row per step."""
 
     def __init__(self, trace: Trace, table: Table | None) -> None:
         self.rows: list[Step] = []
@@ -215,11 +224,11 @@ class _Drawing:
         return Step(action or "a step", tuple(dict.fromkeys(at)), label, mark, changes)
 
     def _network(self, row: int, action: str, before: State, after: State) -> list[str]:
-        """Follows the messages through a step; returns the nodes that sent or received."""
+        """Follow the messages through a step; return the nodes that sent or received one."""
         old, new = _records(before), _records(after)
         lost = action.startswith(_LOSSES)
         handled = None if lost else _handled(action, before, after, self._nodes)
-        # Where actions are not named for what they receive, whatever is taken away was received.
+        # If actions are not named after what they receive, every record that is removed was received.
         received = old - new if not lost and not self._tells_kinds else frozenset()
         received |= {handled} if handled else frozenset()
         for record in sorted(old - new | received, key=show):
@@ -244,15 +253,16 @@ class _Drawing:
 
 
 def _plain(text: str) -> str:
-    """TLA+ for the eye: strings without quotes, arrows as arrows."""
+    """Return TLA+ text in readable form: strings without quotes, arrows as arrows."""
     return text.replace('"', "").replace(" |-> ", ": ").replace("->", "→")
 
 
 def _handled(action: str, before: State, after: State, nodes: tuple[str, ...]) -> Function | None:
-    """The message that a step received, if it received one.
+    """Return the message that a step received, or None.
 
-    The one that it takes from the network, or where messages stay there, one of the kind that the action is
-    named for whose ends the step changed; of several the one that says most of what the changed values are.
+    It is a record that the step removed from the network and whose kind is in the action's name. If records
+    stay in the network, it is such a record between the nodes that the step changed. Among several, the
+    record that matches most of the changed values is chosen.
     """
     old, new = _records(before), _records(after)
     changed_nodes = _changed_nodes(before, after, nodes)
@@ -275,7 +285,7 @@ def _named_for(action: str, record: Function) -> bool:
 
 
 def _leaves(state: State) -> Iterator[Value]:
-    """The values of a state's functions: entries of logs, positions, terms."""
+    """Yield the values in a state's functions: entries of logs, positions, terms."""
     for name, value in state.items():
         if name == NETWORK or not isinstance(value, Function):
             continue
@@ -285,7 +295,7 @@ def _leaves(state: State) -> Iterator[Value]:
 
 def _records(state: State) -> frozenset[Function]:
     network = state.get(NETWORK, frozenset())
-    if isinstance(network, Function):  # a bag: record to how many copies
+    if isinstance(network, Function):  # a bag: maps each record to its number of copies
         network = frozenset(network)
     if not isinstance(network, frozenset):
         return frozenset()
@@ -297,7 +307,7 @@ def _ends(record: Function) -> tuple[str, str]:
 
 
 def _message(record: Function) -> str:
-    """The kind, and the payload as far as it is short."""
+    """Return the kind and the payload, shortened to the maximum length."""
     payload = [
         f"{key} {_brief(value)}" for key, value in record.items() if key not in ("kind", "source", "target")
     ]
@@ -311,14 +321,14 @@ def _message(record: Function) -> str:
 
 
 def _brief(value: Value) -> str:
-    """A record by its values alone."""
+    """Return a record as its values alone."""
     if isinstance(value, Function):
         return "[" + ", ".join(map(_brief, value.values())) + "]"
     return _plain(show(value))
 
 
 def _nodes(trace: Trace) -> tuple[str, ...]:
-    """Who sends and receives, or else the set that the most variables are functions over."""
+    """Return the nodes: those that send or receive, or the sets that enough variables are functions over."""
     talkers = {end for step in trace.steps for record in _records(step.state) for end in _ends(record)}
     domains: dict[frozenset[str], int] = {}
     for value in trace.steps[0].state.values():
@@ -346,7 +356,7 @@ def _changed_nodes(before: State, after: State, nodes: tuple[str, ...]) -> list[
 
 
 def _parts(value: Value) -> Iterator[str]:
-    """The names in a value: of a node, or of several that it is a tuple of."""
+    """Yield the names in a value: one node, or several in a tuple."""
     if isinstance(value, tuple):
         for part in value:
             yield from _parts(part)

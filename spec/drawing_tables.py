@@ -1,4 +1,4 @@
-"""How each model's actions are drawn, where the general rule of drawing.py shows too little."""
+"""How each model's actions are drawn, for models where the general rule of drawing.py is not enough."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,7 +9,7 @@ from mqproof.spec.tlc.values import Function, State
 
 
 def _key_of(variable: str) -> Callable[[State, State], str]:
-    """Whose value in this function changed: its key."""
+    """Return a function that finds the keys whose values changed in this variable, a function."""
 
     def found(before: State, after: State) -> str:
         old, new = _function(before, variable), _function(after, variable)
@@ -19,7 +19,7 @@ def _key_of(variable: str) -> Callable[[State, State], str]:
 
 
 def _last_of(variable: str) -> Callable[[State, State], str]:
-    """The last element of the sequence in this function that changed."""
+    """Return a function that finds the last element of the changed sequence in this variable."""
 
     def found(before: State, after: State) -> str:
         old, new = _function(before, variable), _function(after, variable)
@@ -36,7 +36,7 @@ def _function(state: State, variable: str) -> Function:
 
 
 def _new_answer(before: State, after: State) -> str:
-    """The status that a message was answered with, and the message."""
+    """Return the new answer's status and the message it answers."""
     old, new = _function(before, "answer"), _function(after, "answer")
     return ", ".join(f"{status} {message}" for message, status in new.items() if old[message] != status)
 
@@ -99,7 +99,7 @@ def _answered(status: str) -> Shown:
 
 
 def _struck(text: str, *more: str) -> Shown:
-    """Something strikes a node, and perhaps its disk."""
+    """Draw a fault that hits a node, and possibly its disk."""
     return Shown(("{}", *more), text, mark=Mark.CRASH, who=_node_struck)
 
 
@@ -149,7 +149,7 @@ _GUARANTEE: Final = Table(
 
 
 def _election_action(before: State, after: State) -> str:
-    """What received a message is told by what it changed."""
+    """Return the action of a step that received a message, inferred from the variables that it changed."""
     changed = {str(name) for name in after if before[name] != after[name]}
     if "faults" in changed:
         lost = _function(before, "faults")["losses"] != _function(after, "faults")["losses"]
@@ -189,7 +189,7 @@ _ELECTION: Final = Table(
 
 
 def _replication_action(before: State, after: State) -> str:
-    """What received a frame is told by what it changed."""
+    """Return the action of a step that received a frame, inferred from the variables that it changed."""
     changed = {str(name) for name in after if before[name] != after[name]}
     if "faults" in changed:
         return "Cut" if "phase" not in changed else "SystemCrash"
@@ -223,7 +223,7 @@ _REPLICATION: Final = Table(
 
 _ROUTING: Final = Table(
     nodes=True,
-    # What a tick is about: told by the action, and too much for the eye.
+    # Timer variables: the action already shows their changes, which would clutter the drawing.
     hidden=frozenset({"silence", "heartbeatAge", "scanAge", "pollAge", "faults"}),
 )
 
@@ -234,9 +234,9 @@ TABLES: Final[dict[str, Table]] = {
     "Replication": _REPLICATION,
     "Routing": _ROUTING,
 }
-"""By model, as models.toml names it."""
+"""The tables by model name, as in models.toml."""
 
 
 def table(model: str) -> Table | None:
-    """The model's table; a variant as shipped is drawn as the model that it varies."""
+    """Return the model's table; a variant as shipped is drawn like the model it is derived from."""
     return TABLES.get(model.removesuffix("Shipped"))

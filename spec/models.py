@@ -1,7 +1,8 @@
 """Asks TLC the questions of models.toml and turns its answers into results.
 
-A question whose answer must be "violated" (a probe, a mutant, a run without its fairness) is held when TLC
-says so: what is judged is the recorded expectation. Each result tells the command that asks again.
+Some questions must be answered "violated": a probe, a mutant, a run without its fairness. Their result is
+HELD when TLC reports the violation, because the recorded expectation is what is judged. Each result contains
+the command that runs the question again.
 """
 
 import shlex
@@ -26,12 +27,15 @@ from mqproof.spec.tlc.values import State
 LAYER: Final = "tla"
 
 _BRIEF_STATES: Final = 40_000
-"""A run of fewer states, and one that stops at a violation, is over before the JVM's second compiler pays."""
+"""The number of states below which a run is too short for the JVM's second compiler to be useful.
+
+A run that stops at a violation is counted as short too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What TLC said to one question."""
+    """TLC's answer to one question."""
 
     question: Question
     results: tuple[Result, ...]
@@ -39,11 +43,11 @@ class Answer:
     depth: int
     seconds: float
     trace: Trace | None
-    """The way to a violation, wanted or not."""
+    """The path to a violation, expected or not."""
 
 
 class Progress:
-    """What a caller may follow while questions are asked. Subclasses override what they show."""
+    """Receives progress while questions are asked. Subclasses override the methods they need."""
 
     def started(self, question: Question) -> None:
         """TLC starts; called from another thread."""
@@ -52,16 +56,16 @@ class Progress:
         """TLC reports its distinct states so far; called from another thread."""
 
     def answered(self, answer: Answer) -> None:
-        """The answers come in the order of the questions."""
+        """An answer is complete. Answers come in the order of the questions."""
 
 
 def ask(models: Models, question: Question, toolbox: Toolbox | None = None) -> Answer:
-    """Asks one question.
+    """Ask one question.
 
     Running out of time or memory is a verdict of UNKNOWN.
 
     Raises:
-        TlcError: anything else that kept TLC from a verdict; the message names the question.
+        TlcError: TLC gave no verdict for any other reason; the message names the question.
     """
     return next(ask_each(models, (question,), toolbox=toolbox))
 
@@ -72,7 +76,10 @@ def ask_each(
     progress: Progress | None = None,
     toolbox: Toolbox | None = None,
 ) -> Iterator[Answer]:
-    """Asks the questions, side by side where there are cores, and answers in their order. Raises as `ask`."""
+    """Ask the questions, in parallel if there are enough cores, and yield answers in order.
+
+    Raises as `ask`.
+    """
     follower = progress or Progress()
     found = run_each(
         [_job(models, question) for question in questions],
@@ -93,14 +100,14 @@ def ask_all(
     progress: Progress | None = None,
     toolbox: Toolbox | None = None,
 ) -> tuple[Answer, ...]:
-    """All answers of `ask_each`."""
+    """Return all answers of `ask_each`."""
     return tuple(ask_each(models, tuple(questions), progress, toolbox))
 
 
 def simulated(
     models: Models, question: Question, depth: int, seed: int, toolbox: Toolbox | None = None
 ) -> Trace:
-    """A random behaviour under the constants and specification of a question.
+    """Return a random behaviour under the constants and specification of a question.
 
     Raises:
         TlcError: as `walk`. SyntaxProblemError: the specification cannot be read.
@@ -110,7 +117,7 @@ def simulated(
 
 
 def _behaviour(models: Models, question: Question) -> tuple[str, str]:
-    """The names of the initial predicate and the next-state relation."""
+    """Return the names of the initial predicate and the next-state relation."""
     if models.file != MODELS_FILE:
         modules = actions.load(question.module, models.libraries)
         return actions.init_of(question, modules), actions.next_of(question, modules)
@@ -138,12 +145,12 @@ def _judge(models: Models, question: Question, outcome: Outcome | TlcError) -> A
 
 
 def to_record(states: int, depth: int) -> str:
-    """The lines of models.toml that record the size of a run."""
+    """Return the lines of models.toml that record the size of a run."""
     return f"states = {states}, depth = {depth}"
 
 
 def replay(models: Models, question: Question) -> str:
-    """The command that asks this question again."""
+    """Return the command that runs this question again."""
     command = ["mqproof", "check", question.model, "--only", question.name]
     if models.file != MODELS_FILE:
         command += ["--models", str(models.file)]
@@ -171,8 +178,9 @@ def _job(models: Models, question: Question) -> Job:
 
 
 def _probe_module(module: str, question: Question) -> str:
-    # Each probe has a register, so that only the first state that falsifies it is told. After the last one
-    # TLC stops: a probe that is never witnessed costs the whole state space, the others next to nothing.
+    # Each probe has a register, so that only the first state that falsifies it is printed. TLC stops after
+    # the last probe is falsified. A probe that is never falsified costs the whole state space; the others
+    # cost little.
     told = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
     probes = [
         f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {told.format(n=n)})"
@@ -223,7 +231,7 @@ def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tupl
     def judged(shown: str, what: str, all_of: tuple[str, ...], word: str) -> Result:
         excluded = {each for each in all_of if each.partition(":")[0] in question.never}
         wrong = [f"never {word}: {each}" for each in all_of if each not in seen | excluded]
-        # A property may make several claims, of which the constants exclude some.
+        # A property may make several claims, some of which the constants exclude.
         happened = {each.partition(":")[0] for each in excluded & seen}
         happened -= {each.partition(":")[0] for each in excluded - seen}
         wrong += [f"{word}, but said never to be: {name}" for name in sorted(happened)]
@@ -257,7 +265,7 @@ def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Res
 
 def _judge_check(models: Models, question: Question, outcome: Outcome) -> tuple[Result, ...]:
     asked = [*question.config.properties, *([DEADLOCK] if question.deadlock else [])]
-    # A temporal property may be one of several: TLC does not say which.
+    # The violated temporal property may be one of several: TLC does not report which.
     named = [name for name in asked if name != outcome.violated]
     verdict = Verdict.HELD if outcome.violated is None else Verdict.UNKNOWN
     stopped = f"the run stopped when {outcome.violated} was violated" if outcome.violated else ""
@@ -282,7 +290,7 @@ def _judge_check(models: Models, question: Question, outcome: Outcome) -> tuple[
 
 
 def _judge_size(models: Models, question: Question, outcome: Outcome) -> Result:
-    """A model that became smaller or larger than recorded changed its meaning, whatever else holds."""
+    """Compare the size with the recorded one. A different size means that the model changed its meaning."""
     counts = {"states": outcome.distinct, "depth": outcome.depth}
     if question.states is None and question.depth is None:
         detail = f"nothing recorded; record in models.toml: {to_record(outcome.distinct, outcome.depth)}"
@@ -324,7 +332,7 @@ def _result(
 
 
 def _naming(question: Question, name: str) -> tuple[str, str]:
-    """The id and name of the result that `question` gives for the property `name`."""
+    """Return the id and name of the result that `question` gives for the property `name`."""
     place = f"{question.model}.{question.name}"
     match question.kind:
         case Kind.CHECK if question.violates is not None:
@@ -343,7 +351,7 @@ def _naming(question: Question, name: str) -> tuple[str, str]:
 
 
 def _witnesses(trace: Trace | None) -> tuple[Witness, ...]:
-    """One witness a step: the action, and what it changed."""
+    """Return one witness per step: the action and its changes."""
     if trace is None:
         return ()
     found: list[Witness] = []

@@ -9,15 +9,15 @@ from mqproof.spec.models import ask_each
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in the order of models.toml."""
+    """Return the names of the mutants, in the order of models.toml."""
     return tuple(_questions(load()))
 
 
 def run(chosen: Sequence[str] = (), models: Models | None = None) -> Iterator[Result]:
-    """A result for each mutant, or each that is named: HELD means that it was caught.
+    """Yield a result for each mutant, or for each chosen one: HELD means that it was caught.
 
     Raises:
-        TlcError: TLC gave no verdict. KeyError: a name is that of no mutant.
+        TlcError: TLC gave no verdict. KeyError: there is no mutant of a chosen name.
     """
     models = models or load()
     questions = _questions(models)

@@ -1,9 +1,9 @@
-r"""Finds the actions that come closest to an unexplained event: those that explain it without some guards.
+r"""Finds the actions closest to an unexplained event: those that explain it if some guards are dropped.
 
-Each guard of each action that a trace module rests on can be dropped by its number, and TLC is asked which
-numbers let the refused event be explained. Where no single one does, two or three are dropped at a time, all
-of one action and of what it rests on. Dropping a guard can let TLC run into an expression without value; then
-TLC is asked again without that guard, which was false where TLC stood, and so stands in the way as well.
+Each guard of each action that a trace module uses can be dropped by its number. TLC finds the numbers for
+which the refused event is explained. If no single guard is enough, two or three guards of one action and of
+the operators it uses are dropped at a time. Dropping a guard can let TLC run into an expression without
+value. TLC is then run again without that guard: it was false in that state, so it is an obstacle as well.
 """
 
 import re
@@ -23,46 +23,46 @@ from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace_check import Event, traces_source
 
 STEPS_MAX: Final = 4
-"""So many steps, hidden ones included, may be taken without the guards, before the event is explained."""
+"""The maximum number of steps, including hidden ones, without the guards before the event is explained."""
 RUNS_MAX: Final = 8
 TOGETHER_MAX: Final = 3
-"""So many guards are dropped at a time."""
+"""The maximum number of guards dropped at a time."""
 SETS_MAX: Final = 4_000
 SEVERAL: Final = f"what the event says, or more than {TOGETHER_MAX} of its conditions"
 _NOTES: Final = "TraceGuards"
 _OF_TRACES: Final = frozenset(["Is", "Hidden", "Untold"])
 _SELECTS: Final = re.compile(r'Event\.\w+ = "')
-"""What tells one kind of event from another: without it an event would be any other."""
+"""Matches a condition that distinguishes one kind of event from another. Without it any event would match."""
 _JUDGES: Final = re.compile(r"(Len\()?\w+'[\[)]")
-"""A condition on what another conjunct has changed: it says of one element what it is to be."""
+"""Matches a condition on the result of another conjunct: it requires the new value of one element."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition that an action has."""
+    """A condition of an action."""
 
     action: str
     condition: str
-    """As it stands in the module, on one line."""
+    """The condition's text in the module, on one line."""
 
     def __str__(self) -> str:
         return f"{self.action} but for {self.condition}"
 
 
 Obstacles = tuple[Guard, ...]
-"""What, together, stands in the way of an event."""
+"""Guards that together prevent an event."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Relaxed:
-    """The trace module and what it rests on, with guards that can be dropped."""
+    """The trace module and the modules it uses, with guards that can be dropped."""
 
     module: str
     config_text: str
     libraries: tuple[Path, ...]
     modules: Mapping[str, Module]
     guards: Sequence[Guard]
-    """The first has number 1."""
+    """The guards in order; the first has number 1."""
     sources: Mapping[str, str]
     seconds_max: float
     toolbox: Toolbox | None
@@ -77,9 +77,9 @@ def nearest(
     seconds_max: float = 120,
     toolbox: Toolbox | None = None,
 ) -> tuple[tuple[Obstacles, ...], ...]:
-    """Of each trace whose last event is the first that is not explained: the fewest guards in its way.
+    """Return, for each trace, the smallest sets of guards that prevent its last event, which is unexplained.
 
-    Where too many are, the actions that speak of such an event, with all that they ask for.
+    If there are too many such guards, return the actions for that kind of event, with all their conditions.
 
     Raises:
         SyntaxProblemError: a module is not in the TLA+ that the parser knows.
@@ -102,10 +102,10 @@ def nearest(
 def _explaining(
     relaxed: _Relaxed, asked: Sequence[frozenset[int]], refused: Sequence[Sequence[Event]]
 ) -> list[list[frozenset[int]]]:
-    """Of each trace: which of these sets of guards explain its last event by not being there.
+    """Return, for each trace, the given sets of guards whose removal explains its last event.
 
-    What leads TLC into an expression without value comes instead where nothing else does: of guards that
-    were true nothing would have changed.
+    If there are none, return the sets that lead TLC into an expression without value. Those guards were
+    false: dropping a guard that was true changes nothing.
     """
     found: list[list[frozenset[int]]] = [[] for _ in refused]
     false: list[list[frozenset[int]]] = [[] for _ in refused]
@@ -122,7 +122,7 @@ def _explaining(
 
 
 def _together(relaxed: _Relaxed, refused: Sequence[Sequence[Event]]) -> list[frozenset[int]]:
-    """Sets of guards of one action and of what it rests on, for all actions that speak of a last event."""
+    """Return sets of guards, each of one action and what it uses, for the actions that match a last event."""
     found: dict[frozenset[int], None] = {}
     for speaking in {
         g.action for trace in refused for g in _speaking(relaxed.modules[relaxed.module], trace[-1])
@@ -135,20 +135,20 @@ def _together(relaxed: _Relaxed, refused: Sequence[Sequence[Event]]) -> list[fro
 
 
 def _shown(dropped: Iterable[frozenset[int]], guards: Sequence[Guard]) -> tuple[Obstacles, ...]:
-    """The smallest sets only: what is more than needed explains nothing."""
+    """Return the smallest sets only: a larger set contains guards that do not matter."""
     sets = sorted(dropped, key=lambda each: (len(each), sorted(each)))
     fewest = [each for each in sets if len(each) == len(sets[0])]
     return tuple(dict.fromkeys(tuple(guards[number - 1] for number in sorted(each)) for each in fewest))
 
 
 _Told = tuple[int, frozenset[int]]
-"""A trace, counted from 1, and dropped guards."""
+"""The number of a trace, from 1, and the dropped guards."""
 
 
 def _ask(
     relaxed: _Relaxed, asked: Sequence[frozenset[int]], refused: Sequence[Sequence[Event]]
 ) -> tuple[Collection[_Told], _Told | None]:
-    """Without which guards which trace's last event is explained, and where TLC could not go on."""
+    """Return which traces are explained without which guards, and where TLC stopped, if it did."""
     root = f"{relaxed.module}Nearest"
     parsed = config.parse(relaxed.config_text)
     generated = {
@@ -211,7 +211,7 @@ def _speaking(trace_module: Module, event: Event) -> tuple[Guard, ...]:
 
 
 def _numbered(modules: Mapping[str, Module]) -> tuple[list[Guard], dict[str, str]]:
-    """All guards, and the modules in which each can be dropped by its number."""
+    """Return all guards, and the modules in which each can be dropped by its number."""
     known = changing(modules)
     reached = _reached(modules, "TraceNext")
     guards: list[Guard] = []
@@ -232,7 +232,7 @@ def _numbered(modules: Mapping[str, Module]) -> tuple[list[Guard], dict[str, str
 
 
 def _reached(modules: Mapping[str, Module], name: str) -> set[str]:
-    """The operators that one rests on, itself included, of whichever module."""
+    """Return the operators, of all modules, that the named one uses, including itself."""
     bodies = {d.name: m.source(d.body) for m in modules.values() for d in m.definitions.values()}
     found: set[str] = set()
     todo = [name]
@@ -245,7 +245,7 @@ def _reached(modules: Mapping[str, Module], name: str) -> set[str]:
 
 
 def _guards(module: Module, definition: Definition, changing: frozenset[str]) -> Iterator[Node]:
-    """The conditions that stand beside changes in the definition's conjunctions, or judge of them."""
+    """Yield the conditions beside changes in the definition's conjunctions, and those that check a change."""
     for node in definition.body.walk():
         if node.op != "/\\" or node.kind not in ("junction", "infix"):
             continue
@@ -257,7 +257,10 @@ def _guards(module: Module, definition: Definition, changing: frozenset[str]) ->
 
 
 def _conjuncts(condition: Node) -> Iterator[Node]:
-    """Those of a list; what stands on one line says one thing, its first half often what the other needs."""
+    """Yield the conditions of a list.
+
+    A conjunction on one line is one condition: its first half often guards the rest.
+    """
     if condition.op == "/\\" and condition.kind == "junction":
         for part in condition.parts:
             yield from _conjuncts(part)
@@ -267,7 +270,7 @@ def _conjuncts(condition: Node) -> Iterator[Node]:
 
 def _droppable(text: str, spans: Sequence[tuple[int, int, int]]) -> str:
     for start, end, number in sorted(spans, reverse=True):
-        # A condition of several lines keeps its columns, for they say what belongs to what.
+        # A condition of several lines keeps its columns, because they determine its structure.
         column = start - (text.rfind("\n", 0, start) + 1)
         condition = f"\n{' ' * column}{text[start:end]}"
         text = f"{text[:start]}(IF {number} \\in guardsDropped THEN TRUE ELSE {condition}){text[end:]}"

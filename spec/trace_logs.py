@@ -1,7 +1,7 @@
 """Checks logs of any system against the trace module that a models.toml names for a model.
 
-A log is NDJSON, one event a line: an object of integers, strings, booleans, lists and objects. Its events are
-the records that the trace module reads; docs/tla-runner.md has an example.
+A log is NDJSON, one event per line: an object of integers, strings, booleans, lists and objects. Its events
+are the records that the trace module reads; docs/tla-runner.md has an example.
 """
 
 import json
@@ -16,18 +16,18 @@ from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.trace_check import Event, TraceVerdict, check_traces
 
 _NEAR: Final = 3
-"""How many events before the one that is not explained a witness shows."""
+"""The number of events before the unexplained one that a witness shows."""
 
 
 class TraceLogError(ValueError):
-    """A log is not what the runner expects; the message names the file and the line."""
+    """A log does not have the expected form; the message names the file and the line."""
 
 
 def trace_module(models: Models, name: str | None) -> TraceModule:
-    """The trace module of the named model, or the only one of the file.
+    """Return the trace module of the named model, or the only one of the file.
 
     Raises:
-        ModelFileError: there is none, or there are several and no name says which.
+        ModelFileError: there is none, or there are several and no name was given.
     """
     known = f"models with a [MODEL.trace] table: {', '.join(models.traces) or 'none'}"
     if name is not None and name not in models.traces:
@@ -40,11 +40,11 @@ def trace_module(models: Models, name: str | None) -> TraceModule:
 def check_logs(
     models: Models, traced: TraceModule, logs: Sequence[Path], toolbox: Toolbox | None = None
 ) -> tuple[Result, ...]:
-    """One result for each log: HELD when some behaviour of the model explains all of its events.
+    """Return one result per log: HELD when some behaviour of the model explains all of its events.
 
     Raises:
         TraceLogError: a log cannot be read or is empty. TraceCheckError: the model accepted the log that it
-        must refuse. TlcError: TLC gave no verdict.
+          must refuse. TlcError: TLC gave no verdict.
     """
     traces = [read(log) for log in logs]
     refused = read(traced.refused)
@@ -56,7 +56,7 @@ def check_logs(
 
 
 def read(log: Path) -> list[Event]:
-    """The events of a log.
+    """Return the events of a log.
 
     Raises:
         TraceLogError: it cannot be read, a line is not an event, or there is none.

@@ -1,8 +1,8 @@
-r"""Is anything claimed of nothing? Which actions are taken, and which antecedents are ever true.
+r"""Finds vacuous claims: which actions are taken, and which antecedents are ever true.
 
-An action that never fires, or `A => B` with an A that is false in every state, tells nothing. TLC is asked by
-a module of its own: each action notes that it was taken, and for each `=>`, `~>` and `\A` of each property
-there is a formula that is true where it applies. The run ends when everything has been seen.
+An action that never fires, or `A => B` with an A that is false in every state, proves nothing. TLC checks
+this with a generated module. Each action notes that it was taken. For each `=>`, `~>` and `\A` of each
+property there is a formula that is true where the claim applies. The run ends when everything has been seen.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,11 +23,11 @@ _TEMPORAL: Final = ("[]", "<>", "~>", "WF_", "SF_")
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is watched: note number n is the n-th name; actions first."""
+    """The watched names: note number n stands for the n-th name; actions come first."""
 
     actions: tuple[str, ...]
     claims: tuple[str, ...]
-    """PROPERTY: the antecedent, as it stands in the module."""
+    """PROPERTY: the antecedent, as written in the module."""
     job: Job
 
     def seen(self, outcome: Outcome) -> frozenset[str]:
@@ -38,7 +38,7 @@ class Plan:
 
 
 def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -> Plan:
-    """The run that watches a question's actions and the antecedents of its properties.
+    """Return the run that watches a question's actions and the antecedents of its properties.
 
     Raises:
         SyntaxProblemError: a module is not in the TLA+ that the parser knows.
@@ -51,7 +51,7 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
     numbered = list(enumerate(claims, start=len(actions) + 1))
     root = f"{question.module}Vacuity"
     count = len(actions) + len(claims)
-    # What the constants exclude is not waited for: that would take all states.
+    # What the constants exclude is not waited for: that would visit all states.
     names = [*(plain(action, modules) for action in actions), *(claim.name for claim in claims)]
     waiting = (n for n, name in enumerate(names, start=1) if name.partition(":")[0] not in question.never)
     waited = ", ".join(map(str, waiting))
@@ -86,9 +86,9 @@ def plan(question: Question, libraries: tuple[Path, ...], next_name: str = "") -
 
 
 def _note(modules: Mapping[str, Module], number: int, module: str) -> str:
-    """Taken is what changes something: a step that leaves everything as it was is none."""
+    """Return the note of an action. An action counts as taken only if the step changes a variable."""
     variables = ", ".join(name for each in below(modules, module) for name in modules[each].variables)
-    # Not a disjunction: TLC would take both ways.
+    # Not a disjunction: TLC would take both branches.
     return f"(IF <<{variables}>>' = <<{variables}>> THEN TRUE ELSE Noted({number}))"
 
 
@@ -107,7 +107,7 @@ AllNoted(waited) == IF \\A n \\in waited : TLCGet(n) THEN TLCSet("exit", TRUE) E
 class _Claim:
     name: str
     formula: str
-    """True where the property says something."""
+    """A formula that is true where the property makes a claim."""
     of_steps: bool
 
 
@@ -133,7 +133,7 @@ class _Part:
 def _contexts(
     modules: Mapping[str, Module], module: Module, node: Node, outer: tuple[_Part, ...]
 ) -> Iterator[tuple[_Part, ...]]:
-    """The conditions, outermost first, under which each innermost claim of a formula says something."""
+    """Yield the conditions, outermost first, under which each innermost claim of a formula applies."""
     match node.kind, node.op:
         case (("junction" | "infix"), "/\\"):
             for part in node.parts:
@@ -169,7 +169,7 @@ def _home(modules: Mapping[str, Module], name: str) -> Module | None:
 
 
 def _condition(modules: Mapping[str, Module], module: Module, node: Node) -> _Part:
-    # On a line of its own in its own column, so that junction lists keep their layout.
+    # The condition is on a line of its own in its own column, so that junction lists keep their layout.
     column = node.start - (module.text.rfind("\n", 0, node.start) + 1)
     source = module.source(node)
     return _Part(f"((\n{' ' * column}{source}\n) /\\ ", source, speaks_of_next_state(node, changing(modules)))

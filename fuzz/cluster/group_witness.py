@@ -1,7 +1,7 @@
 """Feeds the events of a group in a simulated cluster to the judge of groups (fuzz/raft/judge.py).
 
-The judge receives each change of a member right after it was carried out. Here it is taken from the members'
-event logs; an entry is read where it was written, in the member's ledger.
+The judge receives each change of a member right after the member carried it out. Here the changes are read
+from the members' event logs. The entry itself is read from the ledger of the member that wrote it.
 """
 
 from collections import Counter
@@ -17,11 +17,12 @@ from mqproof.impl.dledger.rpc_bodies import Entry
 from mqproof.spec.events import Event, Kind
 
 _OF_THE_STORE: Final = frozenset({Kind.APPEND, Kind.DISPATCH, Kind.FLUSH, Kind.SEND_ACK, Kind.HA_ACK})
-"""Most events: they change nothing that the members agree on."""
+"""The most frequent kinds of event. They change nothing that the members agree on, so the judge skips them.
+"""
 
 
 class GroupWitness:
-    """Calls `found` with each broken invariant, at once."""
+    """Judges a group's events and calls `found` immediately with each invariant that is violated."""
 
     def __init__(self, cluster: Cluster, checked: Counter[str], found: Callable[[Finding], None]) -> None:
         self._cluster = cluster
@@ -58,12 +59,15 @@ class GroupWitness:
     # -- the end
 
     async def calm(self, seconds: float) -> None:
-        """Wait until a member leads all others, within that time. Raises Finding."""
+        """Wait until one member leads all others, for at most `seconds`. Raises Finding."""
         await self._cluster.until(lambda: self._leader() is not None, seconds)
         leader_eventually(self._history, self._leader(), seconds)
 
     async def judge(self, promised_of: Callable[[str], set[str]], seconds: float) -> None:
-        """All members come to have one log, with all that was promised of each. Raises Finding."""
+        """Wait until all members have the same log, then check that each holds every message it must keep.
+
+        `promised_of` returns those messages for a member. Raises Finding.
+        """
         await self._cluster.until(self._is_one, seconds)
         logs_converge(self._history, self._ends(), seconds)
         for member in MEMBERS:
@@ -79,7 +83,7 @@ class GroupWitness:
         return master if all(core.state.leader == master for core in cores) else None
 
     def _ends(self) -> dict[str, tuple[int, int]]:
-        """Last and committed index of each member."""
+        """Return the last and the committed index of each member."""
         states = {node: self._cluster.group_store(node).node.member.core.state for node in MEMBERS}
         return {node: (state.terms.end, state.commit) for node, state in states.items()}
 

@@ -1,7 +1,7 @@
-"""What is promised of a cluster, held against what was seen of it; each function raises Finding.
+"""Compares what was observed of a cluster with what is promised of it; each function raises Finding.
 
-The rules are conformance's; names are the catalogue's. What group members did is judged by
-fuzz/raft/judge.py.
+The rules are those of conformance; the names are those of the catalogue. The actions of group members are
+judged by fuzz/raft/judge.py.
 """
 
 from collections import Counter
@@ -21,31 +21,31 @@ from mqproof.spec import catalogue
 
 
 def store_holds(history: History, checked: Counter[str]) -> None:
-    """FLUSH-1 to 5 and 8, DELIV-1, 2, 4 and 5, of one topic's queues as they were looked at."""
+    """Check FLUSH-1 to 5 and 8, and DELIV-1, 2, 4 and 5, on the observed queues of one topic."""
     for invariant, found in single_client.judge(history).items():
         _take(invariant, found, checked)
 
 
 def nothing_invented(history: History, checked: Counter[str]) -> None:
-    """DELIV-2 NoPhantom, of what consumers were given."""
+    """Check DELIV-2 NoPhantom on the messages that consumers received."""
     _take("DELIV-2", phantom(record(as_lines(history))), checked)
 
 
 def pair_holds(life: Life, checked: Counter[str]) -> None:
-    """REPL-1 to 5, and DELIV-5 of the slave."""
+    """Check REPL-1 to 5, and DELIV-5 on the slave."""
     for invariant, check in replication.CHECKERS.items():
         _take(invariant, check(life), checked)
 
 
 def send_answered(status: str, waited_s: float, checked: Counter[str]) -> None:
-    """FLUSH-7 SendAnswered: once faults end a send is answered, SEND_OK at last."""
+    """Check FLUSH-7 SendAnswered: after the faults end, a send is eventually answered SEND_OK."""
     checked["SendAnswered"] += 1
     if status != "SEND_OK":
         raise Finding("SendAnswered", f"{waited_s:g} s after the last fault a send is answered {status}")
 
 
 def acked_delivered(left: Collection[str], waited_s: float, checked: Counter[str]) -> None:
-    """DELIV-12 AckedDelivered: once faults end the group is given what was answered SEND_OK."""
+    """Check DELIV-12 AckedDelivered: after the faults end, the group receives all acknowledged messages."""
     checked["AckedDelivered"] += 1
     if left:
         text = f"{waited_s:g} s after the last fault {min(left)} and {len(left) - 1} others"

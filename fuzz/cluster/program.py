@@ -1,9 +1,10 @@
-"""Programs for a whole cluster: a seed, how it is configured, and faults with their times, as bytes.
+"""Programs for a whole cluster: a seed, the configuration, and timed faults, as bytes.
 
-Six bytes for the cluster, then four a fault: what, to whom, when and for how long (quarters of a second).
-Zeros stand where a program ends early, so any bytes are a program; a shorter one has fewer faults, nodes or
-messages, which is how a finding is made small. After the faults comes the calm, in which progress is asked
-for. Name servers, brokers and clients are the real ones; what surrounds them is simulated.
+The first six bytes describe the cluster. Each fault is four bytes: kind, target, start time and duration (in
+quarters of a second). Missing bytes are read as zeros, so any bytes are a valid program. A shorter program
+has fewer faults, nodes or messages, so findings are made small by shortening. After the faults comes the
+calm: the faults have ended and the cluster must make progress. Name servers, brokers and clients are the real
+ones; their environment is simulated.
 """
 
 import asyncio
@@ -48,12 +49,18 @@ FAULT_BYTES: Final = 4
 FAULTS_MAX: Final = 14
 _RANDOM_FAULTS_MAX: Final = 12
 CALM_S: Final = 120.0
-"""Within that a master serves, its slave has caught up, and the group has what it was promised."""
+"""The time limit of each check in the calm.
+
+A master serves, its slave catches up, and the group receives its messages.
+"""
 _QUARTER_S: Final = 0.25
 _KNOWN_S: Final = 35.0
-"""Brokers register every 30 s, and a slave asks for topics every 10 s."""
+"""Long enough for the brokers to be known to each other and to clients.
+
+Brokers register every 30 s, and a slave asks for topics every 10 s.
+"""
 _AFTER_S: Final = 8.0
-"""After the last fault began, before the calm."""
+"""Simulated time between the start of the last fault and the calm."""
 _STEP_S: Final = 5.0
 _FORKED_SENDS: Final = 30
 _PRODUCER: Final = "producer"
@@ -71,14 +78,14 @@ _SHAPES: Final = (
     ReplicationConfig(Role.SYNC_MASTER, in_sync_replicas=2),
 )
 _ELECTED: Final = 192
-"""A shape of that or more is a group of three that elects its master."""
+"""A shape byte of at least this value means a group of three that elects its master."""
 _SMALL_STORE: Final = replace(STORE, commit_log_segment_bytes=1 << 12, file_reserved_ms=RESERVED_MS)
-"""Of programs in which old data is deleted."""
+"""The store configuration of programs in which old data is deleted."""
 _SESSION: Final = SessionConfig(route_refresh_ms=5000, heartbeat_ms=10_000)
 
 
 def random_program(seed: int) -> bytes:
-    """The program of a seed: any cluster, weather, load and faults."""
+    """Return the program of a seed: any cluster, network conditions, load and faults."""
     chance = Random(seed)
     faults = chance.randint(1, _RANDOM_FAULTS_MAX)
     drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
@@ -89,18 +96,21 @@ def random_program(seed: int) -> bytes:
 
 
 def _random_upkeep(chance: Random) -> bytes:
-    """In half of all programs; drawn by itself, so that the faults of a seed are what they are without it."""
+    """Return one or two upkeep operations for half of all programs, and none for the rest.
+
+    They are drawn from a separate generator, so that they do not change the other faults of the seed.
+    """
     kinds = chance.choices(tuple(_UPKEEP), k=chance.choice((0, 0, 1, 2)))
     return b"".join(bytes((kind, *chance.randbytes(FAULT_BYTES - 1))) for kind in kinds)
 
 
 def is_elected(data: bytes) -> bool:
-    """Whether the program's cluster is a group."""
+    """Return whether the program's cluster is a group that elects its master."""
     return data[4:5] >= bytes((_ELECTED,))
 
 
 class Run:
-    """One program."""
+    """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
         head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
@@ -122,7 +132,10 @@ class Run:
         self._sky = sky
         self._pause_s = (2.0, 1.0, 0.5, 0.3)[sky // 16 % 4]
         self._alike = sky // 128
-        """Whether all messages have one size: then logs that differ have records at the same places."""
+        """Whether all messages have one size.
+
+        Logs with different content then have records at the same positions.
+        """
         self._checked = checked
         self._loop = SimulatedLoop()
         self._failures: list[BaseException] = []
@@ -136,7 +149,7 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """How long the cluster was simulated."""
+        """The simulated time that has passed, in seconds."""
         return self._loop.time()
 
     @property
@@ -144,9 +157,9 @@ class Run:
         return self._sends
 
     def run(self) -> None:
-        """Faults first, then the calm. Raises Finding, or whatever surprised a background task."""
+        """Run the faults, then the calm. Raises Finding, or any unexpected exception of a background task."""
         self._loop.set_exception_handler(self._surprised)
-        gc.disable()  # what there is lives as long as the run does: to look for what is garbage is in vain
+        gc.disable()  # almost every object lives until the run ends, so collection finds little
         try:
             with expected_warnings("mqproof.impl", "asyncio"):
                 run_simulated(self._play(), self._loop)
@@ -154,7 +167,7 @@ class Run:
             self._failures.append(finding)
         finally:
             gc.enable()
-        if self._failures:  # the first: others may follow from it
+        if self._failures:  # the first one: the others may be consequences of it
             raise self._failures[0]
 
     def _surprised(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -175,7 +188,7 @@ class Run:
         for number in range(self._members):
             session = cluster.session(f"consumer-{number}", _SESSION)
             await session.start()
-            # The first one commits to a slave, too, where there is no master.
+            # The first consumer also commits to a slave when there is no master.
             make = PushConsumer if number else ReleasedPushConsumer
             consumer = make(
                 session, GROUP, self._consume, PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
@@ -208,7 +221,7 @@ class Run:
             await self._send(producer, topic, self._sends % _QUEUES)
 
     async def _send(self, producer: Producer, topic: Topic, queue_id: int) -> str:
-        """One message; its status."""
+        """Send one message and return its status."""
         self._sends += 1
         name = f"m{self._sends:05}"
         body = name.encode() + b"." * (_BODY_BYTES if self._alike else self._sends % _BODY_BYTES)
@@ -221,7 +234,7 @@ class Run:
         return getattr(outcome, "status", "unknown")
 
     def do(self, work: Coroutine[Any, Any, None]) -> None:
-        """In the background."""
+        """Run the coroutine as a background task."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
@@ -234,7 +247,7 @@ class Run:
     # -- the calm
 
     async def _calm(self, producer: Producer) -> None:
-        """Faults end: the network works, all are up, and what was promised is there."""
+        """End all faults, start all nodes, and check that the cluster keeps its promises."""
         cluster, witness = self.cluster, self.witness
         for task in list(self._tasks):
             if task.get_name() == "fault":
@@ -248,7 +261,7 @@ class Run:
         for node in cluster.nodes:
             cluster.go_on(node)
             if node in cluster.brokers and cluster.brokers[node].store.failure:
-                self.end(node, End.KILL)  # its operator starts it again
+                self.end(node, End.KILL)  # the operator starts it again
         for node in (*NAME_SERVERS, *cluster.nodes):
             cluster.go_on(node)
             await self.start(node)
@@ -257,7 +270,7 @@ class Run:
             await self._group.calm(CALM_S)
         if SLAVE in cluster.nodes and not witness.is_apart:
             witness.calm(caught_up=await cluster.until(cluster.has_caught_up, CALM_S))
-        # A slave that is apart may find that its master has grown.
+        # If the slave cannot follow, it may do so after its master's log has grown.
         for _ in range(_FORKED_SENDS if witness.is_apart else 1):
             for topic in witness.topics:
                 await self._is_served(producer, topic)
@@ -270,7 +283,7 @@ class Run:
             await self._read_the_slave()
 
     async def _is_served(self, producer: Producer, topic: Topic) -> None:
-        """A send is answered SEND_OK before long."""
+        """Check that a send is answered SEND_OK within CALM_S."""
         end_s = self._loop.time() + CALM_S
         while (status := await self._send(producer, topic, 0)) != "SEND_OK":
             if self.witness.is_apart and status in ("SLAVE_NOT_AVAILABLE", "FLUSH_SLAVE_TIMEOUT"):
@@ -281,7 +294,7 @@ class Run:
         judge.send_answered(status, CALM_S, self._checked)
 
     async def _read_the_slave(self) -> None:
-        """With its master away the slave is read."""
+        """Stop the master and check that the slave serves reads."""
         cluster = self.cluster
         await cluster.until(cluster.has_caught_up, CALM_S)
         await asyncio.sleep(_KNOWN_S)
@@ -301,7 +314,7 @@ class Run:
     # -- upkeep
 
     async def order(self, node: str, code: RequestCode, fields: dict[str, str]) -> None:
-        """An operator asks a broker for something, who may not answer."""
+        """Send an operator's request to a broker. The broker may not answer."""
         cluster = self.cluster
         if self._operator is None:
             self._operator = cluster.session("operator", _SESSION)
@@ -321,13 +334,13 @@ class Run:
         await strike(self, whom, (1 + length % 80) * _QUARTER_S)
 
     def node(self, whom: int) -> str:
-        """The master half of the time, else any other machine."""
+        """Return the master for odd `whom`, otherwise any other machine."""
         nodes = [node for node in (*self.cluster.nodes, *NAME_SERVERS) if node != self.master]
         return self.master if whom % 2 else nodes[whom // 2 % len(nodes)]
 
     @property
     def master(self) -> str:
-        """Whoever is master now, or was made to be it."""
+        """The current master, or the node configured as master if none serves."""
         return self.cluster.master or self.cluster.nodes[0]
 
     def broker(self, whom: int) -> str:
@@ -335,15 +348,15 @@ class Run:
         return nodes[whom % len(nodes)]
 
     def end(self, node: str, how: End) -> None:
-        """Its process, or its machine, ends."""
+        """End a node's process or its machine."""
         cluster = self.cluster
         if node in cluster.nodes:
-            self.witness.dies(node, how)  # also of a machine whose broker is down: it may lose what it kept
+            self.witness.dies(node, how)  # also for a machine whose broker is down: it may lose stored data
         cluster.machines[node].disk.on_step = None
         {End.KILL: cluster.kill, End.OS_CRASH: cluster.crash, End.POWER_LOSS: cluster.lose_power}[how](node)
 
     async def start(self, node: str) -> None:
-        """Start what does not run; a broker whose disk fails stays down. Raises Finding."""
+        """Start a node that is not running. A broker whose disk fails stays down. Raises Finding."""
         cluster = self.cluster
         if node in NAME_SERVERS:
             await cluster.start(node)
@@ -364,13 +377,13 @@ class Run:
         self.cluster.internet.heal(links)
 
     def around(self, node: str) -> list[tuple[Link, Link]]:
-        """The links between a machine and all others, from it and to it."""
+        """Return the links between a machine and each other machine, as pairs (outgoing, incoming)."""
         return [self.cluster.links(node, other) for other in self.cluster.machines if other != node]
 
 
 async def _read(consumer: PullConsumer, queue: MessageQueue, begin: int) -> tuple[str, ...]:
     read: list[str] = []
-    with suppress(ClientError, NoRouteError):  # what was not read is missing from what was read
+    with suppress(ClientError, NoRouteError):  # messages that were not read are missing from the result
         while messages := (await consumer.pull(queue, begin + len(read))).messages:
             read += [stored.message_id for stored in messages]
     return tuple(read)
@@ -395,7 +408,7 @@ async def _crash(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _crash_all(run: Run, whom: int, seconds: float) -> None:
-    """The power of all machines fails at once; each comes back in its time."""
+    """Fail all machines at the same time, by crash or power loss. Each restarts after its own delay."""
     how = End.POWER_LOSS if whom % 2 else End.OS_CRASH
     await asyncio.gather(
         *(
@@ -406,24 +419,24 @@ async def _crash_all(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _restart(run: Run, whom: int, _seconds: float) -> None:
-    """Down for milliseconds: nobody misses it."""
+    """Restart a broker within milliseconds, before other nodes can notice."""
     how = End.OS_CRASH if whom // 2 % 2 else End.KILL
     await _down(run, run.broker(whom), how, 0.005 * (1 + whom % 16))
 
 
 async def _stop(run: Run, whom: int, seconds: float) -> None:
-    """A clean exit."""
+    """Shut a broker down cleanly, and start it again later."""
     node = run.broker(whom)
     if not run.cluster.is_serving(node) or run.cluster.is_paused(node):
         return
-    # What it answers while it is still being started belongs to the life that ends then.
+    # Answers that the broker sends while it is still starting belong to the life that ends here.
     await run.cluster.stop(node, lambda: run.witness.dies(node, End.SHUTDOWN))
     await asyncio.sleep(seconds)
     await run.start(node)
 
 
 async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
-    """The machine dies at one of the next steps of its disk."""
+    """Crash the machine at one of the next steps of its disk."""
     node = run.broker(whom)
     done = asyncio.Event()
     left = whom % 23
@@ -433,7 +446,7 @@ async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
         left -= 1
         if left < 0:
             done.set()
-            run.cluster.pause(node)  # nothing of it runs any more
+            run.cluster.pause(node)  # no part of the node runs after this point
             raise SimulatedCrashError("at this step")
 
     run.cluster.machines[node].disk.on_step = on_step
@@ -443,7 +456,10 @@ async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _disk_fails(run: Run, whom: int, seconds: float) -> None:
-    """One of the next steps of its disk fails, or sync, and all that come until the disk is another."""
+    """Make a broker's disk fail at one of its next steps, and at every later one until the fault ends.
+
+    For some values of `whom` only syncs fail.
+    """
     node = run.broker(whom)
     syncs_only = whom // 4 % 2
     disk = run.cluster.machines[node].disk
@@ -482,17 +498,20 @@ async def _isolate(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _deafen(run: Run, whom: int, seconds: float) -> None:
-    """It is heard, and hears nothing."""
+    """Cut all incoming links of a node: it can send but not receive."""
     await run.cut({back for _, back in run.around(run.node(whom))}, seconds)
 
 
 async def _mute(run: Run, whom: int, seconds: float) -> None:
-    """It hears, and is not heard."""
+    """Cut all outgoing links of a node: it can receive but not send."""
     await run.cut({there for there, _ in run.around(run.node(whom))}, seconds)
 
 
 async def _cut_link(run: Run, whom: int, seconds: float) -> None:
-    """Between two machines, in one direction or both: half of the time between master and slave."""
+    """Cut the link between two machines, in one direction or both.
+
+    In half of the cases they are master and slave.
+    """
     machines = list(run.cluster.machines)
     one, other = run.master, machines[whom // 4 % len(machines)]
     if SLAVE in machines and whom // 2 % 2:
@@ -502,14 +521,14 @@ async def _cut_link(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _reset(run: Run, whom: int, _seconds: float) -> None:
-    """Connections between two machines break, and can be opened again."""
+    """Break the connections between two machines. They can be opened again."""
     machines = list(run.cluster.machines)
     one, other = (run.cluster.machines[name].host for name in (run.master, machines[whom % len(machines)]))
     run.cluster.internet.reset(one, other)
 
 
 async def _pause(run: Run, whom: int, seconds: float) -> None:
-    """Its process is stopped and continued."""
+    """Suspend a node's process and continue it later."""
     node = run.node(whom)
     run.cluster.pause(node)
     await asyncio.sleep(seconds)
@@ -523,7 +542,7 @@ async def _step_clock(run: Run, whom: int, seconds: float) -> None:
 
 
 async def _delete_topic(run: Run, whom: int, _seconds: float) -> None:
-    """Whoever sends to it makes it anew."""
+    """Delete a topic. The next send to it creates it again."""
     topics = run.witness.topics
     topic = topics[whom % len(topics)]
     topic.is_deleted = True
@@ -531,7 +550,7 @@ async def _delete_topic(run: Run, whom: int, _seconds: float) -> None:
 
 
 async def _expire(run: Run, whom: int, seconds: float) -> None:
-    """Segments of the log that are old are deleted, again and again."""
+    """Delete the old segments of a broker's log, repeatedly."""
     end_s = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < end_s:
         await run.order(run.broker(whom), RequestCode.DELETE_EXPIRED_COMMITLOG, {})
@@ -559,11 +578,11 @@ _FAULTS: Final[tuple[Callable[[Run, int, float], Coroutine[Any, Any, None]], ...
 )
 _EXPIRE: Final = 255
 _UPKEEP: Final = {254: _delete_topic, _EXPIRE: _expire}
-"""What is no fault has a number of its own: the others keep theirs."""
+"""Operations that are not faults have fixed numbers, so that the numbers of the faults do not change."""
 
 
 def fault(name: str, whom: int, at: int, length: int) -> bytes:
-    """One fault, or what is done as one, as bytes; `at` and `length` are quarters of a second."""
+    """Encode one fault or upkeep operation as bytes; `at` and `length` are quarters of a second."""
     numbered = (*enumerate(_FAULTS), *_UPKEEP.items())
     number = next(number for number, each in numbered if each.__name__ == f"_{name}")
     return bytes((number, whom, at, length))

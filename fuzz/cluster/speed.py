@@ -1,6 +1,6 @@
-"""How fast a group of three whole brokers is simulated, with its clients and judges.
+"""Measures how fast a group of three whole brokers is simulated, with its clients and judges.
 
-`python -m mqproof.fuzz.cluster.speed` prints simulated seconds a second of processor time, for some loads.
+`python -m mqproof.fuzz.cluster.speed` prints simulated seconds per second of processor time, for some loads.
 """
 
 import time
@@ -10,11 +10,11 @@ from typing import Final
 from mqproof.fuzz.cluster.program import Run, fault
 
 _LOADS: Final = ((1, 0), (1, 1), (4, 0), (4, 1), (4, 3))
-"""Producers, and how often each sends: every 2, 1, 0.5 or 0.3 s."""
+"""Pairs: the number of producers, and the index of the interval between sends (2, 1, 0.5 or 0.3 s)."""
 
 
 def program(producers: int, pace: int) -> bytes:
-    """A group under that load for over a minute, in which one clock steps."""
+    """Return a program that runs a group under this load for over a minute, with one clock step."""
     shape = 192 | 8 * (producers - 1)
     return bytes((1, 0, 0, 0, shape, 16 * pace)) + fault("step_clock", 1, 255, 0)
 

@@ -1,8 +1,8 @@
-"""What is seen of a simulated cluster, as the histories and the life that conformance's checkers judge.
+"""Records what is observed of a simulated cluster, in the form that conformance's checkers judge.
 
-A history is that of one topic with its producer, alone on it; what its queues hold is looked at in the
-master's store, at once and on no wire. A send that was under way when the master ended is of open outcome: in
-which of its lives it was answered nobody can tell.
+There is one history per topic, with that topic's only producer. The content of its queues is read directly
+from the master's store, in one step and without the network. A send that was in progress when the master
+ended is recorded as indeterminate: it cannot be decided which life of the master answered it.
 """
 
 from collections import Counter
@@ -27,68 +27,71 @@ from mqproof.impl.store.record import RecordError, decode
 
 GROUP: Final = "G"
 RESERVED_MS: Final = 10_000
-"""So old are messages at least that an operator has deleted."""
+"""The minimum age of messages that an operator's request may delete."""
 _LOOK_COUNT: Final = 1000
 
 
 @dataclass(slots=True)
 class Sending:
-    """A send under way: where it stands in the history of its topic, and what was so when it began."""
+    """A send in progress: its place in the history of its topic, and the conditions when it began."""
 
     operations: list[Operation]
     place: int
-    """In them."""
+    """The index in `operations`."""
     queue_id: int
     name: str
     body: bytes
     life: int
     slaveless: int | None
-    """The slave machine's life when there was no slave to wait for; None when there was."""
+    """The life of the slave machine if no slave was there to wait for when the send began; otherwise None."""
     begun_s: float
 
 
 @dataclass(slots=True)
 class Topic:
-    """One topic, as its producer and the one who looks at its queues see it."""
+    """One topic, as observed by its producer and by the reads of its queues."""
 
     name: str
     operations: list[Operation] = field(default_factory=list)
     delivered: list[PulledMessage] = field(default_factory=list)
-    """To the consumers of the group, in the order of their calls."""
+    """The messages delivered to the consumers of the group, in the order of their calls."""
     past: list[list[Operation]] = field(default_factory=list)
-    """The histories of topics of that name that were deleted."""
+    """The histories of earlier topics of this name, which were deleted."""
     is_deleted: bool = False
-    """Somebody asked for it, once or more."""
+    """Whether deletion of the topic was requested at least once."""
 
     @property
     def sends(self) -> list[Send]:
-        """To all topics of that name."""
+        """The sends to all topics of this name, current and deleted."""
         histories = (*self.past, self.operations)
         return [each for operations in histories for each in operations if isinstance(each, Send)]
 
 
 class Place(NamedTuple):
-    """Where a message is that was answered SEND_OK."""
+    """The position of a message that was answered SEND_OK."""
 
     topic: str
     queue_id: int
     queue_offset: int
     begun_s: float
-    """When its send began."""
+    """The time when its send began."""
 
 
 @dataclass(slots=True)
 class SlaveOffsets:
-    """What a slave said in turn of one committed offset, in rows that may not go back."""
+    """The successive values that a slave reports for one committed offset, in rows that must not decrease."""
 
     rows: list[list[int]] = field(default_factory=list)
     _master_life: int = -1
     _is_told: bool = True
 
     def saw(self, offset: int, *, is_told: bool, master_life: int) -> None:
-        """A master that comes back may have an older file, and its slave then has what that says; but what
-        consumers committed to the slave meanwhile it has still."""
-        lives = master_life - self._master_life  # one ended, one began
+        """Add the offset that the slave reports.
+
+        A new row begins when the master may have restarted from an older offset file, which its slave then
+        copies. An offset that the slave has not yet reported to the master survives one such restart.
+        """
+        lives = master_life - self._master_life  # 2 lives: the master ended and began again
         if not self.rows or lives > (0 if self._is_told else 2):
             self.rows.append([])
         self.rows[-1].append(offset)
@@ -96,8 +99,10 @@ class SlaveOffsets:
 
 
 class Witness:
-    """Notes what happens; `judge` holds it against the catalogue. `found` is told at once of what is wrong
-    already."""
+    """Records events; `judge` checks them against the catalogue.
+
+    `found` is called immediately with violations that are detected while the run goes on.
+    """
 
     def __init__(
         self,
@@ -112,9 +117,9 @@ class Witness:
         self._members = members
         self.topics = [Topic(f"T{number}") for number in range(topics)]
         self.tail_lost = False
-        """The master came back with less than consumers or its slave may have seen of it."""
+        """Whether the master restarted with less data than consumers or its slave may have seen."""
         self.clocks_agree = True
-        """No clock was ever set: how old a message is all see alike."""
+        """Whether no clock was ever changed. All nodes then agree on the age of a message."""
         self._cluster = cluster
         cluster.on_recovered = self.recovered
         self._by_name = {topic.name: topic for topic in self.topics}
@@ -122,46 +127,50 @@ class Witness:
         self._logs: list[LogsSeen] = []
         self._reads: list[ReadsSeen] = []
         self._slave_offsets: dict[tuple[int, str, int], SlaveOffsets] = {}
-        """By life of the slave, topic and queue."""
+        """Keyed by life of the slave, topic and queue."""
         self._known: set[str] = set()
         self._held: set[str] = set()
         self._last_log: frozenset[str] = frozenset()
-        """The master's, when it was last seen."""
+        """The messages in the master's log when it was last observed."""
         self._lost: set[str] = set()
-        """What was in it before a crash, and not after."""
+        """The messages that were in the master's log before a crash and not after it."""
         self._reign: tuple[str, int, int] | None = None
-        """Of a group: its master, its life and its term."""
+        """For a group: its master, and that master's life and term."""
         self._forked = False
         self._caught_up: bool | None = None
         self._promised: dict[str, Place] = {}
         self._expired: set[str] = set()
-        """At some master: whoever read there went on behind it, and the next master may still have it."""
+        """Messages expired at any master.
+
+        A consumer that read there skipped them, though the next master may have them.
+        """
         self._deleted: Mapping[str, int] = {}
-        """As the master's store last told it."""
+        """The deletion table that the master's store last reported."""
         self._life = 0
-        """Grows when the master begins to serve, and when it ends."""
+        """Incremented when the master begins to serve and when it ends."""
 
     # -- producers and consumers
 
     def begins(self, topic: Topic, queue_id: int, name: str, body: bytes) -> Sending:
-        """A send leaves."""
+        """Record that a send begins."""
         self._notice_deletions()
         sent = Sent(Outcome.INDETERMINATE, "under way")
         topic.operations.append(Send(queue_id, name, body, sent))
-        # One that begins while the broker does not serve may be answered by the one that is being stopped.
+        # A send that begins while the broker does not serve may be answered by the broker that is being
+        # stopped.
         life = self._life if self._cluster.master else -1
         place = len(topic.operations) - 1
         now_s = self._cluster.now_s
         return Sending(topic.operations, place, queue_id, name, body, life, self._slaveless, now_s)
 
     def ended(self, topic: Topic, sending: Sending, outcome: SendOutcome) -> None:
-        """What its producer knows of it."""
+        """Record the outcome of a send as its producer knows it."""
         self._notice_deletions()
         if self._life != sending.life:
-            if self._cluster.setup.elected:  # whoever leads
+            if self._cluster.setup.elected:  # the promise holds for any leader
                 self._promise(topic, sending, outcome)
             return
-        if sending.operations is topic.operations:  # else it is of either topic
+        if sending.operations is topic.operations:  # otherwise either topic may have it
             answer = _sent(outcome)
             topic.operations[sending.place] = Send(sending.queue_id, sending.name, sending.body, answer)
         if isinstance(outcome, Stored):
@@ -179,7 +188,7 @@ class Witness:
             self._promised[sending.name] = place
 
     def delivered(self, stored: StoredMessage) -> None:
-        """A consumer was given a message."""
+        """Record a message that was delivered to a consumer."""
         message = _pulled(stored)
         if topic := self._by_name.get(message.topic):
             topic.delivered.append(message)
@@ -187,7 +196,7 @@ class Witness:
     # -- brokers
 
     def dies(self, node: str, how: End) -> None:
-        """A broker is about to end so."""
+        """Record that a broker is about to end in the given way."""
         self.look()
         if node == MASTER:
             self._life += 1
@@ -197,7 +206,7 @@ class Witness:
                 self.tail_lost = True
 
     def recovered(self, node: str) -> None:
-        """A broker has recovered its store, and is about to serve."""
+        """Record that a broker has recovered its store and is about to serve."""
         if node == MASTER:
             self._notice_deletions()
             self._life += 1
@@ -210,7 +219,7 @@ class Witness:
         self.look()
 
     def look(self) -> None:
-        """Note both logs, and the offsets that both have of the group."""
+        """Record both logs, and the offsets of the group on both brokers."""
         cluster = self._cluster
         self._look_for_another_master()
         self._notice_deletions()
@@ -219,7 +228,7 @@ class Witness:
         logs = {node: {each.message_id: each for each in cluster.log(node)} for node in serving}
         if MASTER in logs:
             self._last_log = frozenset(logs[MASTER])
-        if not self._lost.isdisjoint(logs.get(SLAVE, ())):  # perhaps it was on its way when the master died
+        if not self._lost.isdisjoint(logs.get(SLAVE, ())):  # perhaps it was in transit when the master ended
             self._forked = self.tail_lost = True
         self._known.update(logs.get(MASTER, ()))
         self._held.update(logs.get(SLAVE, ()))
@@ -231,10 +240,10 @@ class Witness:
         if SLAVE in cluster.nodes:
             self._logs.append(LogsSeen(seen.get(MASTER), seen.get(SLAVE), cluster.follows(), self._forked))
         if self.tail_lost:
-            return  # consumers go back, and tell so whoever they reach
+            return  # consumers go back, and commit lower offsets to any broker
         for node, topic, queue_id, offset in self._offsets():
             if topic.is_deleted:
-                continue  # a group may be ahead of a topic made anew, and is sent back
+                continue  # a group may be ahead of a recreated topic, and is sent back
             if node == SLAVE:
                 life = cluster.machines[SLAVE].life
                 is_told = (f"{topic.name}@{GROUP}", queue_id) not in (self._slaves_untold() or ())
@@ -244,7 +253,7 @@ class Witness:
                 topic.operations.append(Query(queue_id, offset))
 
     def _look_for_another_master(self) -> None:
-        """A group's new master, or one that leads anew, is as one that came back: with all there was."""
+        """Record a change of a group's master or term as a restart of one broker that keeps all data."""
         cluster = self._cluster
         if not cluster.setup.elected or (master := cluster.master) is None:
             return
@@ -256,31 +265,31 @@ class Witness:
                 topic.operations += [Down(End.OS_CRASH), Restart(), *self._queues(topic)]
 
     def read(self, log: tuple[str, ...], read: tuple[str, ...]) -> None:
-        """So much was read of the slave, its master being away."""
+        """Record the messages that were read from the slave while its master was down."""
         self._reads.append(ReadsSeen(log, read))
 
     def calm(self, *, caught_up: bool) -> None:
-        """Whether the slave caught up after the faults had ended."""
+        """Record whether the slave caught up after the faults had ended."""
         self._caught_up = None if self._forked else caught_up
 
     def promised_of(self, node: str) -> set[str]:
-        """What was answered SEND_OK, no crash may have taken, and did not expire at that broker."""
+        """Return the messages this broker must have: answered SEND_OK, not lost in a crash, not expired."""
         return {name for name, place in self._promised.items() if not self._is_expired(node, place)}
 
     @property
     def forked(self) -> bool:
-        """The slave has what its master lost."""
+        """Whether the slave has data that its master lost."""
         return self._forked
 
     @property
     def is_apart(self) -> bool:
-        """The slave cannot follow: it has what its master lost, or lacks what its master deleted."""
+        """Whether the slave cannot follow: it has data its master lost, or lacks data its master deleted."""
         brokers = [self._cluster.brokers.get(node) for node in (MASTER, SLAVE)]
         stores = [broker.store for broker in brokers if broker is not None]
         return self._forked or (len(stores) == 2 and 0 < stores[1].log_end < stores[0].log_begin)
 
     def held(self, node: str, topic: Topic, queue_id: int) -> list[StoredMessage]:
-        """The messages of a queue that the broker's log has."""
+        """Return the messages of a queue that are in the broker's log."""
         deleted = self._deleted.get(topic.name, 0)
         key = topic.name, queue_id
         return [
@@ -290,7 +299,7 @@ class Witness:
         ]
 
     def undelivered(self) -> set[str]:
-        """What must be delivered to the group and was not yet."""
+        """Return the messages that must be delivered to the group and have not been delivered yet."""
         if self.tail_lost:  # the offsets of the group may be ahead of the queues
             return set()
         given = {message.msg_id for topic in self.topics for message in topic.delivered}
@@ -307,7 +316,7 @@ class Witness:
     # -- the verdict
 
     def judge(self) -> None:
-        """Raises Finding: a catalogue's invariant is violated."""
+        """Check everything that was recorded. Raises Finding if a catalogue invariant is violated."""
         for topic in self.topics:
             for looked in self._queues(topic):
                 topic.operations.append(looked)
@@ -348,7 +357,7 @@ class Witness:
 
     @property
     def _slaveless(self) -> int | None:
-        """See Sending."""
+        """The current value for `Sending.slaveless`."""
         cluster = self._cluster
         if SLAVE not in cluster.nodes or SLAVE in cluster.brokers or not cluster.is_serving(MASTER):
             return None
@@ -356,13 +365,17 @@ class Witness:
         return None if server is None or server.acks.slaves else cluster.machines[SLAVE].life
 
     def _expected(self, sending: Sending) -> frozenset[str]:
-        """The statuses that can be true of a send; where a slave may or may not have had it, any may."""
+        """Return the statuses that can be correct for a send.
+
+        Empty means that any status may be correct, because it is unknown whether a slave received the
+        message.
+        """
         replication = self._cluster.setup.replication
         if not self._is_synchronous or replication is None:
             return frozenset({"SEND_OK"} | (set() if self._is_asynchronous else {"FLUSH_DISK_TIMEOUT"}))
         if sending.slaveless is None or sending.slaveless != self._slaveless:
             return frozenset()
-        # 5.x's rule waits, whoever is there.
+        # The 5.x rule always waits, even without a slave.
         return frozenset({"FLUSH_SLAVE_TIMEOUT" if replication.in_sync_replicas else "SLAVE_NOT_AVAILABLE"})
 
     def _note(self, operation: Callable[[Topic], Operation]) -> None:
@@ -370,7 +383,7 @@ class Witness:
             topic.operations.append(operation(topic))
 
     def _queues(self, topic: Topic) -> Iterator[Pull]:
-        """What the master's queues hold now."""
+        """Yield the current content of the master's queues."""
         if (master := self._cluster.master) is None:
             return
         broker = self._cluster.brokers[master]
@@ -383,7 +396,7 @@ class Witness:
             yield Pull(queue_id, first, _LOOK_COUNT, pulled, peek=True)
 
     def _first(self, master: str, topic: Topic, queue_id: int) -> int:
-        """Where the queue begins: with the first of its messages that the log still has."""
+        """Return the first offset of a queue: that of its first message that is still in the log."""
         store = self._cluster.brokers[master].store
         if (
             store.log_begin > 0
@@ -394,7 +407,10 @@ class Witness:
         return store.min_offset(topic.name, queue_id)
 
     def _may_be_skipped(self, place: Place) -> bool:
-        """By a group that was ahead of where a topic made anew is. A group of brokers keeps the queues."""
+        """Return whether the group may skip a message because its offset was ahead of a recreated topic.
+
+        A group of brokers that elects its master does not delete queues.
+        """
         return self._by_name[place.topic].is_deleted and not self._cluster.setup.elected
 
     def _is_expired(self, node: str, place: Place) -> bool:
@@ -404,7 +420,7 @@ class Witness:
     # -- upkeep
 
     def _notice_deletions(self) -> None:
-        """The master has deleted topics: what comes now is of others with their names."""
+        """Detect topics that the master has deleted, and start a new history for each of them."""
         cluster = self._cluster
         if cluster.setup.elected or not cluster.is_serving(MASTER):
             return
@@ -422,7 +438,9 @@ class Witness:
         self._promised = {name: place for name, place in self._promised.items() if place.topic != topic.name}
 
     def _notice_expiry(self) -> None:
-        """What is young stays, however full the disk is."""
+        """Record expired messages, and report a Finding for one that is younger than RESERVED_MS. A full disk
+        is no reason to delete young messages.
+        """
         cluster = self._cluster
         master = cluster.master
         if master is None or cluster.brokers[master].store.log_begin == 0:
@@ -440,7 +458,7 @@ class Witness:
         return services.offsets.untold if services is not None else None
 
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
-        if self._members > 1:  # a late word of a queue's former owner counts
+        if self._members > 1:  # a late commit by a queue's former owner counts
             return
         for node in (self._cluster.master, SLAVE):
             if node is None or not self._cluster.is_serving(node):

@@ -1,5 +1,8 @@
-"""What a broker of a cluster may get wrong: the mutants of conformance, rules of what goes on between
-machines, and some of what a member of a group may."""
+"""Mutants of the brokers of a cluster.
+
+They are the mutants of conformance, defects in the rules for communication between machines, and some defects
+of group members.
+"""
 
 import asyncio
 from dataclasses import replace
@@ -29,15 +32,15 @@ _ELSEWHERE: Final = frozenset(
     {
         "dispatch-before-flush",  # a consumer must read in the few milliseconds before the crash
         "logs-compared-as-shipped",  # a configuration, which a cluster does not choose
-        "offsets-not-persisted",  # broken is what no named invariant says
+        "offsets-not-persisted",  # a violation that no named invariant covers
         "recovered-not-synced",  # the machine must crash twice before anything is flushed
-        "commit-goes-back",  # and to a master when they have read more
-        "torn-record-refused",  # as torn-record-kept
-        "slave-never-hangs-up",  # the link must stay cut for long, and no broker restart after it
+        "commit-goes-back",  # also needs commits to a master that lags behind what its consumers have read
+        "torn-record-refused",  # same as torn-record-kept
+        "slave-never-hangs-up",  # the link must stay cut for a long time, with no broker restart after it
         "torn-text-accepted",  # a record must be torn in its last bytes
     }
 )
-"""Mutants of conformance that a cluster does not show, or seldom."""
+"""Mutants of conformance that a cluster run does not reveal, or seldom reveals."""
 
 _OF_BROKERS: Final = (
     "VoteNotPersisted",
@@ -49,13 +52,13 @@ _OF_BROKERS: Final = (
     "NeverStandsAgain",
     "CommitNotLearned",
 )
-"""Defects of group members that are looked for in whole brokers as well."""
+"""Defects of group members that are also tested in whole brokers."""
 
 _NOTICED_BY: Final = {
     "not-dispatched-again": "SyncAckedDurable",
     "replica-status-lost": "SyncAckedOnSlave",
 }
-"""Where another invariant than conformance's notices first."""
+"""Mutants for which an invariant other than conformance's is violated first."""
 
 
 def _ok_in_the_end(_waits: ReplicaWaits, answer: Any) -> None:
@@ -64,7 +67,7 @@ def _ok_in_the_end(_waits: ReplicaWaits, answer: Any) -> None:
 
 
 def _acknowledge_and_keep_later(follow: Any, data: bytes) -> bytes:
-    """What has come is acknowledged, and written when more comes."""
+    """Acknowledge received data immediately, and write it only when more data arrives."""
     if "_late" not in vars(follow):
         follow._late = b""
         follow._keep = lambda body: _keep_later(follow, body)
@@ -82,7 +85,7 @@ def _keep_later(follow: Any, body: bytes) -> None:
 
 
 def _never_told(_waits: ReplicaWaits) -> None:
-    """Nobody who waits for a slave hears of its acknowledgement."""
+    """Do nothing, so that a send waiting for a slave never receives the acknowledgement."""
 
 
 async def _at_the_end(queue: MessageQueue, calls: GroupRequests, *_: object) -> int:
@@ -90,7 +93,7 @@ async def _at_the_end(queue: MessageQueue, calls: GroupRequests, *_: object) -> 
 
 
 async def _connects_once(client: SlaveClient) -> None:
-    """What a slave misses while its connection is gone, it never gets."""
+    """Connect to the master once and never again after the connection ends."""
     while client.master is None or not await client._follow(client.master):
         await asyncio.sleep(1)
     await asyncio.Event().wait()
@@ -106,7 +109,7 @@ def _all_but_the_last_segment(log: CommitLog, *_: object, **__: object) -> int:
 
 
 def _of_brokers(member: Mutant) -> Mutant:
-    """A member's defect, in whole brokers."""
+    """Return a group member's defect as a mutant of whole brokers."""
     return replace(member, name=f"Brokers{member.name}", target=_TARGET)
 
 

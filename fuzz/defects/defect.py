@@ -1,4 +1,4 @@
-"""A mutant: one attribute of a module or class, replaced by a wrong one."""
+"""The Mutant type: one attribute of a module or class, replaced by a defective one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from typing import Any
 class Mutant:
     name: str
     defect: str
-    """What is wrong, in a sentence."""
+    """One sentence that describes the defect."""
     target: str
     breaks: str
     """The name of the invariant that must catch it."""
     where: str
-    """module:attribute that is replaced."""
+    """The attribute to replace, written as module:attribute."""
     wrong: Callable[..., Any]

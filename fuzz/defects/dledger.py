@@ -1,4 +1,4 @@
-"""What a member of a group may get wrong: rules of which each keeps a vote, a term or an entry what it is."""
+"""Mutants of a DLedger group member. Each breaks a rule that protects a vote, a term or an entry."""
 
 from collections.abc import Collection, Iterable
 from typing import Any, Final
@@ -35,7 +35,7 @@ _load_ballot = ballot_file.load
 
 
 def _all_committed(pending: Pending[Any], index: int, _term: int) -> list[Any]:
-    """Whatever stands there: the client is told of success by index."""
+    """Report success for every pending index up to `index`, whatever entry is stored there."""
     return [pending._waiting.pop(at)[1] for at in [at for at in pending._waiting if at <= index]]
 
 
@@ -56,7 +56,7 @@ def _term_only(member: Member, ballot: Ballot) -> None:
 
 
 def _vote_after_the_term(member: Member, ballot: Ballot) -> None:
-    """The term is durable, the vote is written into the same file after it, and not synced."""
+    """Make the term durable first; then write the vote into the same file without a sync."""
     term = f"currTerm={ballot.term}\nvoteLeader="
     write_durably(member._disk, member._ballot_path, f"{term}    \n".encode())
     if ballot.voted_for:
@@ -83,7 +83,7 @@ def _durable_when_appended(state: State, magic: int, body: object) -> int:
 
 
 def _lead_without_no_op(state: State) -> None:
-    """Only the first leader, whose log is empty, appends the entry: replication needs one to compare."""
+    """Append the no-op entry only in the first leader. Its log is empty, and replication needs one entry."""
     if state.terms.end == NO_INDEX:
         _become_leader(state)
         return
@@ -124,7 +124,7 @@ def _wait_for_ever(election: Election, _now: float) -> None:
 
 
 def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float) -> None:
-    """A heartbeat of an older term is as good, and its term is taken."""
+    """Accept a heartbeat of an older term and adopt that term."""
     state = election._state
     if request.term < state.term and state.role is not Role.LEADER:
         state.term, state.voted_for, state.leader = request.term, None, None
@@ -135,7 +135,7 @@ def _follow_any_leader(election: Election, request: HeartBeatRequest, now: float
 def _lead_on_in_a_later_term(
     election: Election, request: HeartBeatRequest, response: HeartBeatResponse, now: float
 ) -> None:
-    """Told of a later term, as after SIGCONT, it goes on in that one."""
+    """Keep leading in a later term after learning of it, for example after SIGCONT."""
     state = election._state
     if state.role is Role.LEADER and response.term > state.term:
         state.term, state.voted_for = response.term, state.self_id
@@ -159,7 +159,7 @@ def _best_of_all(kept: Iterable[int]) -> int:
 
 
 def _cut_uncommitted_at_leading(state: State) -> None:
-    """A new leader drops what it does not know to be committed."""
+    """Truncate, as a new leader, all entries that are not known to be committed."""
     if state.terms.end > state.commit >= 0:
         state.terms.cut(state.commit)
         state.durable = min(state.durable, state.commit)
@@ -354,4 +354,4 @@ SELDOM: Final = (
         _kept_by_all_when_committed,
     ),
 )
-"""Those that show in few or in long programs: simulation goes through enough of them."""
+"""Mutants that are revealed by few programs or only by long ones. The simulation runs enough of them."""

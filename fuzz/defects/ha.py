@@ -1,4 +1,4 @@
-"""What the two ends of a replication connection may get wrong."""
+"""Mutants of the two ends of a replication connection."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What a decoder may get wrong."""
+"""Mutants of the remoting decoder and encoder."""
 
 from collections.abc import Callable
 from typing import Any, Final

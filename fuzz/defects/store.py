@@ -1,4 +1,4 @@
-"""What a store may get wrong: rules of which each keeps a crash from taking or changing messages."""
+"""Mutants of a store. Each breaks a rule that prevents a crash from removing or changing messages."""
 
 from collections.abc import Callable
 from typing import Any, Final

@@ -1,7 +1,9 @@
-"""The search by atheris (libFuzzer for Python): faster than ours, where the optional package is installed.
+"""The search by atheris (libFuzzer for Python).
 
-Atheris owns its process and never returns, so it only runs inside a worker, which leaves through `os._exit`.
-A finding does not stop the search: it is reported and the search goes on.
+It is faster than our own engine but needs an optional package.
+
+Atheris takes over its process and never returns. It therefore runs only inside a worker, which leaves through
+`os._exit`. A finding does not stop the search: it is reported and the search continues.
 """
 
 import importlib.util
@@ -26,11 +28,11 @@ def search(options: Options, messages: int) -> None:
     """Search until the time is over, then end the process. `messages` is a file descriptor."""
     import atheris
 
-    # Only modules imported inside are instrumented, and only those that the target watches.
+    # Only modules imported inside this block are instrumented, and only those that the target watches.
     with atheris.instrument_imports(include=["mqproof.impl", f"mqproof.fuzz.targets.{options.target}"]):
         target = targets.load(options.target)
     session = Session(options, target, messages)
-    folder = Path(options.corpus or f"{options.current}-corpus")  # the latter goes away with the campaign
+    folder = Path(options.corpus or f"{options.current}-corpus")  # the latter is removed with the campaign
     corpus = Corpus(folder)
     for seed in target.seeds():
         corpus.add(seed)
@@ -38,7 +40,7 @@ def search(options: Options, messages: int) -> None:
     words = dictionary(target.watched)
 
     def mutate(data: bytes, size_max: int, seed: int) -> bytes:
-        """Half of the time ours, which knows length fields and words, half of the time libFuzzer's."""
+        """Mutate with our mutator, which knows length fields and words, or with libFuzzer's (half each)."""
         random = Random(seed)
         if random.random() < 0.5:
             return bytes(atheris.Mutate(data, size_max))

@@ -1,4 +1,4 @@
-"""A campaign: worker processes on one target within a time box; findings are saved, each defect once."""
+"""A campaign: worker processes search one target for a limited time; each defect found is saved once."""
 
 import selectors
 import subprocess
@@ -21,12 +21,12 @@ from mqproof.fuzz.engine.session import Found, Message, Options, Progress, prepa
 from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Target
 
 _GRACE_SECONDS: Final = 2 * CPU_SECONDS_MAX + 30
-"""After the time box: what a worker may need to finish an input and make a finding small."""
+"""Extra time after the time limit, in which a worker may finish an input and minimise a finding."""
 _READ_BYTES: Final = 1 << 16
 
 
 class WorkerError(RuntimeError):
-    """A worker could not begin its work; the message is its last words."""
+    """A worker could not begin its work; the message contains its last output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,18 @@ class Campaign:
     workers: int
     seed: int
     engine: str
-    """python | atheris"""
+    """One of: python, atheris."""
     findings: Path
-    """Folder where findings are saved."""
+    """The folder where findings are saved."""
     corpus: Path | None = None
-    """Folder of the corpora, one inside for each target; None keeps nothing."""
+    """The folder of the corpora, with one folder inside for each target; None keeps no corpus."""
     executions: int | None = None
     """Per worker."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What a campaign saw; grows while it runs."""
+    """The results of a campaign; updated while it runs."""
 
     executions: int = 0
     features: int = 0
@@ -55,7 +55,7 @@ class Outcome:
     seconds: float = 0.0
     checked: Counter[str] = field(default_factory=Counter)
     found: dict[str, tuple[SavedFinding, Path]] = field(default_factory=dict)
-    """By signature."""
+    """Findings and their files, by signature."""
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +73,7 @@ _messages: Final = msgspec.json.Decoder(Message)
 def run(campaign: Campaign, on_change: Callable[[Outcome], None]) -> Outcome:
     """Run the campaign; `on_change` is called after each message of a worker.
 
-    An interrupt (Ctrl-C) ends the time box early. All workers have ended when this returns.
+    An interrupt (Ctrl-C) ends the campaign early. All workers have ended when this returns.
 
     Raises:
         UnknownTargetError: no target has this name. WorkerError: a worker could not begin.
@@ -109,7 +109,7 @@ def _start(campaign: Campaign, target: Target, number: int, scratch: Path) -> _W
     prepare_current(current, target.input_bytes_max)
     corpus = campaign.corpus / campaign.target if campaign.corpus else None
     if corpus is None and campaign.workers > 1:
-        corpus = scratch / "corpus"  # workers help each other even when nothing is kept
+        corpus = scratch / "corpus"  # workers share inputs even when no corpus is kept
     options = Options(
         target=campaign.target,
         seed=f"{campaign.seed}/{number}",
@@ -126,13 +126,13 @@ def _start(campaign: Campaign, target: Target, number: int, scratch: Path) -> _W
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=words,
-            start_new_session=True,  # an interrupt is for the campaign; it ends its workers itself
+            start_new_session=True,  # an interrupt goes to the campaign only, which then ends its workers
         )
     return _Worker(options, process, errors)
 
 
 def _listen(workers: list[_Worker], deadline: float) -> Iterator[tuple[_Worker, Message]]:
-    """The workers' messages until all have closed their pipe or the deadline has come."""
+    """Yield the workers' messages until all workers have closed their pipes or the deadline has passed."""
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             assert worker.process.stdout is not None
@@ -177,7 +177,7 @@ def _keep(campaign: Campaign, outcome: Outcome, worker: _Worker, found: Found) -
 
 
 def _end(workers: list[_Worker]) -> list[_Worker]:
-    """Wait for workers whose pipe is closed, kill the others, and return those."""
+    """Wait for the workers whose pipe is closed, kill the others, and return the killed ones."""
     killed = []
     for worker in workers:
         assert worker.process.stdout is not None
@@ -196,10 +196,10 @@ def _endless(worker: _Worker) -> Found:
 
 
 def _death(worker: _Worker) -> Found:
-    """The input with which a worker died.
+    """Return a finding for the input with which a worker ended abnormally.
 
     Raises:
-        WorkerError: it died before its first input.
+        WorkerError: the worker ended before its first input.
     """
     status = worker.process.returncode
     data = read_current(Path(worker.options.current))
@@ -213,7 +213,7 @@ def _death(worker: _Worker) -> Found:
 def _sum_up(outcome: Outcome, workers: list[_Worker], begin: float) -> None:
     told = [worker.progress for worker in workers if worker.progress]
     outcome.executions = sum(progress.executions for progress in told)
-    # Workers share their inputs, so they do not add up.
+    # Workers share their inputs, so their numbers must not be added.
     outcome.features = max((progress.features for progress in told), default=0)
     outcome.inputs = max((progress.inputs for progress in told), default=0)
     outcome.checked = sum((Counter(progress.checked) for progress in told), Counter())

@@ -1,4 +1,4 @@
-"""The corpus: inputs worth keeping, in memory or in a folder whose files are named by their content."""
+"""The corpus: the inputs to keep, in memory or in a folder whose files are named by their content."""
 
 import hashlib
 from collections.abc import Iterator
@@ -8,13 +8,18 @@ from mqproof.report.write import write_bytes
 
 
 class Corpus:
-    """A set of inputs. Files are named by their content, so that many writers can share a folder."""
+    """A set of inputs.
+
+    Files are named by their content, so that several processes can write to one folder.
+    """
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Opens the corpus in the folder, making the folder if need be; without one it lives in memory.
+        """Open the corpus in the folder, which is created if it is missing.
+
+        Without a folder the corpus is in memory.
 
         Raises:
-            OSError: the folder cannot be made or read.
+            OSError: the folder cannot be created or read.
         """
         self._folder = folder
         self._known: set[str] = set()
@@ -25,9 +30,10 @@ class Corpus:
         return len(self._known)
 
     def unread(self) -> Iterator[bytes]:
-        """Inputs in the folder that this corpus has not seen yet, in the order of their names.
+        """Yield the inputs in the folder that this corpus has not read yet, in the order of their names.
 
-        Any regular file is an input, so that people may put seeds there; half-written ones start with a dot.
+        Every regular file is an input, so that users may put seeds there. Names of partly written files start
+        with a dot and are skipped.
         """
         if self._folder is None:
             return
@@ -39,7 +45,7 @@ class Corpus:
             yield data
 
     def add(self, data: bytes) -> bool:
-        """Keep the input; False when it was there already."""
+        """Keep the input. Return False if the corpus already had it."""
         name = name_of(data)
         if name in self._known:
             return False
@@ -50,5 +56,5 @@ class Corpus:
 
 
 def name_of(data: bytes) -> str:
-    """The file name of an input: 40 hexadecimal digits of its SHA-256."""
+    """Return the file name of an input: the first 40 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(data).hexdigest()[:40]

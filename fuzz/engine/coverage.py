@@ -1,7 +1,7 @@
-"""Which edges of the watched code an execution took, and how often, through `sys.settrace`.
+"""Measures which edges of the watched code an execution took, and how often, through `sys.settrace`.
 
-Python 3.12 has a cheaper way (`sys.monitoring`); one that also works on 3.11 was preferred. Only frames of
-watched modules are traced line by line, so code around them runs at full speed.
+Python 3.12 has a cheaper way (`sys.monitoring`), but this one also works on 3.11. Only frames of watched
+modules are traced line by line, so the code around them runs at full speed.
 """
 
 import importlib
@@ -13,11 +13,14 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, Final
 
 _LINES_MAX: Final = 1 << 16
-"""Room for the line numbers of one code object in a place number."""
+"""The number of place numbers reserved for each code object, one per line number."""
 
 
 class Coverage:
-    """Measures executions. A feature is an edge (line to line) with the magnitude of its count."""
+    """Measures the coverage of executions.
+
+    A feature is an edge (line to line) with the magnitude of its count.
+    """
 
     def __init__(self, watched: Iterable[str]) -> None:
         self._folders = tuple(_location(name) for name in watched)
@@ -26,7 +29,7 @@ class Coverage:
         self._previous = 0
 
     def measure(self, function: Callable[[bytes], None], data: bytes) -> None:
-        """Call the function; whatever it raises passes through. `features` tells what was covered."""
+        """Call the function and let its exceptions pass. `features` then returns what was covered."""
         self._counts = {}
         self._previous = 0
         before = sys.gettrace()
@@ -37,7 +40,10 @@ class Coverage:
             sys.settrace(before)
 
     def features(self) -> set[int]:
-        """The features of the last execution. Loops count by magnitude: 1, 2, 3, 4-7, 8-15, ... times."""
+        """Return the features of the last execution.
+
+        Counts are grouped by magnitude: 1, 2, 3, 4-7, 8-15, ... times.
+        """
         return {edge << 5 | _magnitude(count) for edge, count in self._counts.items()}
 
     def _on_call(self, frame: FrameType, _event: str, _arg: Any) -> Callable[..., Any] | None:
@@ -55,13 +61,16 @@ class Coverage:
         return self._on_line
 
     def _base(self, code: CodeType) -> int:
-        """A number for the code object, or 0 when nobody asked to watch it."""
+        """Return a number for the code object, or 0 if it is not watched."""
         watched = code.co_filename.startswith(self._folders)
         return (len(self._bases) + 1) * _LINES_MAX if watched else 0
 
 
 def dictionary(watched: Iterable[str]) -> list[bytes]:
-    """Constants of the watched code as bytes: magic numbers, names of fields, limits. Sorted, no repeats."""
+    """Return the constants of the watched code as bytes: magic numbers, field names, limits.
+
+    Sorted, no repeats.
+    """
     tokens: set[bytes] = set()
     for module in _modules(watched):
         for name, value in vars(module).items():
@@ -92,7 +101,7 @@ def _add_tokens(tokens: set[bytes], value: object) -> None:
             pass
         case int() if -(1 << 63) <= value < 1 << 64:
             sizes = [size for size in (1, 2, 4, 8) if -(1 << 8 * size - 1) <= value < 1 << 8 * size]
-            # As narrow as it fits and, for it may be a field, as four bytes.
+            # In the narrowest width that fits, and also as four bytes because it may be a field.
             for size in {sizes[0], max(sizes[0], 4)}:
                 tokens.add((value % (1 << 8 * size)).to_bytes(size, "big"))
         case bytes():
@@ -105,7 +114,7 @@ def _add_tokens(tokens: set[bytes], value: object) -> None:
 
 
 def _modules(watched: Iterable[str]) -> Iterable[ModuleType]:
-    """The watched modules that are imported by now."""
+    """Yield the watched modules that have been imported."""
     names = tuple(watched)
     inside = tuple(f"{name}." for name in names)
     for name, module in sorted(sys.modules.items()):
@@ -114,7 +123,7 @@ def _modules(watched: Iterable[str]) -> Iterable[ModuleType]:
 
 
 def _location(name: str) -> str:
-    """The folder (with its slash) or file of a package or module."""
+    """Return the folder (with a trailing slash) or the file of a package or module."""
     spec = importlib.util.find_spec(name)
     if spec is None or spec.origin is None:
         raise ModuleNotFoundError(f"watched module {name!r} does not exist")

@@ -1,4 +1,4 @@
-"""Runs a target on one input and names what went wrong, so that the same defect has the same name again."""
+"""Runs a target on one input and names the failure, so that the same defect always gets the same name."""
 
 import signal
 import threading
@@ -13,7 +13,7 @@ from typing import Final
 from mqproof.fuzz.target import ENDS_IN_TIME, ONLY_DOCUMENTED_ERRORS, Finding, Target
 
 CPU_SECONDS_MAX: Final = 10.0
-"""Processor time for one input. Not wall-clock time: a busy machine must not make findings."""
+"""The limit of processor time for one input. Wall-clock time would report findings on a busy machine."""
 
 _ROOT: Final = Path(__file__).parents[2]
 _OURS: Final = frozenset({"spec", "reference", "impl", "conformance", "fuzz", "spark_audit", "report"})
@@ -22,23 +22,29 @@ _FRAMES_MAX: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What one input broke."""
+    """The failure that one input caused."""
 
     invariant: str
     signature: str
-    """The same for every input that shows the same defect: the invariant, or error and stack."""
+    """Equal for every input that shows the same defect: the invariant, or the error and its stack."""
     message: str
-    """For people; its details may differ from input to input."""
+    """A message for people; its details may differ from input to input."""
 
 
 class _HangError(BaseException):
-    """Not an Exception, so that a target's `except Exception` does not swallow it."""
+    """Signals that the time limit is exceeded.
+
+    Not an Exception, so that a target's `except Exception` cannot swallow it.
+    """
 
 
 def judge(
     target: Target, data: bytes, run: Callable[[Callable[[bytes], None], bytes], None] | None = None
 ) -> Failure | None:
-    """What the input breaks, or None. `run(target.run, data)` may wrap the execution, to measure it."""
+    """Return the failure that the input causes, or None.
+
+    `run(target.run, data)` may wrap the execution to measure it.
+    """
     try:
         with _time_limit(CPU_SECONDS_MAX):
             if run is None:
@@ -49,7 +55,7 @@ def judge(
         return Failure(finding.invariant, finding.invariant, str(finding))
     except _HangError as error:
         where = stack(error)[:1] or ["unknown place"]
-        place = where[0].rsplit(":", 1)[0]  # a loop is interrupted at any of its lines
+        place = where[0].rsplit(":", 1)[0]  # a loop can be interrupted at any of its lines
         message = f"more than {CPU_SECONDS_MAX:g} seconds of processor time, in {place}"
         return Failure(ENDS_IN_TIME, f"{ENDS_IN_TIME} {place}", message)
     except Exception as error:
@@ -61,7 +67,7 @@ def judge(
 
 
 def stack(error: BaseException) -> list[str]:
-    """The innermost frames that are ours, innermost first, as FILE:FUNCTION:LINE. At most three."""
+    """Return the innermost frames in our own code, innermost first, as FILE:FUNCTION:LINE. At most three."""
     frames = []
     for frame, line in traceback.walk_tb(error.__traceback__):
         path = Path(frame.f_code.co_filename)
@@ -73,9 +79,9 @@ def stack(error: BaseException) -> list[str]:
 
 @contextmanager
 def _time_limit(cpu_seconds: float) -> Iterator[None]:
-    """Raises _HangError in the block once the process has used that much processor time in it."""
+    """Raise _HangError in the block when the process has used this much processor time in it."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals reach the main thread only; the campaign watches its workers from outside too
+        yield  # signals reach only the main thread; the campaign also watches its workers from outside
         return
     before = signal.signal(signal.SIGVTALRM, _on_alarm)
     signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds)

@@ -1,4 +1,4 @@
-"""A finding as a small JSON file that reproduces it: target, input, what broke, and where it came from."""
+"""A finding as a small JSON file that reproduces it: target, input, violated invariant, and origin."""
 
 import hashlib
 import importlib.metadata
@@ -15,24 +15,24 @@ SCHEMA_VERSION: Final = 1
 
 
 class FindingFileError(ValueError):
-    """Not a finding file; the message names the file and the field."""
+    """The file is not a finding; the message names the file and the field."""
 
 
 class SavedFinding(msgspec.Struct, frozen=True):
-    """The file's content. Bytes are base64 in it."""
+    """The file's content. Bytes are stored as base64."""
 
     target: str
     invariant: str
     signature: str
     message: str
     input: bytes
-    """Minimised. It alone decides what a replay does; the rest tells where it came from."""
+    """The minimised input. It alone determines a replay; the other fields record the origin."""
     seed: str
     engine: str
     executions: int
-    """How many inputs the worker had tried when it found this one."""
+    """The number of inputs that the worker had tried when it found this one."""
     version: str
-    """Of mqproof, when it was found."""
+    """The version of mqproof that found it."""
     schema: int = SCHEMA_VERSION
 
     @property
@@ -41,7 +41,9 @@ class SavedFinding(msgspec.Struct, frozen=True):
 
 
 def save(finding: SavedFinding, folder: Path) -> Path:
-    """Write the finding; one file a defect, and the smaller input stays. Returns the file's path.
+    """Write the finding and return the file's path.
+
+    There is one file per defect, and the smaller input is kept.
 
     Raises:
         OSError: the file cannot be written.
@@ -61,7 +63,7 @@ def load(path: Path) -> SavedFinding:
     """Read a finding.
 
     Raises:
-        FindingFileError: not a finding file, or one of a newer schema. OSError: it cannot be read.
+        FindingFileError: the file is not a finding, or has a newer schema. OSError: it cannot be read.
     """
     try:
         finding = msgspec.json.decode(path.read_bytes(), type=SavedFinding)
@@ -74,7 +76,7 @@ def load(path: Path) -> SavedFinding:
 
 
 def line(finding: SavedFinding, path: Path) -> str:
-    """One line for people, ending with the command that shows it again."""
+    """Return one line for people, ending with the command that reproduces the finding."""
     what = f"{finding.target} {finding.invariant}: {finding.message}"
     return f"{one_line(what)}; {len(finding.input)} bytes; replay: {replay_command(path)}"
 
@@ -84,7 +86,7 @@ def replay_command(path: Path) -> str:
 
 
 def project_version() -> str:
-    """Of the installed mqproof; "unknown" when it runs from a folder that was never installed."""
+    """Return the version of the installed mqproof, or "unknown" if it is not installed."""
     try:
         return importlib.metadata.version("mqproof")
     except importlib.metadata.PackageNotFoundError:

@@ -9,7 +9,7 @@ _SMALL: Final = 8
 
 
 def minimise(data: bytes, fails: Callable[[bytes], bool], executions_max: int) -> bytes:
-    """The smallest input found that still fails.
+    """Return the smallest input found that still fails.
 
     Args:
         data: a failing input.
@@ -30,7 +30,10 @@ def minimise(data: bytes, fails: Callable[[bytes], bool], executions_max: int) -
 
 
 def _simpler(data: bytes) -> Iterator[bytes]:
-    """Simpler inputs, boldest first: without a piece (length fields put right or left alone), with zeros."""
+    """Yield simpler inputs, largest changes first: with a range removed, or with a range set to zeros.
+
+    A removal is tried with the length fields unchanged and with the length fields corrected.
+    """
     for at, end in _pieces(len(data)):
         cut = data[:at] + data[end:]
         yield cut
@@ -43,7 +46,7 @@ def _simpler(data: bytes) -> Iterator[bytes]:
 
 
 def _pieces(size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of a text of this size: halves, quarters, ... and then all small ones, wherever they start."""
+    """Yield ranges within an input of this size: halves, quarters, ..., then all small ranges."""
     piece = size
     while piece > _SMALL:
         for at in range(0, size, piece):
@@ -55,7 +58,7 @@ def _pieces(size: int) -> Iterator[tuple[int, int]]:
 
 
 def _with_lengths(before: bytes, cut: bytes) -> bytes:
-    """The cut input with the numbers that were the length of the rest before being so again."""
+    """Return the cut input with its length fields corrected, if they were right before the cut."""
     fixed = bytearray(cut)
     for at, width, slack in length_fields(before):
         value = len(cut) - at - width + slack

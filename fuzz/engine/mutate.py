@@ -1,4 +1,7 @@
-"""Changes bytes the way broken peers, bit rot and attackers do. All chance comes from the given Random."""
+"""Mutates bytes the way faulty peers, bit rot and attackers do.
+
+All randomness comes from the given Random.
+"""
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -13,11 +16,11 @@ _WIDTHS: Final = (1, 2, 4, 8)
 _STACKED_MAX: Final = 6
 _FRONT_BYTES: Final = 48
 _HEADER_BYTES: Final = 16
-"""Where length fields are looked for."""
+"""The number of leading bytes that are searched for length fields."""
 
 
 class Mutator:
-    """Makes new inputs from old ones."""
+    """Makes new inputs from existing ones."""
 
     def __init__(self, random: Random, dictionary: Sequence[bytes], input_bytes_max: int) -> None:
         self._random = random
@@ -25,10 +28,10 @@ class Mutator:
         self._input_bytes_max = input_bytes_max
 
     def mutate(self, data: bytes, other: bytes) -> bytes:
-        """A changed copy of `data`; `other` is another input to take pieces from.
+        """Return a changed copy of `data`; ranges of `other`, another input, may be copied into it.
 
-        Half of the time, length fields that were right before are right afterwards: otherwise hardly any
-        input of another size would get past the first check.
+        Half of the time, length fields that were right before are corrected afterwards. Otherwise hardly any
+        input of another size would pass the first check.
         """
         buffer = bytearray(data)
         fields = length_fields(data) if self._random.random() < 0.5 else []
@@ -50,7 +53,7 @@ class Mutator:
             buffer[self._at(buffer)] = self._random.randrange(256)
 
     def _set_number(self, buffer: bytearray, _other: bytes) -> None:
-        """An interesting number, or one near the length of the rest, in some width and byte order."""
+        """Write an interesting number, or one near the length of the rest, in some width and byte order."""
         width = self._random.choice(_WIDTHS)
         if len(buffer) < width:
             return
@@ -99,14 +102,14 @@ class Mutator:
             buffer[to : to + len(piece)] = piece
 
     def _use_word(self, buffer: bytearray, _other: bytes) -> None:
-        """A constant of the watched code, written over or put between."""
+        """Write a constant of the watched code over the input, or insert it."""
         if self._dictionary:
             word = self._random.choice(self._dictionary)
             at = self._random.randrange(len(buffer) + 1)
             buffer[at : at + (len(word) if self._random.random() < 0.5 else 0)] = word
 
     def _splice(self, buffer: bytearray, other: bytes) -> None:
-        """The front of this input and the back of another, or a piece of the other in between."""
+        """Join the front of this input and the back of another, or insert a range of the other."""
         at = self._random.randrange(len(buffer) + 1)
         start = self._random.randrange(len(other) + 1)
         if self._random.random() < 0.5:
@@ -117,7 +120,7 @@ class Mutator:
             )
 
     def _resize_field(self, buffer: bytearray, other: bytes) -> None:
-        """Make the bytes behind a number that may be their length more or fewer, and the number with them."""
+        """Lengthen or shorten the bytes after a number that may be their length, and update the number."""
         width = self._random.choice((4, 4, 2, 1))
         starts = range(len(buffer) - width + 1)
         fields = [at for at in starts if self._number(buffer, at, width) <= len(buffer) - at - width]
@@ -137,7 +140,7 @@ class Mutator:
         return self._random.randrange(len(buffer))
 
     def _size(self, most: int) -> int:
-        """From 1 to `most`, mostly small."""
+        """Return a number from 1 to `most`, usually a small one."""
         return self._random.randint(1, self._random.randint(1, max(1, most)))
 
     def _interesting(self) -> int:
@@ -167,10 +170,10 @@ _MUTATIONS: Final[tuple[Callable[[Mutator, bytearray, bytes], None], ...]] = (
 
 
 def systematic(data: bytes, dictionary: Sequence[bytes]) -> Iterator[bytes]:
-    """Every word of the dictionary at every position of the front: written over, then put in between.
+    """Yield the input with every word of the dictionary at every front position: written over, then inserted.
 
-    Where a number before the position may be the length of what the word is put into, it grows along.
-    Chance would need thousands of attempts to write the one right word in the one right place.
+    If a number before the position may be the length of the bytes around it, it is increased by the word's
+    size. Random mutation would need thousands of attempts to put the one right word in the one right place.
     """
     positions = range(min(len(data), _FRONT_BYTES) + 1)
     for at, word in itertools.product(positions, dictionary):
@@ -185,10 +188,10 @@ def systematic(data: bytes, dictionary: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def length_fields(data: bytes) -> list[tuple[int, int, int]]:
-    """Big-endian numbers in the first 16 bytes that look like the length of the rest of the input.
+    """Return the big-endian numbers in the first 16 bytes that look like the length of the rest of the input.
 
-    Each as (position, width in bytes, slack): the number was the length of what follows it, plus slack.
-    The slack is 0, or the width where the number counts itself.
+    Each is (position, width in bytes, slack): the number equals the length of the bytes after it, plus slack.
+    The slack is 0, or the width if the number counts itself.
     """
     fields = []
     for width in (4, 2):

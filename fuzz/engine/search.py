@@ -1,7 +1,7 @@
-"""The coverage-guided search, in pure Python: keep what reaches new code, change it, try again.
+"""The coverage-guided search in pure Python: keep inputs that reach new code, mutate them, try again.
 
-No clock and no other source of chance than the seed: the same seed, target and corpus give the same inputs in
-the same order. Whoever runs it decides how many steps to make.
+The seed is the only source of randomness, and no clock is used. The same seed, target and corpus give the
+same inputs in the same order. The caller decides how many steps to make.
 """
 
 from collections import deque
@@ -16,11 +16,11 @@ from mqproof.fuzz.engine.mutate import Mutator, systematic
 from mqproof.fuzz.target import Target
 
 _RECENT: Final = 8
-"""Features that count as recent: what was reached last is where the search is getting ahead."""
+"""The number of newest features that count as recent. The search makes progress near them."""
 
 
 class Engine:
-    """One search. `step` makes one execution."""
+    """One search. Each `step` makes one execution."""
 
     def __init__(self, target: Target, seed: str, corpus: Corpus | None = None) -> None:
         self._target = target
@@ -40,25 +40,25 @@ class Engine:
 
     @property
     def features(self) -> int:
-        """How many different features (edges with magnitudes) were reached so far."""
+        """The number of different features (edges with magnitudes) reached so far."""
         return len(self._features)
 
     @property
     def inputs(self) -> int:
-        """How many inputs are in the corpus."""
+        """The number of inputs in the corpus."""
         return len(self._corpus)
 
     def read_corpus(self) -> None:
-        """Take in what is new in the corpus folder; it is executed before anything else is tried."""
+        """Read the new inputs in the corpus folder. They are executed before any other input."""
         self._waiting.extend(data[: self._target.input_bytes_max] for data in self._corpus.unread())
 
     def step(self) -> tuple[bytes, Failure | None]:
-        """One execution: the input, and what it broke."""
+        """Make one execution; return the input and its failure, if any."""
         data = self.next_input()
         return data, self.execute(data)
 
     def next_input(self) -> bytes:
-        """The next input to try: one that waits, or a mutant of one that reached something rare."""
+        """Return the next input to try: a waiting one, a systematic one, or a mutant of a kept one."""
         if self._waiting:
             return self._waiting.popleft()
         if self._random.random() < 0.5 and (systematic := self._next_systematic()) is not None:
@@ -66,7 +66,7 @@ class Engine:
         return self._mutator.mutate(self._pick(), self._pick())
 
     def execute(self, data: bytes) -> Failure | None:
-        """Judge one input, and keep it if it reached something new or something old with fewer bytes."""
+        """Judge one input. Keep it if it reaches a new feature, or a known one with fewer bytes."""
         self.executions += 1
         failure = judge(self._target, data, self._coverage.measure)
         if failure is None:
@@ -87,7 +87,7 @@ class Engine:
             self._systematic.append(systematic(data, self._words))
 
     def _next_systematic(self) -> bytes | None:
-        """The next input of the systematic stage, that of the input kept last first."""
+        """Return the next input of the systematic stage; the inputs kept most recently come first."""
         while self._systematic:
             for data in self._systematic[-1]:
                 return data[: self._target.input_bytes_max]
@@ -95,7 +95,7 @@ class Engine:
         return None
 
     def _pick(self) -> bytes:
-        """An input to change: the smallest one for some feature, half of the time for a recent one."""
+        """Return an input to mutate: the smallest for some feature, half of the time for a recent one."""
         if not self._features:
             return b""
         recent = self._random.random() < 0.5

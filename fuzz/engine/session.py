@@ -1,4 +1,4 @@
-"""One search in a worker process: its options, the messages that it writes, and the input being executed."""
+"""One search in a worker process: its options, the messages it writes, and the input being executed."""
 
 import mmap
 import os
@@ -24,10 +24,10 @@ class Options(msgspec.Struct, frozen=True):
     seed: str
     seconds: float
     current: str
-    """File for the input that is being executed; made by `prepare_current`."""
+    """The file for the input that is being executed; created by `prepare_current`."""
     engine: str = "python"
     executions: int | None = None
-    """Stop after so many, even when there is time left."""
+    """Stop after this many executions, even if time is left."""
     corpus: str | None = None
 
 
@@ -50,7 +50,7 @@ Message = Progress | Found
 
 
 class Session:
-    """What both engines share: the time box, the messages, one report for each defect."""
+    """The common part of both engines: the time limit, the messages, and one report per defect."""
 
     def __init__(self, options: Options, target: Target, messages: int) -> None:
         self.options = options
@@ -68,11 +68,11 @@ class Session:
         return time.monotonic() >= self._end or (limit is not None and self.executions >= limit)
 
     def before(self, data: bytes) -> None:
-        """An input is about to be executed."""
+        """Record the input that is about to be executed."""
         self._current[: _SIZE_BYTES + len(data)] = len(data).to_bytes(_SIZE_BYTES, "big") + data
 
     def after(self, data: bytes, failure: Failure | None, features: int, inputs: int) -> None:
-        """An input was executed."""
+        """Record that an input was executed, and report its failure if it is new."""
         self.executions += 1
         if failure is not None and failure.signature not in self._seen:
             self._seen.add(failure.signature)
@@ -88,10 +88,10 @@ class Session:
 
     def _report(self, data: bytes, failure: Failure) -> None:
         executions = self.executions
-        # Reported before it is minimised, so that the report exists even if the worker is killed meanwhile.
+        # Reported before minimising, so that the report exists even if the worker is killed during it.
         self._send(Found(failure.invariant, failure.signature, failure.message, data, executions))
         if failure.invariant == ENDS_IN_TIME:
-            return  # each attempt would take as long
+            return  # each attempt to minimise would take as long
         checked = Counter(self.target.checked)
         give_up = time.monotonic() + _MINIMISE_SECONDS_MAX
 
@@ -115,11 +115,11 @@ class Session:
 
 
 def prepare_current(path: Path, input_bytes_max: int) -> None:
-    """Make the file in which a worker keeps the input that it executes."""
+    """Create the file in which a worker keeps the input that it executes."""
     path.write_bytes(bytes(_SIZE_BYTES + input_bytes_max))
 
 
 def read_current(path: Path) -> bytes:
-    """The input that the worker was executing when it died."""
+    """Return the input that the worker was executing when it ended."""
     content = path.read_bytes()
     return content[_SIZE_BYTES:][: int.from_bytes(content[:_SIZE_BYTES], "big")]

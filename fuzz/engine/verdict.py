@@ -1,4 +1,4 @@
-"""A campaign's outcome as a report: a result an invariant of the target."""
+"""Turns a campaign's outcome into a report with one result per invariant of the target."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ _EVERYWHERE = {
 
 
 def report(campaign: Campaign, outcome: Outcome) -> Report:
-    """The report of a campaign."""
+    """Return the report of a campaign."""
     facts = {
         "target": campaign.target,
         "seed": str(campaign.seed),
@@ -34,7 +34,7 @@ def report(campaign: Campaign, outcome: Outcome) -> Report:
 
 
 def results(campaign: Campaign, outcome: Outcome) -> Iterator[Result]:
-    """One result an invariant; one that no input put to the test is unknown."""
+    """Yield one result per invariant. The result is unknown if no input tested the invariant."""
     statements = {**targets.load(campaign.target).invariants, **_EVERYWHERE}
     for name, statement in statements.items():
         tested = outcome.executions if name in _EVERYWHERE else outcome.checked[name]
@@ -57,7 +57,10 @@ def results(campaign: Campaign, outcome: Outcome) -> Iterator[Result]:
 
 
 def catalogue_id(name: str, target: str) -> str:
-    """The catalogue's id of an invariant; one that only this target has goes by the target's name."""
+    """Return the catalogue's id of an invariant.
+
+    An invariant that only this target has uses the target's name.
+    """
     try:
         return catalogue.by_name(name).id
     except KeyError:

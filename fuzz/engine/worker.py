@@ -1,9 +1,11 @@
 """One process of a campaign: searches until its time is over and reports its findings, line by line.
 
-Run as `python -m mqproof.fuzz.engine.worker OPTIONS` with the options as JSON; it writes messages to standard
-output as JSON lines.
-It is a process of its own, so that a target that crashes the interpreter or uses all memory is a finding and
-does not end the campaign: before each execution the worker writes the input into a file that both share.
+It is run as `python -m mqproof.fuzz.engine.worker OPTIONS` with the options as JSON. It writes messages to
+standard output as JSON lines.
+
+A separate process is needed because a target may crash the interpreter or use all memory. That is a finding,
+and it must not end the campaign. Before each execution the worker writes the input into a file shared with
+the campaign.
 """
 
 import os
@@ -22,14 +24,17 @@ from mqproof.fuzz.engine.search import Engine
 from mqproof.fuzz.engine.session import Options, Session
 
 MEMORY_BYTES_MAX: Final = 4 << 30
-"""Address space of a worker: a target that allocates what a peer announced fails here, not the machine."""
+"""The limit of a worker's address space.
+
+A target that allocates the size a peer announces fails at this limit, before it exhausts the machine.
+"""
 
 _SHARING_SECONDS: Final = 5.0
 
 
 def main() -> None:
     options = msgspec.json.decode(sys.argv[1], type=Options)
-    # Standard output carries messages; whatever a target prints goes to standard error.
+    # Standard output carries messages; the output of a target is redirected to standard error.
     messages = os.dup(1)
     os.dup2(2, 1)
     _, hard = resource.getrlimit(resource.RLIMIT_AS)

@@ -1,4 +1,4 @@
-"""The event log of a simulated group, as its members would write it, in the order of the events."""
+"""The event log of a simulated group, in the form its members would write it, in event order."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from mqproof.spec.events import Event, Kind
 
 
 class _NodeClock:
-    """A node's wall clock: simulated time and its skew."""
+    """A node's wall clock: simulated time plus the node's clock skew."""
 
     def __init__(self, group: Callable[[], Group], name: str) -> None:
         self._group = group
@@ -26,7 +26,7 @@ class _NodeClock:
 
 
 class GroupLog:
-    """The events of all members. It outlives the members."""
+    """Collects the events of all members. It is kept when a member ends."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -34,7 +34,7 @@ class GroupLog:
         self._logs: dict[str, EventLog] = {}
 
     def observer(self) -> Observer:
-        """Return an observer that writes events."""
+        """Return an observer that writes events to this log."""
         return Observer(
             changed=self._changed,
             flushed=lambda name, index: telling.tell_flush(self._log(name), index),
@@ -60,7 +60,7 @@ class GroupLog:
 
 
 def record(program: bytes, checked: Counter[str] | None = None) -> list[Event]:
-    """The event log of a program. Raises Finding."""
+    """Run a program and return its event log. Raises Finding."""
     log = GroupLog()
     run = Run(program, checked if checked is not None else Counter(), log.observer())
     log.group = run.group

@@ -1,7 +1,7 @@
-"""What is promised of a DLedger group, held against all that its members ever did.
+"""Checks everything that the members of a DLedger group do against the group's promises.
 
-The judge keeps a copy of each member's log from what the members tell of their changes; it never asks a
-member what it believes. Names are the catalogue's.
+The judge keeps a copy of each member's log, built from the changes that the members report. It never reads a
+member's own state. The invariant names are those of the catalogue.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from mqproof.impl.dledger.rpc_bodies import Entry
 
 
 class Seen(NamedTuple):
-    """An entry, by what must not change."""
+    """An entry, reduced to the fields that must never change."""
 
     term: int
     magic: int
@@ -22,30 +22,30 @@ class Seen(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """What was committed, by the leader of which term."""
+    """A committed entry, and the term of the leader that committed it."""
 
     entry: Seen
     by: int
 
 
 class History:
-    """All that happened in one group."""
+    """All events of one group."""
 
     def __init__(self, members: tuple[str, ...], checked: Counter[str]) -> None:
         self.checked = checked
         self.logs: dict[str, list[Seen]] = {member: [] for member in members}
         self.commits = dict.fromkeys(members, -1)
         self.leading: dict[str, int | None] = dict.fromkeys(members)
-        """The term that a member leads, as far as it said."""
+        """The term that each member leads, as far as the member reported it."""
         self.winners: dict[int, str] = {}
         self.votes: dict[tuple[str, int], str] = {}
         self.committed: list[Judged] = []
         self.places: dict[tuple[int, int], tuple[int, Seen]] = {}
-        """By index and term: the term of the entry before, and the entry."""
+        """Keyed by index and term: the term of the previous entry, and the entry."""
         self.acked: list[tuple[int, Seen]] = []
 
     def told(self, member: str, change: Change, entry: Entry | None) -> None:
-        """A member carried out a change. Raises Finding."""
+        """Record a change that a member carried out. Raises Finding."""
         match change:
             case Voted(candidate, term, result) if result is Vote.ACCEPT:
                 vote_once_per_term(self, member, term, candidate)
@@ -74,11 +74,14 @@ class History:
         self.commits[member] = -1
 
     def recovered(self, member: str, entries: list[Entry]) -> None:
-        """A member started again with these entries; those before the first were deleted. Raises Finding."""
+        """Record that a member restarted with these entries.
+
+        Entries before the first one were deleted earlier. Raises Finding.
+        """
         recovered_prefix(self, member, entries)
         log, begin = self.logs[member], entries[0].index if entries else 0
         del log[begin + len(entries) :]
-        for entry in entries[len(log) - begin :]:  # the crash came between a write and the word of it
+        for entry in entries[len(log) - begin :]:  # the crash came after the write and before its report
             log_matching(self, member, entry)
 
 
@@ -87,21 +90,21 @@ def _seen(entry: Entry) -> Seen:
 
 
 def election_safety(history: History, member: str, term: int) -> None:
-    """One leader in a term."""
+    """Check that a term has at most one leader."""
     history.checked["ElectionSafety"] += 1
     if (other := history.winners.setdefault(term, member)) != member:
         raise Finding("ElectionSafety", f"{other} and {member} lead term {term}")
 
 
 def vote_once_per_term(history: History, member: str, term: int, candidate: str) -> None:
-    """One vote of a member in a term, whatever happened to it in between."""
+    """Check that a member votes for at most one candidate in a term, also across restarts."""
     history.checked["VoteOncePerTerm"] += 1
     if (other := history.votes.setdefault((member, term), candidate)) != candidate:
         raise Finding("VoteOncePerTerm", f"{member} voted for {other} and {candidate} in term {term}")
 
 
 def leader_completeness(history: History, member: str, term: int) -> None:
-    """Who comes to lead has all that leaders of earlier terms committed."""
+    """Check that a new leader has every entry that leaders of earlier terms committed."""
     log = history.logs[member]
     for index, (entry, by) in enumerate(history.committed):
         if by < term:
@@ -113,14 +116,17 @@ def leader_completeness(history: History, member: str, term: int) -> None:
 
 
 def leader_append_only(history: History, member: str, end: int) -> None:
-    """No leader cuts its log."""
+    """Check that a leader does not truncate its log."""
     history.checked["LeaderAppendOnly"] += 1
     if (term := history.leading[member]) is not None:
         raise Finding("LeaderAppendOnly", f"{member}, leader of term {term}, cut its log behind {end}")
 
 
 def log_matching(history: History, member: str, entry: Entry) -> None:
-    """Index and term say which entry it is and which term stands before it: the same prefix, by induction."""
+    """Check that entries with equal index and term are equal and follow entries of the same term.
+
+    By induction, the prefixes before them are equal too.
+    """
     log = history.logs[member]
     before = log[-1].term if log else 0
     if entry.index != len(log):
@@ -135,7 +141,7 @@ def log_matching(history: History, member: str, entry: Entry) -> None:
 
 
 def committed_stable(history: History, member: str, index: int) -> None:
-    """What a member takes for committed it has, and it is what was committed there before."""
+    """Check that a member has every entry that it commits, and that no other entry was committed there."""
     log, committed = history.logs[member], history.committed
     leads = history.leading[member]
     if index >= len(log):
@@ -153,7 +159,10 @@ def committed_stable(history: History, member: str, index: int) -> None:
 
 
 def recovered_prefix(history: History, member: str, entries: list[Entry]) -> None:
-    """A member comes back with a prefix of what it had, nothing altered; what it was writing may be there."""
+    """Check that a member recovers an unaltered prefix of its entries.
+
+    The entry it was writing may be included.
+    """
     before = history.logs[member][entries[0].index if entries else 0 :]
     history.checked["RecoveredPrefix"] += len(entries) < len(before)
     both = min(len(entries), len(before))
@@ -162,7 +171,7 @@ def recovered_prefix(history: History, member: str, entries: list[Entry]) -> Non
 
 
 def no_acked_lost(history: History, member: str) -> None:
-    """Whatever was acknowledged is in the log of every member at last."""
+    """Check that every acknowledged entry is finally in the log of every member."""
     log = history.logs[member]
     for index, entry in history.acked:
         history.checked["NoAckedLost"] += 1
@@ -171,14 +180,17 @@ def no_acked_lost(history: History, member: str) -> None:
 
 
 def leader_eventually(history: History, leader: str | None, waited_s: float) -> None:
-    """Once faults end somebody leads all others, within bounds."""
+    """Check that, after the faults end, one member leads all others within the time limit."""
     history.checked["LeaderEventually"] += 1
     if leader is None:
         raise Finding("LeaderEventually", f"{waited_s:g} s after the last fault nobody leads the others")
 
 
 def logs_converge(history: History, ends: dict[str, tuple[int, int]], waited_s: float) -> None:
-    """Once faults end all have one log, all of it committed. `ends`: last and committed index."""
+    """Check that, after the faults end, all members have one log that is fully committed.
+
+    `ends` holds the last and the committed index of each member.
+    """
     history.checked["LogsConverge"] += 1
     if len(set(ends.values())) > 1 or any(end != commit for end, commit in ends.values()):
         raise Finding("LogsConverge", f"{waited_s:g} s after the last fault (end, committed) are {ends}")

@@ -1,9 +1,9 @@
-"""Programs for a DLedger group: a seed, the weather, and faults with their times, as bytes.
+"""Programs for a DLedger group: a seed, the network conditions, and timed faults, as bytes.
 
-Six bytes for the group, then four a fault: what, to whom, when and for how long (quarters of a second). Zeros
-stand where a program ends early, so any bytes are a program; a shorter one has fewer faults, fewer members or
-fewer messages, which is how a finding is made small. After the faults comes the calm, in which progress is
-demanded.
+The first six bytes describe the group. Each fault is four bytes: kind, target, start time and duration (in
+quarters of a second). Missing bytes are read as zeros, so any bytes are a valid program. A shorter program
+has fewer faults, members or messages, so findings are made small by shortening. After the faults comes the
+calm: the faults have ended and the group must make progress.
 """
 
 from collections import Counter
@@ -23,16 +23,22 @@ _RANDOM_FAULTS_MAX: Final = 24
 _BODY_BYTES: Final = 150
 _QUARTER_MS: Final = 250.0
 _AFTER_MS: Final = 8_000.0
-"""After the last fault began, before the calm: long enough for an election among what is left."""
+"""Time between the start of the last fault and the calm.
+
+It is long enough for the remaining members to elect a leader.
+"""
 CALM_MS: Final = 60_000.0
-"""Within that a leader leads all others and their logs are one: a few rounds of give-up and votes."""
+"""Time limit for one leader to lead all others, and for the logs to converge.
+
+It is long enough for several rounds of timeout and vote.
+"""
 _EXPIRY_MS: Final = 700.0
 _LOADS: Final = (1.0, 5.0, 10.0, 30.0)
-"""Messages a second."""
+"""Messages per second."""
 
 
 def random_program(seed: int) -> bytes:
-    """The program of a seed: any weather, load and faults."""
+    """Return the program of a seed: any network conditions, load and faults."""
     chance = Random(seed)
     faults = chance.randint(1, _RANDOM_FAULTS_MAX)
     drawn = bytearray(seed.to_bytes(8, "little")[:4] + chance.randbytes(2 + FAULT_BYTES * faults))
@@ -43,14 +49,20 @@ def random_program(seed: int) -> bytes:
 
 
 def _random_expiry(chance: Random) -> bytes:
-    """In half of all programs; drawn by itself, so that the faults of a seed are what they are without it."""
+    """Return one or two expiry operations for half of all programs, and none for the rest.
+
+    They are drawn from a separate generator, so that they do not change the other faults of the seed.
+    """
     times = chance.choice((0, 0, 1, 2))
     return b"".join(bytes((_EXPIRE, *chance.randbytes(FAULT_BYTES - 1))) for _ in range(times))
 
 
 def toppling_program(seed: int) -> bytes:
-    """The program of a seed in which each leader falls soon after it came to lead: what a leader does first,
-    with what older ones left, is done over and over. Entries travel one by one, on a slow network."""
+    """Return the program of a seed in which each leader fails soon after its election.
+
+    This exercises repeatedly what a new leader does first with the entries of earlier leaders. Entries are
+    sent one at a time, on a slow network.
+    """
     chance = Random(f"topple {seed}")
     one_by_one = 128 | chance.choice((0, 32, 64))
     slow = 64 | chance.choice((1, 2, 3))
@@ -60,7 +72,7 @@ def toppling_program(seed: int) -> bytes:
 
 
 class Run:
-    """One program."""
+    """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str], observer: Observer | None = None) -> None:
         head = data[:HEAD_BYTES].ljust(HEAD_BYTES, b"\0")
@@ -85,11 +97,11 @@ class Run:
 
     @property
     def seconds(self) -> float:
-        """How long the group was simulated."""
+        """The simulated time that has passed, in seconds."""
         return self.group.now_ms / 1000
 
     def run(self) -> None:
-        """Faults first, then the calm. Raises Finding."""
+        """Run the faults, then the calm. Raises Finding."""
         group = self.group
         for name in self._names:
             group.start(name)
@@ -117,7 +129,7 @@ class Run:
         self.group.after(at * _QUARTER_MS, lambda: fault(self, whom, until_ms))
 
     def _calm(self) -> None:
-        """Faults end: the network works, all are up, and what was promised is there."""
+        """End all faults, start all members, and check that the group keeps its promises."""
         group = self.group
         group.weather = Weather()
         group.cut.clear()
@@ -130,7 +142,7 @@ class Run:
         while (leader := self._leader()) is None and group.now_ms < began + CALM_MS:
             group.run(group.now_ms + 500)
         leader_eventually(group.history, leader, CALM_MS / 1000)
-        self._load = 1e-9  # the last message is on its way: nothing more is sent
+        self._load = 1e-9  # the last message is in transit: no more are sent
         while not self._is_one() and group.now_ms < began + 2 * CALM_MS:
             group.run(group.now_ms + 500)
         logs_converge(group.history, self._ends(), 2 * CALM_MS / 1000)
@@ -138,7 +150,7 @@ class Run:
             no_acked_lost(group.history, name)
 
     def _leader(self) -> str | None:
-        """Who leads all others."""
+        """Return the member that leads all others, or None."""
         states = {name: node.member.core.state for name, node in self.group.nodes.items() if node.member}
         for name, state in states.items():
             if state.role is Role.LEADER and all(other.leader == name for other in states.values()):
@@ -159,7 +171,7 @@ class Run:
     # -- faults
 
     def name(self, whom: int) -> str:
-        """A member; half of the time whoever leads, if somebody does."""
+        """Return a member; for `whom` of 128 and more a current leader, if there is one."""
         leaders = [
             name
             for name, node in self.group.nodes.items()
@@ -193,7 +205,7 @@ def _crash(run: Run, whom: int, until_ms: float) -> None:
 
 
 def _crash_all(run: Run, whom: int, until_ms: float) -> None:
-    """The power of all machines fails at once; each comes back in its time."""
+    """Fail all machines at the same time, by crash or power loss. Each restarts after its own delay."""
     group = run.group
     for number, name in enumerate(run._names):
         group.lose_power(name) if whom % 2 else group.crash(name)
@@ -213,7 +225,7 @@ def _disk_fails(run: Run, whom: int, until_ms: float) -> None:
 
 
 def _restart(run: Run, whom: int, _until_ms: float) -> None:
-    """Down for milliseconds: nobody misses it."""
+    """Restart a member within milliseconds, before other members can notice."""
     name = run.name(whom)
     run.group.crash(name) if whom % 2 else run.group.lose_power(name)
     run.group.after(5.0 + whom % 64, lambda: run.group.start(name))
@@ -225,13 +237,13 @@ def _isolate(run: Run, whom: int, until_ms: float) -> None:
 
 
 def _deafen(run: Run, whom: int, until_ms: float) -> None:
-    """It is heard, and hears nothing."""
+    """Cut all incoming links of a member: it can send but not receive."""
     one = run.name(whom)
     run._cut({(other, one) for other in run._names}, until_ms)
 
 
 def _mute(run: Run, whom: int, until_ms: float) -> None:
-    """It hears, and is not heard."""
+    """Cut all outgoing links of a member: it can receive but not send."""
     one = run.name(whom)
     run._cut({(one, other) for other in run._names}, until_ms)
 
@@ -261,7 +273,7 @@ def _slow_disk(run: Run, whom: int, until_ms: float) -> None:
 
 
 def _transfer(run: Run, whom: int, _until_ms: float) -> None:
-    """An operator asks whoever leads to hand over."""
+    """Ask the current leader, as an operator, to transfer its leadership."""
     group = run.group
     for node in group.nodes.values():
         if node.member and node.member.core.state.role is Role.LEADER:
@@ -271,7 +283,7 @@ def _transfer(run: Run, whom: int, _until_ms: float) -> None:
 
 
 def _topple(run: Run, whom: int, until_ms: float) -> None:
-    """Whoever comes to lead loses its process a moment later, and has it again after a while."""
+    """Kill each new leader shortly after it is seen leading, and restart it later, until the fault ends."""
     group = run.group
     reign_ms, down_ms = 40.0 * (1 + whom % 16), 1500.0 * (1 + whom // 16 % 4)
 
@@ -293,7 +305,7 @@ def _topple(run: Run, whom: int, until_ms: float) -> None:
 
 
 def _expire(run: Run, whom: int, until_ms: float) -> None:
-    """A member deletes what all have, again and again."""
+    """Delete, repeatedly, a member's entries that all members have."""
     group, name = run.group, run._names[whom % len(run._names)]
 
     def delete() -> None:
@@ -307,7 +319,7 @@ def _expire(run: Run, whom: int, until_ms: float) -> None:
 _TOPPLE: Final = 255
 _EXPIRE: Final = 254
 _OTHERS: Final = {_TOPPLE: _topple, _EXPIRE: _expire}
-"""With numbers of their own: the others keep theirs."""
+"""These faults have fixed numbers, so that the numbers of the other faults do not change."""
 _FAULTS: Final = (
     _kill,
     _lose_power,
@@ -328,7 +340,7 @@ _FAULTS: Final = (
 
 
 def fault(name: str, whom: int, at: int, length: int) -> bytes:
-    """One fault as bytes; `at` and `length` are quarters of a second."""
+    """Encode one fault as bytes; `at` and `length` are quarters of a second."""
     numbered = (*enumerate(_FAULTS), *_OTHERS.items())
     number = next(number for number, each in numbered if each.__name__ == f"_{name}")
     return bytes((number, whom, at, length))

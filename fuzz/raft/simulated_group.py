@@ -1,7 +1,7 @@
-"""A DLedger group on simulated time, network, disks and clocks; everything follows from one seed.
+"""A DLedger group on simulated time, network, disks and clocks. One seed determines the whole run.
 
-Members are the real ones (impl/dledger/member.py: core, ledger, ballot file). What is simulated is what
-surrounds them: an event queue instead of a loop, so that an hour of an idle group costs a second.
+The members are the real ones (impl/dledger/member.py: core, ledger, ballot file). Only their environment is
+simulated. An event queue replaces the event loop, so that an hour of an idle group costs about a second.
 """
 
 import heapq
@@ -24,28 +24,28 @@ from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, Simu
 
 SMALL_LEDGER: Final = LedgerConfig(data_segment_bytes=8192, index_segment_bytes=1024 * 32)
 _DISK_MS: Final = (0.2, 4.0)
-"""How long a sync takes to reach the disk, and to be told of."""
+"""The time a sync takes to reach the disk, and again until the member is notified."""
 
 _AGAIN_MS: Final = 100.0
-"""A member that died while it started is started again."""
+"""Delay before a member that crashed during its start is started again."""
 
 Watch = Callable[[str, Change, Entry | None], None]
 
 
 @dataclass(slots=True)
 class Weather:
-    """What the network does to messages, while it does."""
+    """The network conditions that apply to messages."""
 
     loss: float = 0.0
     repeat: float = 0.0
     delay_ms: tuple[float, float] = (0.3, 3.0)
     late: float = 0.0
-    """Of so many messages, each is late by up to a second: overtaken by what was sent after it."""
+    """The fraction of messages that are up to a second late, so that later messages overtake them."""
 
 
 @dataclass(slots=True)
 class _Sent:
-    """An entry that a client waits for."""
+    """An entry whose result a client waits for."""
 
     index: int
     entry: Seen
@@ -70,7 +70,7 @@ class Node:
 
 @dataclass(slots=True)
 class Observer:
-    """Receives the events of the group, beside the judge."""
+    """Receives the events of the group, in addition to the judge."""
 
     changed: Watch = lambda _name, _change, _entry: None
     flushed: Callable[[str, int], None] = lambda _name, _index: None
@@ -81,7 +81,7 @@ class Observer:
 
 @dataclass(slots=True)
 class Group:
-    """`members` machines, all down until `start`."""
+    """A group of `members` machines. All are down until `start`."""
 
     seed: int
     members: int = 3
@@ -92,7 +92,7 @@ class Group:
     now_ms: float = 0.0
     weather: Weather = field(default_factory=Weather)
     cut: set[tuple[str, str]] = field(default_factory=set)
-    """Directed links on which nothing arrives."""
+    """Directed links on which no message arrives."""
     nodes: dict[str, Node] = field(default_factory=dict)
     history: History = field(init=False)
     chance: Random = field(init=False)
@@ -118,12 +118,12 @@ class Group:
     # -- time
 
     def after(self, delay_ms: float, action: Callable[[], None]) -> None:
-        """Do it later."""
+        """Schedule an action."""
         self._number += 1
         heapq.heappush(self._queue, (self.now_ms + delay_ms, self._number, action))
 
     def run(self, until_ms: float) -> None:
-        """Let time pass. Raises Finding."""
+        """Advance simulated time to `until_ms` and run the actions that are due. Raises Finding."""
         queue = self._queue
         while queue and queue[0][0] <= until_ms:
             self.now_ms, _, action = heapq.heappop(queue)
@@ -134,7 +134,7 @@ class Group:
     # -- machines
 
     def start(self, name: str) -> None:
-        """The member starts from what its disk has."""
+        """Start the member from the content of its disk."""
         node = self.nodes[name]
         if node.member is not None:
             return
@@ -152,7 +152,7 @@ class Group:
         try:
             kept = Ledger(node.disk, f"/{name}", SMALL_LEDGER)
             node.member = Member(node.config, node.disk, f"/{name}", chance, now, tell, kept)
-        except (SimulatedCrashError, OSError) as error:  # while it recovered
+        except (SimulatedCrashError, OSError) as error:  # it crashed during recovery
             self._die(name, None if isinstance(error, OSError) else self.chance)
             self.after(_AGAIN_MS, lambda: self.start(name))
             return
@@ -165,19 +165,22 @@ class Group:
         self._wake(node)
 
     def kill(self, name: str) -> None:
-        """The process dies; the page cache stays."""
+        """Kill the process; the page cache is kept."""
         self._die(name, None)
 
     def lose_power(self, name: str) -> None:
-        """The machine dies; only what was synced stays."""
+        """Cut the power of the machine; only synced data is kept."""
         self._die(name, Image())
 
     def crash(self, name: str) -> None:
-        """The machine dies; of what was not synced any part stays, the last record torn at any byte."""
+        """Crash the machine.
+
+        Any part of the unsynced data is kept, and the last record may be torn at any byte.
+        """
         self._die(name, self.chance)
 
     def crash_at_step(self, name: str, step: int, *, error: bool = False) -> None:
-        """The machine dies, or its disk fails, at one of the next steps of its disk."""
+        """Crash the machine, or make its disk fail, at one of the next steps of its disk."""
         node, left = self.nodes[name], step
 
         def on_step(_: Step) -> None:
@@ -190,11 +193,14 @@ class Group:
         node.disk.on_step = on_step
 
     def pause(self, name: str, until_ms: float) -> None:
-        """The process is stopped and continued: what arrives meanwhile waits."""
+        """Suspend the process and continue it later. Messages that arrive in between wait."""
         self.nodes[name].paused_until = until_ms
 
     def expire(self, name: str) -> None:
-        """It deletes segments that all members have durably, as its store does; never the last."""
+        """Delete the segments that all members hold durably, as the member's store does.
+
+        The last one is kept.
+        """
         node = self.nodes[name]
         if node.member is None or node.paused_until > self.now_ms:
             return
@@ -212,7 +218,7 @@ class Group:
             self.kill(name)
 
     def step_clock(self, name: str, by_ms: float) -> None:
-        """Its clock jumps."""
+        """Change the node's clock by `by_ms`."""
         node = self.nodes[name]
         node.skew_ms += by_ms
         if node.member is not None:
@@ -251,7 +257,7 @@ class Group:
         return code is ResponseCode.SUCCESS
 
     def _acknowledge(self, node: Node) -> None:
-        """The leader that took an entry says so when it is committed in its term."""
+        """Acknowledge the entries that this leader accepted, when they are committed in its term."""
         assert node.member is not None, "it has just committed"
         state = node.member.core.state
         for each in node.pending.committed(state.commit, state.term):
@@ -261,7 +267,7 @@ class Group:
     # -- what keeps a member running
 
     def _step(self, node: Node, not_before: float = 0.0) -> None:
-        """Whatever the last input set off."""
+        """Run the member until it has processed its last input, and send its requests and answers."""
         member = node.member
         assert member is not None, f"{node.name} is down"
         try:
@@ -270,7 +276,7 @@ class Group:
             self.crash(node.name)
             return
         except OSError:
-            self.kill(node.name)  # a member whose disk failed says no more
+            self.kill(node.name)  # a member whose disk failed sends nothing more
             return
         for request in requests:
             self._send(node.name, request.remote_id, request)
@@ -278,7 +284,7 @@ class Group:
             self._send(node.name, asked.local_id, asked, response)
         if member.has_unsynced and not node.is_flushing:
             self._flush(node, member)
-        if node.member is member:  # it may have died of its disk
+        if node.member is member:  # its disk may have ended it
             self._wake(node)
 
     def _send(self, source: str, target: str, request: Request, response: Response | None = None) -> None:
@@ -313,7 +319,7 @@ class Group:
         self._step(node)
 
     def _wake(self, node: Node) -> None:
-        """See to it that the member's next timer goes off."""
+        """Schedule the member's next timer."""
         assert node.member is not None, f"{node.name} is down"
         at = max(self.now_ms, node.member.core.deadline() - node.skew_ms)
         if at < node.wakes_at or node.wakes_at < self.now_ms:
@@ -331,7 +337,7 @@ class Group:
             return
         deadline = node.member.core.deadline()
         if deadline - node.skew_ms <= self.now_ms:
-            # Its time has come, though the sum may be less by a rounding.
+            # The timer is due, although rounding may make the sum slightly less.
             node.member.core.tick(max(deadline, self.now_ms + node.skew_ms))
             self._step(node, deadline)
         else:

@@ -1,7 +1,7 @@
-"""Holds a recovered store to the truth: the invariants of the flush slice, on real files.
+"""Compares a recovered store with the recorded truth: the invariants of the flush slice, on real files.
 
-One function an invariant, named as in the catalogue. Each looks at a store after its recovery, returns
-whether there was anything to judge, and raises Finding when the invariant is broken.
+There is one function per invariant, named as in the catalogue. Each inspects a store after its recovery,
+returns whether there was anything to judge, and raises Finding when the invariant is violated.
 """
 
 from collections import Counter
@@ -17,45 +17,47 @@ from mqproof.impl.store.message_store import MessageStore
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A store that was just recovered, and what is known of it."""
+    """A store that was just recovered, and the known facts about it."""
 
     store: MessageStore
     truth: tuple[Appended, ...]
-    """What had been appended, in the order of the log."""
+    """The records that had been appended, in log order."""
     durable_end: int
-    """Commit offset up to which the store had said that its log is durable."""
+    """The commit offset up to which the store had reported its log as durable."""
     end: int
-    """Commit offset where the log ends now."""
+    """The commit offset where the log ends now."""
     truncated: bool
     process_only: bool = False
-    """The process died, the operating system lived on."""
+    """Whether only the process ended and the operating system kept running."""
     garbage: bool = False
-    """The disk had garbage behind the durable part. The format has no checksum but for bodies."""
+    """Whether the disk had garbage after the durable part. The format has checksums for bodies only."""
 
     @property
     def kept(self) -> list[Appended]:
-        """What is in the log now, by its end."""
+        """The appended records that end within the current log."""
         return [each for each in self.truth if each.end <= self.end]
 
     def of(self, queue: tuple[str, int]) -> list[Appended]:
-        """What is in the log now of one queue."""
+        """Return the records of one queue that are in the log now."""
         return [each for each in self.kept if each.queue == queue]
 
 
 def sync_acked_durable(after: Recovered) -> bool:
-    """What the store had said is durable is in the log, byte for byte: under SYNC_FLUSH that was said before
-    any answer."""
+    """Check that the data the store had reported as durable is in the log, byte for byte.
+
+    Under SYNC_FLUSH the store reports this before any answer.
+    """
     return _nothing_missing(after, "SyncAckedDurable", after.durable_end)
 
 
 def async_acked_survives_process_crash(after: Recovered) -> bool:
-    """Whatever had been appended is in the log when only the process died."""
+    """Check that every appended record is in the log when only the process ended."""
     everything = after.truth[-1].end if after.truth and after.process_only else 0
     return _nothing_missing(after, "AsyncAckedSurvivesProcessCrash", everything)
 
 
 def recovered_prefix(after: Recovered) -> bool:
-    """The log holds a prefix of what had been appended, nothing altered or invented."""
+    """Check that the log holds a prefix of the appended records, with nothing altered or invented."""
     kept = after.kept
     for each in kept:
         data = after.store.record_at(each.commit_offset)
@@ -68,20 +70,20 @@ def recovered_prefix(after: Recovered) -> bool:
 
 
 def queue_offsets_dense(after: Recovered) -> bool:
-    """The records of a queue have the offsets 0, 1, 2, ..., and the next message gets the one behind."""
+    """Check that the records of a queue have the offsets 0, 1, 2, ..., and that the next offset follows."""
     for queue in QUEUES:
         offsets = [each.queue_offset for each in after.of(queue)]
         if offsets != list(range(len(offsets))):
             raise Finding("QueueOffsetsDense", f"{queue} has offsets {offsets}")
         offset_next = after.store.next_queue_offset(*queue)
-        # A queue of another length breaks an invariant of its own.
+        # A wrong queue length violates a different invariant.
         if offset_next != len(offsets) == after.store.max_offset(*queue):
             raise Finding("QueueOffsetsDense", f"{queue} has offsets {offsets}, and {offset_next} is next")
     return bool(after.kept)
 
 
 def queue_points_into_log(after: Recovered) -> bool:
-    """Each entry of a queue points at the whole record of its topic, queue and offset."""
+    """Check that each entry of a queue points at the whole record with its topic, queue and offset."""
     for queue in QUEUES:
         expected = {each.queue_offset: each for each in after.of(queue)}
         begin, end = after.store.min_offset(*queue), after.store.max_offset(*queue)
@@ -94,7 +96,7 @@ def queue_points_into_log(after: Recovered) -> bool:
 
 
 def index_rebuildable(after: Recovered) -> bool:
-    """Every record in the log can be read through its queue, and found by its key."""
+    """Check that every record in the log can be read through its queue and found by its key."""
     for each in after.kept:
         found = after.store.find(each.queue[0], each.key, 2, 0, 1 << 62)
         if found != [each.data]:
@@ -116,19 +118,19 @@ AFTER_A_CRASH: Final[dict[str, Check]] = {
     "QueuePointsIntoLog": queue_points_into_log,
     "IndexRebuildable": index_rebuildable,
 }
-"""A crash only takes what was not durable: every invariant holds in full."""
+"""A crash removes only data that was not durable, so every invariant must hold in full."""
 
 DESPITE_GARBAGE: Final = {name: AFTER_A_CRASH[name] for name in ("SyncAckedDurable", "RecoveredPrefix")}
 
 
 def judge(after: Recovered, checked: Counter[str]) -> None:
-    """Hold the store to what is promised. Raises Finding for the first invariant that is broken."""
+    """Check the store against its promises. Raises Finding for the first invariant that is violated."""
     for name, check in (DESPITE_GARBAGE if after.garbage else AFTER_A_CRASH).items():
         checked[name] += check(after)
 
 
 def _nothing_missing(after: Recovered, invariant: str, safe_end: int) -> bool:
-    """Everything up to the commit offset `safe_end` is in the log as it was appended."""
+    """Check that every record up to the commit offset `safe_end` is in the log as it was appended."""
     required = [each for each in after.truth if each.end <= safe_end]
     for each in required:
         if each.end > after.end or after.store.record_at(each.commit_offset) != each.data:

@@ -1,8 +1,8 @@
-"""Programs for a store on a simulated disk: one byte an operation, some followed by parameters.
+"""Programs for a store on a simulated disk: one byte per operation, some followed by parameters.
 
-Zeros stand where a program ends early, so any bytes are a program. Operations write, flush, crash, and
-damage; each crash is followed by a recovery that is judged. After damage that no crash can do less is
-promised, and the program ends with the next recovery.
+Missing bytes are read as zeros, so any bytes are a valid program. Operations write, flush, crash and damage
+the store. Each crash is followed by a recovery, which is judged. After damage that no crash can cause, fewer
+invariants are promised, and the program ends with the next recovery.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from mqproof.impl.store.results import Recovery
 
 _OPERATIONS_MAX: Final = 48
 _LIVES_MAX: Final = 4
-"""Recoveries of one program: each is judged in full, which takes its time."""
+"""The maximum number of recoveries in one program. Each is judged in full, which takes time."""
 _BODY_BYTES: Final = (2, 10, 100, 330)
 
 
@@ -35,18 +35,19 @@ _RECORD_NUMBERS: Final = (
     (56, 8),
     (72, 4),
 )
-"""Offset and width in a record: size, magic, queue id, flag, queue offset, commit offset, system flag, born
-time, store time, reconsume times."""
+"""Offset and width of numbers in a record: size, magic, queue id, flag, queue offset, commit offset, system
+flag, born time, store time, reconsume times.
+"""
 _ENTRY_NUMBERS: Final = ((0, 8), (8, 4), (12, 8))
 _VALUES: Final = (0, 1, 2, 3, 4, 5, 8, 12, 16, 48, 91, 512, -1, -(1 << 63), (1 << 63) - 1, 1 << 40, 1 << 31)
-"""To put in their place, cut to their width."""
+"""The values written over such a number, cut to its width."""
 
 SYNC: Final = 0
 ASYNC: Final = 1
 
 
 def program(*parts: str | int | bytes) -> bytes:
-    """A program from names of operations and their parameters; it begins with SYNC or ASYNC."""
+    """Return a program built from names of operations and their parameters; it begins with SYNC or ASYNC."""
     names = {name: bytes([number]) for number, name in enumerate(OPERATIONS)}
     return b"".join(
         names[part] if isinstance(part, str) else bytes([part]) if isinstance(part, int) else part
@@ -55,7 +56,7 @@ def program(*parts: str | int | bytes) -> bytes:
 
 
 class Run:
-    """One program."""
+    """One run of a program."""
 
     def __init__(self, data: bytes, checked: Counter[str]) -> None:
         self._data = data
@@ -65,15 +66,15 @@ class Run:
         self.simulated = SimulatedStore(mode)
         self.crash_recovery_at: int | None = None
         self.garbage = False
-        """There is garbage where nothing was durable yet."""
+        """Whether there is garbage in a part of the log that was not durable."""
         self.damaged = False
-        """Anything may have happened to the files."""
+        """Whether the files may have been changed in any way."""
         self.over = False
-        """Nothing more is promised about this store, or enough was seen."""
+        """Whether nothing more is promised about this store, or enough recoveries were judged."""
         self._lives = 0
 
     def take(self) -> int:
-        """The next byte of the program; 0 behind its end."""
+        """Return the next byte of the program, or 0 after its end."""
         value = self._data[self._at] if self._at < len(self._data) else 0
         self._at += 1
         return value
@@ -90,12 +91,12 @@ class Run:
             self._recover_again()
 
     def recover(self, *, process_only: bool) -> None:
-        """Recover after a crash and hold the store to what is promised."""
+        """Recover after a crash and check the store against its promises."""
         simulated = self.simulated
         try:
             recovery = simulated.load(self.crash_recovery_at)
             if recovery is None:
-                # It died while recovering; what was not durable may go now.
+                # The process ended during recovery; data that was not durable may be lost now.
                 simulated.crash_machine(self.draw_image())
                 process_only = False
                 recovery = simulated.load()
@@ -129,7 +130,7 @@ class Run:
         self.over = self.garbage or self._lives == _LIVES_MAX
 
     def draw_image(self) -> Image:
-        """What a crash of the machine keeps, drawn from the program: any number of bytes and names."""
+        """Return what a crash of the machine keeps, drawn from the program: any number of bytes and names."""
         most = self.simulated.disk.unsynced()
         names = {folder: self.take() % (count + 1) for folder, count in sorted(most.names.items())}
         contents = {label: _portion(self.take(), count) for label, count in sorted(most.contents.items())}
@@ -144,7 +145,7 @@ class Run:
             raise Finding("DamageRefusedByName", f"the error names no file: {error}")
 
     def _recover_again(self) -> None:
-        """Another recovery of the same files changes nothing."""
+        """Check that a second recovery of the same files changes nothing."""
         simulated = self.simulated
         first = simulated.store.log_end
         simulated.crash_process()
@@ -159,8 +160,10 @@ class Run:
                 simulated.store.get(*queue, offset, 1)
 
     def _serve(self) -> None:
-        """A damaged store that was not refused takes messages and gives them back, also after a crash, and
-        nothing comes back behind them."""
+        """Check that a damaged store that opened accepts messages and returns them, also after a crash.
+
+        No other record may appear after them in the log.
+        """
         simulated = self.simulated
         self._checked["ServesAfterDamage"] += 1
         simulated.store.begin()
@@ -185,7 +188,7 @@ class Run:
             raise Finding("ServesAfterDamage", f"{text}; read back are {list(map(len, got))}")
 
 
-# What a running store does.
+# Operations of a running store.
 
 
 def _append(run: Run) -> None:
@@ -218,7 +221,7 @@ def _flush_log_fails(run: Run) -> None:
     run.simulated.flush_log_fails()
 
 
-# Crashes: they take what was not durable, and nothing else.
+# Crashes: they remove only data that was not durable.
 
 
 def _crash_process(run: Run) -> None:
@@ -246,11 +249,11 @@ def _crash_next_recovery(run: Run) -> None:
     run.crash_recovery_at = 1 + run.take() % 32
 
 
-# Losses and damage; they take effect with the next recovery. Handles of the running store die here.
+# Losses and damage. They take effect with the next recovery, and handles of the running store end here.
 
 
 def _old_checkpoint(run: Run) -> None:
-    """An older checkpoint knows less, and that is fine."""
+    """Restore an older checkpoint. It only means that recovery starts earlier."""
     if run.simulated.checkpoints:
         content = run.simulated.checkpoints[run.take() % len(run.simulated.checkpoints)]
         _stopped(run)
@@ -266,20 +269,20 @@ def _no_checkpoint(run: Run) -> None:
 
 
 def _no_queue(run: Run) -> None:
-    """All files of one queue are gone: they hold nothing that the log does not."""
+    """Remove all files of one queue. Everything they hold can be rebuilt from the log."""
     files = _queue_files(run)
     _lose_queue_files(run, files)
 
 
 def _no_queue_end(run: Run) -> None:
-    """The first or the last files of one queue are gone."""
+    """Remove the first or the last files of one queue."""
     files, choice = _queue_files(run), run.take()
     count = choice // 2 % (len(files) + 1)
     _lose_queue_files(run, files[:count] if choice % 2 == 0 else files[len(files) - count :])
 
 
 def _queue_files(run: Run) -> list[str]:
-    """The files of a queue of the stopped store."""
+    """Stop the store and return the files of one of its queues."""
     topic, queue_id = QUEUES[run.take() % 3]
     _stopped(run)
     folder = f"{DIRECTORY}/consumequeue/{topic}/{queue_id}/"
@@ -293,13 +296,13 @@ def _lose_queue_files(run: Run, files: list[str]) -> None:
 
 
 def _garbage_tail(run: Run) -> None:
-    """Somewhere behind the durable part of the log the disk has bytes that nobody wrote."""
+    """Put arbitrary bytes somewhere after the durable part of the log."""
     start, size = run.simulated.durable_end + run.take(), run.take() % 64
     _put_behind(run, start, bytes(run.take() for _ in range(size)))
 
 
 def _stale_tail(run: Run) -> None:
-    """Right behind the durable part of the log the disk has what once stood elsewhere in it."""
+    """Put a copy of an earlier record right after the durable part of the log."""
     simulated = run.simulated
     before = [each for each in simulated.truth if each.end <= simulated.durable_end]
     if before:
@@ -307,7 +310,7 @@ def _stale_tail(run: Run) -> None:
 
 
 def _put_behind(run: Run, start: int, garbage: bytes) -> None:
-    """The machine goes down and leaves garbage from the commit offset `start` on."""
+    """Stop the machine and leave garbage from the commit offset `start` on."""
     simulated, size = run.simulated, len(garbage)
     segment_bytes = simulated.config.commit_log_segment_bytes
     name = f"commitlog/{start - start % segment_bytes:020d}"
@@ -323,7 +326,7 @@ def _put_behind(run: Run, start: int, garbage: bytes) -> None:
 
 
 def _overwrite(run: Run) -> None:
-    """Bytes from the program anywhere in any file."""
+    """Overwrite a place in any file with bytes from the program."""
     path, content = _some_file(run)
     offset = run.take() << 8 | run.take()
     patch = bytes(run.take() for _ in range(run.take() % 32))
@@ -332,7 +335,7 @@ def _overwrite(run: Run) -> None:
 
 
 def _copy_bytes(run: Run) -> None:
-    """A piece of a file once more, elsewhere in it: stale and misplaced records."""
+    """Copy part of a file to another place in it, which creates stale and misplaced records."""
     path, content = _some_file(run)
     start, to, size = run.take() * 4, run.take() * 4, run.take() * 2
     piece = content[start : start + size]
@@ -340,12 +343,12 @@ def _copy_bytes(run: Run) -> None:
 
 
 def _spoil_record(run: Run) -> None:
-    """A number in the head of a record is another: no checksum covers it."""
+    """Change a number in the header of a record. No checksum covers it."""
     _spoil(run, "commitlog/", [each.commit_offset for each in run.simulated.truth], _RECORD_NUMBERS)
 
 
 def _spoil_entry(run: Run) -> None:
-    """A number in an entry of a queue is another."""
+    """Change a number in an entry of a queue."""
     topic, queue_id = QUEUES[run.take() % 3]
     count = sum(each.queue == (topic, queue_id) for each in run.simulated.truth)
     places = [number * QUEUE_UNIT_BYTES for number in range(count)]
@@ -353,7 +356,7 @@ def _spoil_entry(run: Run) -> None:
 
 
 def _spoil(run: Run, folder: str, places: list[int], numbers: tuple[tuple[int, int], ...]) -> None:
-    """Another value for one of the `numbers` (offset, width) behind one of the places in a segmented file."""
+    """Change one of the `numbers` (offset, width) at one of the places in a segmented file."""
     if not places:
         return
     place = places[run.take() % len(places)]
@@ -386,7 +389,7 @@ def _lose_file(run: Run) -> None:
 
 
 def _foreign_file(run: Run) -> None:
-    """A file that does not belong there."""
+    """Add a file that does not belong in the folder."""
     path, content = _some_file(run)
     name = (".DS_Store", "lost+found", "7", "00000000000000000100", "99999999999999999999")[run.take() % 5]
     _damage(run, f"{path.rpartition('/')[0]}/{name}", content[:64])
@@ -399,7 +402,7 @@ def _damage(run: Run, path: str, content: bytes) -> None:
 
 
 def _some_file(run: Run) -> tuple[str, bytes]:
-    """A file of the stopped store, and its content."""
+    """Stop the store and return one of its files with its content."""
     choice = run.take()
     _stopped(run)
     files = run.simulated.files()
@@ -408,12 +411,12 @@ def _some_file(run: Run) -> tuple[str, bytes]:
 
 
 def _stopped(run: Run) -> None:
-    """The machine went down and kept all that it could: the program chooses losses of its own."""
+    """Stop the machine and keep all unsynced data: the program itself chooses what is lost."""
     run.simulated.crash_machine(run.simulated.disk.unsynced())
 
 
 def _portion(choice: int, most: int) -> int:
-    """A number from 0 to `most`: low choices divide the range, high ones count back from its end."""
+    """Return a number from 0 to `most`: low choices divide the range, high ones count back from its end."""
     return most * choice // 127 if choice < 128 else max(0, most - (choice - 128))
 
 
@@ -450,7 +453,8 @@ HARMING: Final = {
 }
 OPERATIONS: Final[dict[str, Callable[[Run], None]]] = {**_RUNNING, **ENDING, **HARMING}
 _BY_NUMBER: Final = tuple(OPERATIONS.values())
-"""By the byte of the program, modulo _NUMBERS; other numbers do nothing, so that saved programs keep their
-meaning when operations are appended."""
+"""Indexed by the byte of the program modulo _NUMBERS. Other numbers do nothing, so that saved programs keep
+their meaning when operations are appended.
+"""
 _NUMBERS: Final = 32
 assert len(_BY_NUMBER) <= _NUMBERS

@@ -1,7 +1,7 @@
-"""A store on a simulated disk, and the truth about it: the appended records, and those that must survive.
+"""A store on a simulated disk, with the truth about it: the appended records, and those that must survive.
 
-It drives the store step by step, without an event loop. It remembers every record as it stood in
-the log, so that after a crash it knows which records must be there, which may be, and which must not.
+It runs the store step by step, without an event loop. It remembers every record as it was in the log. After a
+crash it therefore knows which records must be there, which may be, and which must not.
 """
 
 import random
@@ -36,7 +36,7 @@ class Appended:
     data: bytes
     body: bytes
     key: str
-    """In the index."""
+    """Its key in the index."""
 
     @property
     def end(self) -> int:
@@ -44,7 +44,7 @@ class Appended:
 
 
 class SimulatedStore:
-    """One store directory through many lives of its store."""
+    """One store directory and the successive stores that open it."""
 
     def __init__(self, flush_mode: FlushMode) -> None:
         self.config = StoreConfig(
@@ -57,11 +57,11 @@ class SimulatedStore:
         self.disk = SimulatedDisk()
         self.clock = ManualClock()
         self.truth: list[Appended] = []
-        """What was appended and has not been lost in a crash that was allowed to lose it."""
+        """The appended records, without those lost in a crash that was allowed to lose them."""
         self.durable_end = 0
-        """Commit offset up to which the store itself said that the log is durable: what it acknowledges."""
+        """The commit offset up to which the store reported the log as durable, and so acknowledges it."""
         self.checkpoints: list[bytes] = []
-        """Every content that the checkpoint file had."""
+        """Every content that the checkpoint file has had."""
         self._number = 0
         self.store = self._make()
         self.store.load()
@@ -84,7 +84,7 @@ class SimulatedStore:
         self.durable_end = self.store.log_flushed
 
     def flush_log_fails(self) -> None:
-        """The next fsync fails: nothing of it may count as flushed."""
+        """Flush the log while the next fsync fails: none of that data may count as flushed."""
         failed: list[Step] = []
 
         def fail(step: Step) -> None:
@@ -108,7 +108,7 @@ class SimulatedStore:
             self.checkpoints.append(content)
 
     def stop(self) -> None:
-        """A clean exit."""
+        """Stop the store cleanly."""
         now(self.store.stop())
         if not self.store.failure:
             self.durable_end = self.store.log_end
@@ -122,10 +122,10 @@ class SimulatedStore:
         self.disk.crash_os(image)
 
     def load(self, crash_at_step: int | None = None) -> Recovery | None:
-        """Recover in a new process; None when the process died on the way, at that step.
+        """Recover in a new process. Return None if the process ended during recovery, at that step.
 
         Raises:
-            StoreError: the store refused.
+            StoreError: the store refused the files.
         """
         self.store = self._make()
         steps = 0
@@ -145,7 +145,7 @@ class SimulatedStore:
             self.disk.on_step = None
 
     def settle(self, recovery: Recovery) -> None:
-        """The recovered store is the truth from now on: what the crash took is gone for good."""
+        """Take the recovered store as the truth from now on: records lost in the crash must not reappear."""
         self.truth = [each for each in self.truth if each.end <= recovery.recovered_end]
         self.durable_end = self.store.log_flushed
         self.store.begin()
@@ -153,7 +153,7 @@ class SimulatedStore:
     # -- files
 
     def files(self) -> list[str]:
-        """Paths of all files, sorted."""
+        """Return the paths of all files, sorted."""
         found: list[str] = []
         folders = [DIRECTORY]
         while folders:
@@ -164,7 +164,7 @@ class SimulatedStore:
         return sorted(found)
 
     def read(self, name: str) -> bytes | None:
-        """Content of a file of the directory, None when there is none."""
+        """Return the content of a file in the directory, or None if it does not exist."""
         path = f"{DIRECTORY}/{name}"
         if not self.disk.exists(path):
             return None
@@ -172,7 +172,7 @@ class SimulatedStore:
         return file.read(0, file.size())
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file in place, durably."""
+        """Write a file durably, replacing an existing one."""
         if self.disk.exists(path):
             self.disk.remove(path)
         file = self.disk.create(path, len(data))
@@ -191,7 +191,7 @@ class SimulatedStore:
 
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that has nothing to wait for."""
+    """Return the result of a coroutine that never has to wait."""
     try:
         coroutine.send(None)
     except StopIteration as stop:

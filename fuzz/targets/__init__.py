@@ -1,7 +1,7 @@
-"""The fuzz targets: a module each, whose class `TARGET` follows `mqproof.fuzz.target.Target`.
+"""The fuzz targets: one module each, whose class `TARGET` implements `mqproof.fuzz.target.Target`.
 
-Begin at `canary.py`, which fails on purpose. Modules are imported late: a worker must be able to prepare the
-tracing of what a target imports.
+Begin at `canary.py`, which fails on purpose. Modules are imported late, so that a worker can first prepare
+the tracing of the modules that a target imports.
 """
 
 import importlib
@@ -10,15 +10,15 @@ from typing import Final
 from mqproof.fuzz.target import Target
 
 NAMES: Final = ("canary", "remoting-decode", "ha-stream", "store-recovery", "dledger-group", "cluster")
-"""Every target, in the order of `mqproof fuzz list`; the module has underscores for the hyphens."""
+"""All targets, in the order of `mqproof fuzz list`. Module names have underscores instead of hyphens."""
 
 
 class UnknownTargetError(ValueError):
-    """There is no fuzz target of this name; the message lists those there are."""
+    """There is no fuzz target of this name; the message lists the existing ones."""
 
 
 def load(name: str) -> Target:
-    """A fresh target.
+    """Return a new target.
 
     Raises:
         UnknownTargetError: no target has this name.

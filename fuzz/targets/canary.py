@@ -1,8 +1,8 @@
-"""CanaryAlive: no message spells the word. It is broken on purpose, so that the machinery itself is tested.
+"""CanaryAlive: no input kills the canary. It is violated on purpose, to test the fuzzing engine itself.
 
-A parser of records (kind, length, text) that kills the canary when a record of kind 7, whose length is right,
-reads "gas!". An engine that is guided by coverage finds it within thousands of inputs; a blind one would
-need billions.
+The target parses records (kind, length, text). It reports a finding when a record of kind 7 with a correct
+length contains the text "gas!". A coverage-guided engine finds it within thousands of inputs; an unguided one
+would need billions.
 """
 
 from collections import Counter
@@ -42,7 +42,7 @@ def _records(data: bytes) -> Iterable[tuple[int, bytes]]:
 
 
 def _breathe(text: bytes) -> None:
-    # One condition a line: coverage sees each letter that is right.
+    # One condition per line, so that coverage shows each correct letter.
     if text[0:1] != b"g":
         return
     if text[1:2] != b"a":

@@ -1,10 +1,12 @@
-"""What FLUSH, REPL, RAFT and DELIV promise of a cluster (name servers, a master, perhaps its slave, or three
-brokers that elect their master, producers and consumers), whatever happens to its machines, processes, disks,
-clocks and network; and once that ends, that a master serves, its slave catches up or its group has one log,
-and consumers are given what they were promised.
+"""FLUSH, REPL, RAFT and DELIV invariants of a cluster under faults.
 
-An input is a program for a whole cluster in simulation (fuzz/cluster/program.py). What was seen is judged by
-conformance's checkers and, of the members of a group, by fuzz/raft/judge.py.
+The cluster has name servers, producers and consumers, and either a master with an optional slave, or three
+brokers that elect their master. Machines, processes, disks, clocks and the network may fail. After the faults
+end, a master must serve. Its slave must catch up, or the group must have one log. Consumers must receive
+every message promised to them.
+
+An input is a program for a whole cluster in simulation (fuzz/cluster/program.py). The observations are judged
+by conformance's checkers; the actions of group members are judged by fuzz/raft/judge.py.
 """
 
 from functools import partial

@@ -1,8 +1,8 @@
 """ElectionSafety, LeaderAppendOnly, LogMatching, LeaderCompleteness, CommittedStable, VoteOncePerTerm,
-RecoveredPrefix: whatever happens to the members of a DLedger group, their machines, clocks and network; and
-once that ends, LeaderEventually, LogsConverge and NoAckedLost.
+RecoveredPrefix: they hold for a DLedger group under any faults of members, machines, clocks and network.
 
-An input is a program for a group in simulation (fuzz/raft/program.py).
+After the faults end, LeaderEventually, LogsConverge and NoAckedLost hold too. An input is a program for a
+group in simulation (fuzz/raft/program.py).
 """
 
 from functools import partial
@@ -12,7 +12,7 @@ from mqproof.fuzz.raft.program import FAULT_BYTES, FAULTS_MAX, HEAD_BYTES, Run, 
 from mqproof.fuzz.simulation_target import Simulated
 
 _SEEDS: Final = (17, *range(64))
-"""Seed 17 tears an entry, which few do."""
+"""Seed 17 tears an entry, which few seeds do."""
 
 TARGET = partial(
     Simulated,

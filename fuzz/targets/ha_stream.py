@@ -1,8 +1,8 @@
-"""SlaveIsPrefix, KeepsWholeRecords, ReportsWhatItHas, AcknowledgesWhatIsSaid, ChunkingIrrelevant: whatever a
-master sends a slave, and a slave a master, on the connection that the log goes over.
+"""SlaveIsPrefix, KeepsWholeRecords, ReportsWhatItHas, AcknowledgesWhatIsSaid, ChunkingIrrelevant: they hold
+for any bytes that a master sends a slave, or a slave a master, on a replication connection.
 
-An input says who is sent something, what their log has, and either the bytes that come, as they are, or a
-program of frames of the right master, some of them at wrong places.
+An input selects the receiver and its log. It then contains either the bytes to receive, or a program of
+frames that the right master sends, some of them at wrong positions.
 """
 
 import zlib
@@ -29,11 +29,11 @@ RECORDS: Final = 12
 
 TO_SLAVE, TO_SLAVE_BY_PROGRAM, TO_MASTER = range(3)
 DIVERGED: Final = 0x80
-"""Of the second byte: the slave's last record is another one than its master's."""
+"""A bit of the second byte: the slave's last record differs from its master's."""
 
 
 class Step(IntEnum):
-    """Of a program; the byte that follows is its number."""
+    """A step of a program; the byte after it is its number."""
 
     SEND = 0
     BEAT = 1
@@ -56,15 +56,15 @@ _PROGRAMS: Final = (
     ((Step.SEND_ELSEWHERE, 127), (Step.SEND, 255)),
     *(((Step.SPOIL, at), (Step.SEND, 60)) for at in (3, 35, 95)),  # a record's size, place and body
 )
-"""To begin with."""
+"""Programs to begin with."""
 
 _BORN_MS: Final = 1_700_000_000_000
-_BODY_LENGTH_AT: Final = 84  # of a record with IPv4 hosts, as all of these logs are
+_BODY_LENGTH_AT: Final = 84  # in a record with IPv4 hosts, as all records in these logs are
 _IPV6: Final = 0x30
 
 
 class Log:
-    """What both ends ask of their logs, in memory."""
+    """A log in memory with the methods that both ends of a connection need."""
 
     def __init__(self, records: Iterable[tuple[int, bytes]]) -> None:
         self.data = bytearray()
@@ -154,7 +154,7 @@ class HaStream:
             raise Finding("KeepsWholeRecords", problem)
 
     def _feed(self, log: Log, pieces: Iterable[bytes]) -> tuple[str, bool]:
-        """What ended it, or nothing; and whether the logs were found to agree."""
+        """Return the error that ended the connection, if any, and whether the logs were found to agree."""
         follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
         try:
             for piece in pieces:
@@ -171,7 +171,7 @@ class HaStream:
                 raise Finding("ReportsWhatItHas", f"{int.from_bytes(report, 'big')} of {log.log_end} bytes")
 
     def _frames_to_slave(self, state: int, program: bytes) -> None:
-        """Frames as its master sends them, but for those at wrong places, which must not be taken."""
+        """Check frames that the slave's own master sends. Those at wrong positions must not be accepted."""
         log, master = _slaves_log(state), masters_log()
         before = bytes(log.data)
         follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
@@ -202,7 +202,7 @@ class HaStream:
             self._judge_kept(log, before, state, is_spoiled=is_spoiled)
 
     def _judge_kept(self, log: Log, before: bytes, state: int, *, is_spoiled: bool) -> None:
-        if is_spoiled:  # of a record's head not every bit is told to be wrong
+        if is_spoiled:  # not every changed bit in a record's header can be detected
             self._tested["KeepsWholeRecords"] += 1
             if problem := _first_problem(bytes(log.data), len(before)):
                 raise Finding("KeepsWholeRecords", problem)
@@ -224,13 +224,13 @@ class HaStream:
 
 
 def slave_is_prefix(log: Log, whole: bytes | bytearray) -> None:
-    """What a slave has is the begin of that. Raises Finding."""
+    """Check that the slave's log is a prefix of `whole`. Raises Finding."""
     if log.data != whole[: log.log_end]:
         raise Finding("SlaveIsPrefix", f"the slave's {log.log_end} bytes are not its master's")
 
 
 def _spoiled(transfer: Transfer, place: int) -> bytes:
-    """A transfer one of whose bytes is another."""
+    """Return a transfer with one byte of its body changed."""
     body = bytearray(transfer.body)
     if body:
         body[place % len(body)] ^= 1
@@ -238,7 +238,9 @@ def _spoiled(transfer: Transfer, place: int) -> bytes:
 
 
 def _told(log: Log, pieces: Iterable[bytes]) -> tuple[str, int, int | None]:
-    """What ended a slave's connection, or nothing; what it acknowledged; from where it is sent the log."""
+    """Return the error that ended a slave's connection, if any; the position it acknowledged; and the
+    position from which the log is sent to it.
+    """
     acks = Acks()
     feed = Feed(log, acks, LogCheck.COMPARED)
     try:
@@ -250,7 +252,7 @@ def _told(log: Log, pieces: Iterable[bytes]) -> tuple[str, int, int | None]:
 
 
 def _acknowledged(data: bytes, end: int) -> int:
-    """The rule once more: the highest position after the first, up to one that cannot be."""
+    """Restate the rule: the highest position after the first one, up to the first impossible one."""
     said = [int.from_bytes(data[at : at + 8], "big", signed=True) for at in range(0, len(data) - 7, 8)]
     highest = 0
     for number, position in enumerate(said):
@@ -261,7 +263,10 @@ def _acknowledged(data: bytes, end: int) -> int:
 
 
 def _first_problem(data: bytes, at: int) -> str:
-    """What is wrong with the first bad record from there on, by the layout stated once more; or nothing."""
+    """Describe the first bad record from `at` on; empty if there is none.
+
+    The layout of a record is stated here independently of the code under test.
+    """
     while at < len(data):
         size, magic = int.from_bytes(data[at : at + 4], "big"), data[at + 4 : at + 8]
         if magic == b"\xcb\xd4\x31\x94" and size == SEGMENT_BYTES - at % SEGMENT_BYTES:
@@ -283,7 +288,10 @@ def _first_problem(data: bytes, at: int) -> str:
 
 @cache
 def _records(store_timestamp_ms: int) -> tuple[tuple[int, bytes], ...]:
-    """Position and bytes of each record of a log: of several sizes, in several segments."""
+    """Return position and bytes of each record of a log.
+
+    Records have several sizes and fill several segments.
+    """
     made: list[tuple[int, bytes]] = []
     at = 0
     for number in range(RECORDS):
@@ -305,7 +313,10 @@ def masters_log() -> Log:
 
 
 def _slaves_log(state: int) -> Log:
-    """A beginning of the master's, as many records as the state says; the last perhaps another's."""
+    """Return a prefix of the master's log with as many records as the state says.
+
+    With DIVERGED its last record differs.
+    """
     kept = list(_records(_BORN_MS)[: (state & ~DIVERGED) % (RECORDS + 1)])
     if _is_other(state):
         kept[-1] = _records(_BORN_MS + 1)[len(kept) - 1]

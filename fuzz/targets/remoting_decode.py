@@ -1,9 +1,10 @@
-"""FrameOrRefusal, ChunkingIrrelevant, RoundTrip, BoundedAllocation: whatever bytes a peer sends, the decoder
-gives a command, waits for more, or refuses with FrameError; how the bytes were cut on the way does not
-matter; a decoded command survives being encoded and decoded again; and nobody can make the decoder allocate
-what they merely announce.
+"""FrameOrRefusal, ChunkingIrrelevant, RoundTrip, BoundedAllocation: they hold for any bytes from a peer.
 
-An input is what one peer sends on one connection: any number of frames, the last perhaps unfinished.
+The decoder returns a command, waits for more bytes, or refuses with FrameError. The way the bytes were
+divided in transit does not matter. A decoded command is the same after being encoded and decoded again. A
+peer cannot make the decoder allocate memory for bytes that it only announces.
+
+An input is what one peer sends on one connection: any number of frames, the last one possibly incomplete.
 """
 
 import tracemalloc
@@ -20,22 +21,22 @@ from mqproof.impl.remoting.command import Command, Serialization
 from mqproof.impl.remoting.frame import LENGTH_BYTES, FrameError
 
 FRAME_BYTES_MAX: Final = 1 << 20
-"""A limit that inputs announce easily, and that is much more than they may make us allocate."""
+"""A limit that inputs exceed easily, and that is far more than an input may make the decoder allocate."""
 
 ALLOCATED_BYTES_MAX: Final = 64 << 10
 ALLOCATED_PER_BYTE_MAX: Final = 256
-"""A header of many short fields becomes a dictionary of many strings; no more than that is fine."""
+"""A header of many short fields becomes a dictionary of many strings. This is the most that is allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What the decoder made of a stream."""
+    """The result of decoding a stream."""
 
     commands: tuple[Command, ...]
     refusal: str
-    """Message of the FrameError that ended it, or empty."""
+    """The message of the FrameError that ended it, or empty."""
     left: bytes
-    """What still waits for more."""
+    """The bytes that wait for the rest of a frame."""
 
 
 class RemotingDecode:
@@ -84,7 +85,7 @@ class RemotingDecode:
             raise Finding("BoundedAllocation", message)
 
     def _judge_frames(self, data: bytes) -> None:
-        """The first bytes against the rule of framing, stated here once more."""
+        """Compare the first frame with an independent statement of the framing rule."""
         self.checked["FrameOrRefusal"] += 1
         announced = LENGTH_BYTES + int.from_bytes(data[:LENGTH_BYTES], "big")
         if len(data) < LENGTH_BYTES:
@@ -119,7 +120,7 @@ class RemotingDecode:
         self.checked["RoundTrip"] += 1
         again = command.decode(command.encode(first)[LENGTH_BYTES:])
         if first.serialization is Serialization.BINARY and first.language is None:
-            # The binary header has no way to say that the language is unknown but "OTHER".
+            # The binary header can express an unknown language only as "OTHER".
             first = msgspec.structs.replace(first, language="OTHER")
         if again != first:
             raise Finding("RoundTrip", f"{first} became {again}")
@@ -145,7 +146,7 @@ def read_bytewise(data: bytes) -> Reading:
 
 
 def _drain(buffer: bytearray, commands: list[Command]) -> str:
-    """Take all whole frames off the buffer; returns the refusal that ended it, or nothing."""
+    """Take all whole frames off the buffer. Return the refusal that ended the stream, or an empty string."""
     try:
         while (taken := frame.read_frame(buffer, FRAME_BYTES_MAX)) is not None:
             commands.append(command.decode(taken))

@@ -1,8 +1,8 @@
 """SyncAckedDurable, AsyncAckedSurvivesProcessCrash, QueuePointsIntoLog, QueueOffsetsDense, RecoveredPrefix,
-IndexRebuildable: whatever a crash left of the files, recovery gives a store in which they hold; and whatever
-else happened to the files, it gives a store or refuses with an error that names the file.
+IndexRebuildable: they hold in the store that recovery gives after any crash.
 
-An input is a program for a store on a simulated disk (fuzz/store/program.py).
+After any other change to the files, recovery either gives a store or refuses with an error that names the
+file. An input is a program for a store on a simulated disk (fuzz/store/program.py).
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from mqproof.fuzz.store.program import ASYNC, ENDING, HARMING, SYNC, Run, program
 
-# Pieces of programs to begin with. Parameter of "append": queue + 3 * size.
+# Parts of programs to begin with. The parameter of "append" is queue + 3 * size.
 _WRITTEN: Final = ("append", 0, "append", 5, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
 _UNSYNCED: Final = ("append", 0, "append", 6)
 
@@ -43,15 +43,15 @@ class StoreRecovery:
                 yield program(mode, *_UNSYNCED, "crash_next_recovery", 5, ending, b"\x83" * 8)
             for harm in HARMING:
                 yield program(mode, *_WRITTEN, "wait", 10, *_WRITTEN, *_UNSYNCED, harm, 3, 140, 8, 1, 2, 3)
-        # One number is another: the offset of a record in its queue, and where an entry points.
+        # A changed number: the queue offset of a record, and the position that an entry points at.
         yield program(SYNC, *_WRITTEN, *_WRITTEN, "spoil_record", 1, 4, 3)
         yield program(SYNC, *("append", 3) * 6, "flush_log", "dispatch", "spoil_record", 1, 1, 0)
         yield program(ASYNC, *_WRITTEN, *_WRITTEN, "spoil_entry", 0, 0, 0, 10)
         yield program(SYNC, *_WRITTEN, *_UNSYNCED, "flush_log_fails", "lose_power")
         yield program(ASYNC, *_UNSYNCED, "dispatch", "flush_queues", "lose_power")
         yield program(ASYNC, "append", 9, "garbage_tail", 100, 4, b"oops")
-        # The last record of a queue is durable, its entry is not, and what follows is in another segment and
-        # newer by seconds: a checkpoint that forgets the entry hides the record for good.
+        # The last record of a queue is durable and its entry is not. The records after it are in another
+        # segment and newer by seconds. A checkpoint that ignores the entry would hide the record permanently.
         early = ("append", 0, "append", 2, "flush_log", "dispatch", "flush_queues", "append", 8, "append", 1)
         later = (
             "flush_log",
@@ -65,7 +65,8 @@ class StoreRecovery:
             "write_checkpoint",
         )
         yield program(ASYNC, *early, *later, "lose_power")
-        # All records of a queue are older than where recovery begins, and files of it are gone.
+        # All records of a queue are older than the position where recovery begins, and some of its files are
+        # missing.
         old = ("append", 11, "append", 9, "append", 9, "flush_log", "dispatch", "flush_queues", "wait", 10)
         new = ("append", 9, "append", 9, "flush_log", "dispatch", "flush_queues", "write_checkpoint")
         yield program(ASYNC, *old, *new, "no_queue", 2, *_UNSYNCED, "crash_machine", 1, 2, 3)

@@ -1,9 +1,9 @@
-"""`mqproof bench explore`: the explorer beside TLC, on the same bounded models in the same run.
+"""`mqproof bench explore`: compares the explorer with TLC on the same bounded models in the same run.
 
 Each side is the command that a user types, in a process of its own: `mqproof check` for TLC, with two
-workers, and `mqproof explore`. Both are asked for the same properties, those that the reference has. TLC's
-seconds are those of its JVM, the explorer's those of the whole command, Python's start included. TLC's start
-alone stands apart. Rounds alternate, and the median counts.
+workers, and `mqproof explore`. Both check the same properties, those that the reference has. TLC's seconds
+are those of its JVM. The explorer's are those of the whole command, including the start of Python. TLC's
+start is also measured separately. Rounds alternate, and the result is the median.
 """
 
 import json
@@ -30,7 +30,7 @@ from mqproof.report.write import write_text
 from mqproof.spec.model_file import MODELS_FILE, PROFILES, ModelFileError, Question, load
 
 Sides = Mapping[str, tuple[str, ...]]
-"""What is measured beside TLC, with the options of `mqproof explore`."""
+"""The sides measured besides TLC, with their options for `mqproof explore`."""
 
 _MQPROOF: Final = (sys.executable, "-c", "from mqproof.cli import main; main()")
 _TLC_WORKERS: Final = 2
@@ -72,12 +72,12 @@ heap_mib = {q.heap_mib}
 
 
 class BenchError(Exception):
-    """A command of the benchmark did not hold. The message has its last line."""
+    """A command of the benchmark did not succeed. The message contains its last line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One command, once."""
+    """One execution of a command."""
 
     seconds: float
     states: int
@@ -126,10 +126,10 @@ def bench_explore(
 def measure(
     questions: list[Question], sides: Sides, rounds: int, on_stage: Callable[[str], None]
 ) -> dict[str, Any]:
-    """Every round of every side, and the medians.
+    """Run every round of every side, and return the medians.
 
     Raises:
-        BenchError: a command did not hold, or two sides counted different states.
+        BenchError: a command did not succeed, or two sides counted different states.
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
         place = Path(name)
@@ -193,7 +193,7 @@ def _tlc(question: Question, place: Path) -> Run:
 
 
 def _write_asked(question: Question, place: Path) -> None:
-    """The same bounded model, asked for what the reference asks."""
+    """Write a model file with the same bounded model and the properties that the reference checks."""
     model = MODELS[question.model]
     asked = question.config.without("INVARIANT", "PROPERTY")
     for section, names in (("INVARIANT", model.invariants), ("PROPERTY", model.step_invariants)):
@@ -217,7 +217,7 @@ def _explorer(question: Question, options: tuple[str, ...], place: Path) -> Run:
 
 
 def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], float, int]:
-    """A command's JSON, its seconds, and the most memory that it or a process of its had."""
+    """Return a command's JSON, its duration in seconds, and its peak memory, including its processes."""
     report = place / "report.json"
     report.unlink(missing_ok=True)
     with tempfile.TemporaryFile() as said:
@@ -241,7 +241,7 @@ def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], f
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """Return the result as text."""
     start = result["tlc_start_seconds"]
     lines = [
         f"{result['machine']}; rounds: {result['rounds']}",

@@ -1,7 +1,7 @@
-"""A fingerprint of a state that is the same in every process, on every machine and on every run.
+"""A fingerprint of a state that is the same in every process, on every machine and in every run.
 
-Python's own hash is salted and says nothing to another process. States that are equal have equal
-fingerprints; that two others share one of 128 bits is less likely than a broken machine.
+Python's own hash is salted, so it differs between processes. Equal states have equal fingerprints. The
+probability that two different states share one of 128 bits is lower than that of a hardware error.
 """
 
 from collections.abc import Callable, Hashable
@@ -17,15 +17,15 @@ BITS: Final = 128
 _MASK: Final = (1 << BITS) - 1
 
 _MEMO_MAX: Final = 1 << 16
-"""Values remembered a field, so that the memory for them does not grow with the states."""
+"""The number of values remembered per field, so that this memory does not grow with the states."""
 
 
 def fingerprint(state: StateT) -> int:
-    """Of a state: a dataclass or named tuple of strings, integers, booleans, None, and tuples, frozensets and
-    dataclasses of these.
+    """Return the fingerprint of a state.
 
-    The sum of a random number for each field's value, as in Zobrist's hashing of chess positions: a step
-    changes few fields, so that nearly all numbers are known.
+    A state is a dataclass or named tuple of strings, integers, booleans, None, and tuples, frozensets and
+    dataclasses of these. The fingerprint is the sum of a random number for each field's value, as in
+    Zobrist's hashing of chess positions. A step changes few fields, so nearly all numbers are already known.
 
     Raises:
         TypeError: a value of another type.
@@ -36,7 +36,10 @@ def fingerprint(state: StateT) -> int:
 
 @cache
 def values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
-    """What takes a state of this class apart into its fields' values; `kind(*values)` makes it again."""
+    """Return a function that splits a state of this class into its field values.
+
+    `kind(*values)` makes the state again.
+    """
     if issubclass(kind, tuple):
         return tuple
     names = _field_names(kind)
@@ -72,7 +75,7 @@ def _digest(data: bytes) -> bytes:
 
 
 def _encoded(value: Any) -> bytes:
-    """Injective up to equality: True is 1, and a named tuple is its tuple."""
+    """Encode a value. Only equal values have equal encodings: True equals 1, a named tuple its tuple."""
     match value:
         case str():
             return b"s" + value.encode()
@@ -92,5 +95,5 @@ def _encoded(value: Any) -> bytes:
 
 
 def _joined(values: tuple[Any, ...]) -> bytes:
-    """Digests, which all have one length: so the values cannot run into each other."""
+    """Return the joined digests. They all have one length, so that the boundaries of the values are clear."""
     return b"".join(_digest(_encoded(value)) for value in values)

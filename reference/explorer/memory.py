@@ -1,4 +1,4 @@
-"""How much memory this process has."""
+"""Measures how much memory this process has."""
 
 import resource
 import sys
@@ -9,7 +9,7 @@ _STATM: Final = Path("/proc/self/statm")
 
 
 def resident_bytes() -> int:
-    """Resident memory now; where the system does not tell that, the most that it ever was."""
+    """Return the resident memory now; on systems that do not report it, the peak."""
     if _STATM.exists():
         return int(_STATM.read_text(encoding="ascii").split()[1]) * resource.getpagesize()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,10 +1,10 @@
-"""The explorer on Spark: the newest states are a table that is partitioned by fingerprint.
+"""The explorer on Spark: the newest states are a table partitioned by fingerprint.
 
-A level is three small jobs. Python on Arrow batches takes all steps; their successors are brought together by
-fingerprint, and an anti join with all fingerprints seen so far leaves the new ones. Every level stays in
-Spark, each state beside the step that first led to it, so that the driver can walk back from a violation.
+A level consists of three small jobs. Python on Arrow batches takes all steps. Their successors are grouped by
+fingerprint. An anti join with all fingerprints seen so far leaves the new ones. Every level stays in Spark,
+each state with the step that first led to it, so that the driver can walk back from a violation.
 
-A state is known by its fingerprint alone here. Executors must be able to import this package.
+States are identified by their fingerprints alone. Executors must be able to import this package.
 """
 
 import pickle
@@ -28,15 +28,15 @@ _STATES: Final = StructType(
     [
         StructField("fingerprint", BinaryType()),
         StructField("state", BinaryType()),
-        StructField("source", BinaryType()),  # fingerprint of the state before; null when initial
+        StructField("source", BinaryType()),  # fingerprint of the previous state; null for initial states
         StructField("step", BinaryType()),  # pickled name and parameters of the action
     ]
 )
 _TAKEN: Final = StructType(
     [
         *_STATES.fields,
-        StructField("broken", StringType()),  # the invariant that this step, or its state, breaks
-        StructField("action", StringType()),  # a row of its own: so often was this action taken
+        StructField("broken", StringType()),  # the invariant that this step, or its state, violates
+        StructField("action", StringType()),  # in rows of their own: the action and how often it was taken
         StructField("times", LongType()),
     ]
 )
@@ -44,14 +44,16 @@ _TAKEN: Final = StructType(
 
 @contextmanager
 def opened(master: str) -> Iterator[SparkSession]:
-    """A session on that master, stopped at the end; one that is there already is used, and left.
+    """Yield a session on that master, and stop it at the end.
+
+    An existing session is used and left running.
 
     Raises:
         SessionError: Spark did not start.
     """
     borrowed = SparkSession.getActiveSession() is not None
     settings = {
-        # A level is over in less time than compiling its plan, or planning it a second time, would take.
+        # A level takes less time than compiling its plan, or planning it a second time, would take.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.adaptive.enabled": "false",
     }
@@ -71,7 +73,7 @@ def explore(
     on_level: OnLevel | None = None,
     states_max: int | None = None,
 ) -> Summary[Any]:
-    """What `mqproof.reference.explorer.search.explore` finds.
+    """Return the result of `mqproof.reference.explorer.search.explore`, computed on Spark.
 
     Raises:
         MemoryError: more than `states_max` states are reachable.
@@ -105,7 +107,7 @@ def _initial(initial: tuple[Any, ...], spark: SparkSession) -> DataFrame:
 
 
 def _new(out: DataFrame, levels: list[DataFrame], partitions: int) -> DataFrame:
-    """The successors that no level has; of several ways to one, always the same."""
+    """Return the successors that no level has, each with one of its steps, chosen deterministically."""
     seen = levels[0].select("fingerprint")
     for level in levels[1:]:
         seen = seen.union(level.select("fingerprint"))
@@ -119,7 +121,7 @@ def _new(out: DataFrame, levels: list[DataFrame], partitions: int) -> DataFrame:
 def _expand(
     model: Model[Any, Any], config: Any
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """What executors run: all steps of the states of each batch."""
+    """Return the function that executors run: all steps of the states of each batch."""
 
     def expand(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         steps = model.under(config)
@@ -146,7 +148,7 @@ def _expand(
 
 @dataclass(slots=True)
 class _Rows:
-    """What is told of one batch, row by row."""
+    """The result rows of one batch."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -167,7 +169,7 @@ class _Rows:
 def _violation(
     model: Model[Any, Any], config: Any, levels: list[DataFrame], out: DataFrame
 ) -> Violation[Any] | None:
-    """The first of what this level broke, with its path: the steps back to an initial state, taken again."""
+    """Return the first violation of this level, with its path from an initial state."""
     row = out.filter("broken is not null").orderBy("broken", "fingerprint", "source", "step").first()
     if row is None:
         return None

@@ -1,9 +1,9 @@
-"""The explorer across processes: each owns the states whose fingerprints fall to it.
+"""The explorer with several processes: each owns the states whose fingerprints are assigned to it.
 
-Level by level, every process takes all steps of its newest states, keeps the successors that are its own and
-hands the others over, one batch an owner; the caller's process only passes batches on. All is in a fixed
-order: so many processes always find the same, the counterexample included. Counts, depth and the length of a
-counterexample are the same for any number of them.
+The exploration proceeds by levels. Each process takes all steps of its newest states, keeps its own
+successors and sends the others to their owners, in one batch per owner. The caller's process only forwards
+batches. The order is fixed: the same number of processes always finds the same result, including the
+counterexample. Counts, depth and the length of a counterexample are the same for any number of processes.
 """
 
 import pickle
@@ -35,11 +35,11 @@ from mqproof.reference.explorer.search import (
 from mqproof.reference.explorer.summary import Summary
 from mqproof.reference.model import ConfigT, Model, StateT
 
-_FORK: Final = ForkContext()  # a model is made of functions, which are inherited but cannot be sent
+_FORK: Final = ForkContext()  # a model consists of functions, which can be inherited but not sent
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 
 _HANDED_MAX: Final = 1 << 16
-"""So many a process remembers, and then anew: to hand a state over twice costs time, no more."""
+"""The size at which a process clears its set of sent states. Sending a state twice only costs time."""
 
 
 class WorkerError(RuntimeError):
@@ -48,22 +48,22 @@ class WorkerError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class _Expanded(Generic[StateT]):
-    """A worker's half of a level: its steps are taken."""
+    """A worker's result for the first half of a level: its steps are taken."""
 
     batches: list[bytes]
-    """By owner: successors that are his."""
+    """The successors that other workers own, by owner."""
     broken: tuple[str, int, Label, StateT] | None
-    """A step that breaks an invariant: that invariant, the source's number, the label, the target."""
+    """A step that violates an invariant: the invariant, the source's number, the label, the target."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Received:
-    """A worker's other half: it has all its new states."""
+    """A worker's result for the second half of a level: it has all its new states."""
 
     states: int
     found: int
     broken: tuple[str, int] | None
-    """A state that breaks an invariant: that invariant, the state's number."""
+    """A state that violates an invariant: the invariant and the state's number."""
 
 
 def explore(
@@ -74,13 +74,13 @@ def explore(
     on_level: OnLevel | None = None,
     states_max: int | None = None,
 ) -> Summary[StateT]:
-    """What `mqproof.reference.explorer.search.explore` finds, by so many processes.
+    """Return the result of `mqproof.reference.explorer.search.explore`, computed by `workers` processes.
 
-    When it returns or raises, also when it is interrupted, no process is left.
+    When it returns, raises or is interrupted, no process is left.
 
     Raises:
-        MemoryError: more than `states_max` states are reachable, or a process was killed, which mostly means
-            that memory has run out. WorkerError: a process failed.
+        MemoryError: more than `states_max` states are reachable, or a process was killed, usually because
+          memory ran out. WorkerError: a process failed.
     """
     with _team(model, config, workers, states_max) as team:
         received = team.ask("start")
@@ -104,14 +104,14 @@ def explore(
 
 
 class _Team:
-    """The workers, as their master sees them."""
+    """The workers, as the main process sees them."""
 
     def __init__(self, processes: list[ForkProcess], connections: list["Connection[Any, Any]"]) -> None:
         self.processes = processes
         self.connections = connections
 
     def ask(self, what: str, arguments: list[Any] | None = None) -> list[Any]:
-        """The answers of all workers, in their order; each gets its own argument."""
+        """Send each worker its own argument, and return all answers in order."""
         for number in range(len(self.processes)):
             self._send(number, (what, *(() if arguments is None else (arguments[number],))))
         return [self._answer(number) for number in range(len(self.processes))]
@@ -169,9 +169,11 @@ def _team(model: Model[Any, Any], config: Any, workers: int, states_max: int | N
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Interrupts wait: Python swallows what a handler raises while it forks, and a process that is not yet in
-    the list would not be ended. The handlers hold them back, not a signal mask, which other threads do not
-    have."""
+    """Defer interrupts while a process is forked.
+
+    Python discards an exception that a handler raises during a fork. A process not yet in the list would then
+    not be ended. Handlers are used instead of a signal mask, because other threads do not have the mask.
+    """
     came: list[int] = []
     before = {number: signal.getsignal(number) for number in _INTERRUPTS}
     try:
@@ -217,11 +219,11 @@ def _path(team: _Team, owner: int, number: int) -> tuple[Step[Any], ...]:
 def _serve(
     worker: "_Worker[Any, Any]", pipes: list[tuple["Connection[Any, Any]", "Connection[Any, Any]"]]
 ) -> None:
-    """A worker process: answers what it is asked until the master hangs up."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the master is interrupted too, and ends us
+    """Run a worker process: answer requests until the main process closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the main process is interrupted too, and ends this one
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     for number, (ours, theirs) in enumerate(pipes):
-        ours.close()  # or nobody would ever see the master hang up
+        ours.close()  # otherwise no worker would see the main process close its end
         if number != worker.number:
             theirs.close()
     master = pipes[worker.number][1]
@@ -238,7 +240,7 @@ def _serve(
 
 
 class _Worker(Generic[ConfigT, StateT]):
-    """One process's states and what it is asked to do with them."""
+    """The states of one process, and the requests it serves."""
 
     def __init__(
         self,
@@ -256,14 +258,16 @@ class _Worker(Generic[ConfigT, StateT]):
         self.kind = type(model.initial(config)[0])
         self.steps = model.under(config)
         self.links: dict[StateT, int] = {}
-        """As in an Exploration, but a parent's number is its owner's number for it, times `workers`, plus
-        the owner."""
+        """As in an Exploration, with a global number for the parent.
+
+        It is the number at its owner, times `workers`, plus the owner.
+        """
         self.labels: dict[Label, int] = {}
         self.taken = dict.fromkeys(model.actions, 0)
         self.found: list[StateT] = []
         """The newest of the states."""
         self.handed: set[StateT] = set()
-        """Of other owners' states, those that they were given lately."""
+        """States of other owners that were sent to them recently."""
         self.memory_before = 0
 
     def start(self) -> _Received:
@@ -331,8 +335,10 @@ class _Worker(Generic[ConfigT, StateT]):
 
 
 def _pack(batch: list[tuple[StateT, int]]) -> bytes:
-    """Each value of a field once, and the states as numbers of them: less work than pickling the states, and
-    the receiver's states share their values again."""
+    """Pack the distinct field values once, and the states as numbers of them.
+
+    This takes less work than pickling the states, and the receiver's states share their values again.
+    """
     if not batch:
         return b""
     values_of_state = values_of(type(batch[0][0]))
@@ -344,7 +350,7 @@ def _pack(batch: list[tuple[StateT, int]]) -> bytes:
 
 
 class _Numbers(dict[Any, int]):
-    """Numbers things in the order in which they are first asked for."""
+    """Numbers its keys in the order in which they are first looked up."""
 
     def __missing__(self, thing: Any) -> int:
         number = self[thing] = len(self)

@@ -12,7 +12,7 @@ Label = tuple[str, Parameters]
 """An action's name and its parameters."""
 
 OnLevel = Callable[[int, int], None]
-"""Told after each level: its depth, and how many states are known."""
+"""Receives, after each level, its depth and the number of known states."""
 
 LABELS_MAX: Final = 1 << 24
 """A link to a parent is one number: the parent's number times this, plus the label's number."""
@@ -34,7 +34,7 @@ class Step(Generic[StateT]):
 class Violation(Generic[StateT]):
     invariant: str
     path: tuple[Step[StateT], ...]
-    """From an initial state (action "Init") to the state or step that violates; a shortest one."""
+    """A shortest path from an initial state (action "Init") to the violating state or step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class Exploration(Generic[StateT]):
     parents: dict[StateT, int]
     """Every reachable state, in the order found, with the step that first led to it, packed in a number."""
     labels: tuple[Label, ...]
-    """What the numbers stand for."""
+    """The labels that the numbers refer to."""
     depth: int
     """Number of states on the longest of the shortest paths, as TLC counts it."""
     taken: Mapping[str, int]
-    """How often each action was taken, steps to a known state included."""
+    """How often each action was taken, including steps to a known state."""
     violation: Violation[StateT] | None
 
     @property
@@ -54,12 +54,12 @@ class Exploration(Generic[StateT]):
         return sum(self.taken.values())
 
     def path(self, state: StateT) -> tuple[Step[StateT], ...]:
-        """A shortest path to a reachable state. KeyError when it is not reachable."""
+        """Return a shortest path to a reachable state. Raises KeyError if it is not reachable."""
         return _path_to(self.parents, self.labels, state)
 
 
 def path_text(path: Sequence[Step[Any]]) -> str:
-    """`Init -> Action('m1',) -> ...`"""
+    """Return the path as text: `Init -> Action('m1',) -> ...`."""
     return " -> ".join(step.action + (str(step.parameters) if step.parameters else "") for step in path)
 
 
@@ -72,9 +72,9 @@ def explore(
     stop_at_violation: bool = True,
     states_max: int | None = None,
 ) -> Exploration[StateT]:
-    """Walks every reachable state, breadth first, and judges every invariant on the way.
+    """Visit every reachable state, breadth first, and check every invariant.
 
-    `on_edge` is told of every step, also those that lead to a known state.
+    `on_edge` receives every step, including those to a known state.
 
     Raises:
         MemoryError: more than `states_max` states are reachable.
@@ -128,7 +128,7 @@ def _path_to(
 def first_broken(
     model: Model[ConfigT, StateT], config: ConfigT, states: Iterable[StateT]
 ) -> tuple[str, StateT] | None:
-    """The first state that breaks an invariant, with that invariant's name."""
+    """Return the first state that violates an invariant, after that invariant's name."""
     for state in states:
         for name, holds in model.invariants.items():
             if not holds(config, state):
@@ -139,7 +139,7 @@ def first_broken(
 def broken_step(
     model: Model[ConfigT, StateT], config: ConfigT, before: StateT, action: str, after: StateT
 ) -> str | None:
-    """The name of the first step invariant that a step breaks."""
+    """Return the name of the first step invariant that a step violates."""
     for name, holds in model.step_invariants.items():
         if not holds(config, before, action, after):
             return name
@@ -147,14 +147,14 @@ def broken_step(
 
 
 def check_size(model: Model[Any, Any], states: int, states_max: int | None) -> None:
-    """Raises MemoryError when there are more than may be."""
+    """Raise MemoryError if there are more states than allowed."""
     if states_max is not None and states > states_max:
         raise MemoryError(f"{model.name}: more than {states_max} states")
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without Python's cycle collector: states have no cycles, and it would go through all of them again."""
+    """Disable Python's cycle collector: states have no cycles, and it would traverse all of them again."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What is left of an exploration whose states are in other processes."""
+"""The summary of an exploration whose states are in other processes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from mqproof.reference.model import StateT
 
 @dataclass(frozen=True, slots=True)
 class Summary(Generic[StateT]):
-    """What an exploration counted: the same from any number of processes, and from Spark."""
+    """The counts of an exploration: the same for any number of processes, and on Spark."""
 
     states: int
     depth: int
@@ -19,9 +19,9 @@ class Summary(Generic[StateT]):
     """How often each action was taken."""
     violation: Violation[StateT] | None
     memory_bytes: int | None = None
-    """Resident memory gained on the way, in all processes; None where it is not known."""
+    """Resident memory gained during the exploration, in all processes; None if it is not known."""
 
     @property
     def edges(self) -> int:
-        """Steps between states, those to a known state included."""
+        """Steps between states, including those to a known state."""
         return sum(self.taken.values())

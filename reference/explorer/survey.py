@@ -1,4 +1,4 @@
-"""Explores the bounded models of models.toml, and turns what is found into results and tables."""
+"""Explores the bounded models of models.toml, and turns the findings into results and tables."""
 
 import time
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from mqproof.spec.model_file import Kind, Models, Question
 LAYER: Final = "reference"
 
 _REDUCTIONS: Final = ("SYMMETRY", "VIEW", "CONSTRAINT", "ACTION_CONSTRAINT")
-"""Sections under which TLC counts fewer states than there are."""
+"""Sections under which TLC counts fewer states than exist."""
 
 
 class Explore(Protocol):
-    """One of the explorers: by processes or by Spark."""
+    """One of the explorers: with processes or on Spark."""
 
     def __call__(
         self, model: Model[Any, Any], config: Any, *, on_level: OnLevel | None, states_max: int | None
@@ -29,13 +29,13 @@ class Explore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Explored:
-    """What became of one bounded model."""
+    """The result of exploring one bounded model."""
 
     question: Question
     summary: Summary[Any] | None
-    """None when it was too large."""
+    """None if the model was too large."""
     problem: str
-    """Why there is none, in a sentence."""
+    """The reason why there is no summary, in a sentence."""
     seconds: float
 
     @property
@@ -46,7 +46,7 @@ class Explored:
 
 
 def bounded_models(models: Models, model: str, profile: str) -> list[Question]:
-    """The model's runs, without those that only ask something else of the same constants."""
+    """Return the model's runs with distinct constants; runs that only check other properties are left out."""
     distinct: dict[tuple[str, ...], Question] = {}
     for question in models.questions.get(model, ()):
         if question.kind is Kind.CHECK and profile in question.profiles:
@@ -57,7 +57,10 @@ def bounded_models(models: Models, model: str, profile: str) -> list[Question]:
 def explored(
     model: Model[Any, Any], question: Question, explore: Explore, states_max: int | None, on_level: OnLevel
 ) -> Explored:
-    """Explores one bounded model; too many states, and too little memory, are told and not raised."""
+    """Explore one bounded model.
+
+    Too many states or too little memory are returned as a problem, not raised.
+    """
     config = model.from_constants(constants(question.config.text()))
     began = time.perf_counter()
     try:
@@ -68,9 +71,9 @@ def explored(
 
 
 def results(model: Model[Any, Any], all_explored: Sequence[Explored], which: str) -> list[Result]:
-    """A result a bounded model for its size, and one an invariant over all of them.
+    """Return one result per bounded model for its size, and one per invariant over all of them.
 
-    `which` are the options that choose these bounded models again.
+    `which` holds the options that select these bounded models again.
     """
     replay = f"mqproof explore {model.name} {which}"
     sizes = [_size(one, replay) for one in all_explored]
@@ -101,7 +104,7 @@ def _size(one: Explored, replay: str) -> Result:
 
 
 def _off(question: Question, summary: Summary[Any]) -> str:
-    """In what the size is not that which TLC's runs have recorded."""
+    """Describe how the size differs from the one recorded for TLC's runs; empty if it does not."""
     if any(question.config.of(section) for section in _REDUCTIONS):
         return ""
     counted = {"states": summary.states, "depth": summary.depth}
@@ -132,7 +135,7 @@ def _invariant(model: str, name: str, all_explored: Sequence[Explored], replay: 
 
 
 def rows(all_explored: Sequence[Explored]) -> Table:
-    """A row a bounded model."""
+    """Return a table with one row per bounded model."""
     columns = ("model", "run", "verdict", "states", "edges", "depth", "seconds", "states/s", "bytes/state")
     return Table("Explored", columns, tuple(_row(one) for one in all_explored))
 
@@ -152,7 +155,10 @@ def _row(one: Explored) -> tuple[str, ...]:
 
 
 def steps_taken(all_explored: Sequence[Explored]) -> Table:
-    """How often each action was taken; an action that never is makes a model say less than it seems to."""
+    """Return how often each action was taken.
+
+    A model with an action that is never taken shows less than it seems to.
+    """
     rows = [
         (one.question.model, one.question.name, action, f"{count}")
         for one in all_explored

@@ -1,7 +1,7 @@
 """Deliberately broken variants of the reference models, each of which its named invariant must catch.
 
-One module a model; `MUTANTS` here is all of them by name. Where spec/tla/mutants breaks the same thing, the
-name is the same without the model's.
+There is one module per model; `MUTANTS` here contains all of them by name. If spec/tla/mutants breaks the
+same thing, the name is the same, without the model's name.
 """
 
 import time
@@ -41,15 +41,15 @@ assert len(MUTANTS) == len(_ALL), "two mutants of the reference have one name"
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in order."""
+    """Return the names of the mutants, in order."""
     return tuple(MUTANTS)
 
 
 def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
-    """Explores each mutant, or each that is named: HELD means that it was caught.
+    """Explore each mutant, or each chosen one: HELD means that it was caught.
 
     Raises:
-        KeyError: a name is that of no mutant.
+        KeyError: there is no mutant of a chosen name.
     """
     for mutant in (MUTANTS[name] for name in chosen or MUTANTS):
         started = time.perf_counter()

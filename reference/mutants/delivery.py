@@ -1,4 +1,4 @@
-"""Broken variants of the delivery model; why each is a bug is told in spec/tla/mutants, by the same name."""
+"""Broken variants of the delivery model; spec/tla/mutants explains each bug under the same name."""
 
 from functools import partial
 from typing import Final

@@ -1,4 +1,4 @@
-"""Broken variants of the election model; why each is a bug is told in spec/tla/mutants."""
+"""Broken variants of the election model; spec/tla/mutants explains each bug."""
 
 from functools import partial
 from typing import Any, Final

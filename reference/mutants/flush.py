@@ -1,4 +1,4 @@
-"""Broken variants of the flush model; why each is a bug is told in spec/tla/mutants, under the same name."""
+"""Broken variants of the flush model; spec/tla/mutants explains each bug under the same name."""
 
 from dataclasses import replace
 from functools import partial

@@ -1,4 +1,4 @@
-"""Broken variants of the guarantee model; spec/tla/mutants tells why each is a bug, under the same name."""
+"""Broken variants of the guarantee model; spec/tla/mutants explains each bug under the same name."""
 
 from dataclasses import replace
 from functools import partial
@@ -31,7 +31,7 @@ def _pool_lost_with_process(config: Config, state: State, node: int) -> State | 
 
 
 def _cut(state: State, node: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The logs, that of the node cut to what is durable."""
+    """Return the logs, with the node's log cut to its durable part."""
     master, slave = state.log
     kept = state.flushed[node]
     return (master[:kept], slave) if node == MASTER else (master, slave[:kept])
@@ -58,7 +58,7 @@ def _overload_drops_oneway(config: Config, state: State, message: str) -> State 
 
 
 def _slave_starts_empty(config: Config, state: State, node: int) -> State | None:
-    """A slave that loses its master throws its store away, to begin anew with the next one."""
+    """Make a slave that loses its master delete its store, to start over with the next master."""
     after = guarantee.machine_lost(config, state, node)
     if after is None or node == SLAVE or after.up[SLAVE] == DOWN:
         return after

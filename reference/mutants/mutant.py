@@ -1,4 +1,4 @@
-"""What a broken variant of a reference model is: one action, replaced."""
+"""The Mutant type: a reference model with one action replaced."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,15 +12,15 @@ class Mutant:
     model: Model[Any, Any]
     name: str
     invariant: str
-    """Catalogue name of what must break."""
+    """The catalogue name of the invariant that must be violated."""
     action: str
     apply: Callable[..., Any]
-    """Stands in for that action: (config, state, *parameters) to the next state or None."""
+    """Replaces that action: (config, state, *parameters) to the next state or None."""
     config: Any
-    """The smallest configuration that shows it."""
+    """The smallest configuration that shows the violation."""
 
     def broken(self) -> Model[Any, Any]:
-        """The model with this mutant's action, judged by the mutant's invariant alone."""
+        """Return the model with this mutant's action, checked by the mutant's invariant alone."""
         action = self.model.actions[self.action]
         return replace(
             self.model,

@@ -1,4 +1,4 @@
-"""Broken variants of the queue choice; spec/tla/mutants tells why each is a bug, under the same name."""
+"""Broken variants of the queue choice; spec/tla/mutants explains each bug under the same name."""
 
 from functools import partial
 from typing import Final

@@ -1,7 +1,7 @@
-"""What the pure functions promise, as predicates that CrossHair tries to make false.
+"""The contracts of the pure functions, as predicates that CrossHair tries to make false.
 
-Each contract is a function of plain arguments that is true whatever they are, within its `pre:`. It calls the
-function that it is about through that function's module, so that a planted bug can take the function's place.
+Each contract is a function of plain arguments that returns True for all arguments that its `pre:` allows. It
+calls the function under test through that function's module, so that an injected bug can replace it.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,12 +23,12 @@ IDS: Final = ("c0", "c1", "c2", "c3", "c4", "c5", "c6")
 class Contract:
     module: ModuleType
     function: str
-    """What is promised, by that function of the module."""
+    """The name of the function under test in that module."""
     holds: Callable[..., bool]
     cases: Callable[[], Iterable[tuple[Any, ...]]]
-    """Arguments that are all tried, for where CrossHair finds nothing but does not confirm either."""
+    """Returns arguments that are all tried, in case CrossHair neither refutes nor confirms the contract."""
     bound: str
-    """Of those cases, in words."""
+    """The extent of those cases, in words."""
 
     @property
     def module_name(self) -> str:
@@ -248,7 +248,7 @@ def a_quorum_has_as_much_and_none_has_more(a: int, b: int, c: int) -> bool:
 
 
 def only_an_end_in_the_own_term_is_committed(a: int, b: int, c: int, older: int) -> bool:
-    """A log of three entries, so many of them of an older term.
+    """A log of three entries, of which `older` have an older term.
 
     pre: 0 <= min(a, b, c) and max(a, b, c) <= 3
     pre: 0 <= older <= 3
@@ -263,7 +263,7 @@ def only_an_end_in_the_own_term_is_committed(a: int, b: int, c: int, older: int)
 
 
 def only_what_has_a_master_and_permission_is_written_to(a: int, b: int, a_has: bool, b_has: bool) -> bool:
-    """Two broker names.
+    """Tested with two broker names.
 
     pre: 0 <= a < 3
     pre: 0 <= b < 3
@@ -276,7 +276,7 @@ def only_what_has_a_master_and_permission_is_written_to(a: int, b: int, a_has: b
 
 
 def a_route_has_the_brokers_of_its_queues(a: int, b: int, a_has: bool) -> bool:
-    """Two broker names, one of which may have lost its master.
+    """Tested with two broker names, one of which may have lost its master.
 
     pre: 0 <= a < 3
     pre: 0 <= b < 3
@@ -290,7 +290,7 @@ def a_route_has_the_brokers_of_its_queues(a: int, b: int, a_has: bool) -> bool:
 
 
 def a_resting_broker_is_left_out_if_there_is_another(route: int, resting: int, strategy: bool) -> bool:
-    """Sets of brokers are numbers here, a bit a broker.
+    """Sets of brokers are numbers here, with one bit per broker.
 
     pre: 0 <= route < 4
     pre: 0 <= resting < 4
@@ -313,7 +313,7 @@ def a_retry_goes_elsewhere_if_it_can(candidates: int, last: int) -> bool:
 
 
 def the_round_robin_stops_at_the_first_queue_of_a_broker(counter: int, wanted: int) -> bool:
-    """Two brokers with two queues each.
+    """Tested with two brokers of two queues each.
 
     pre: 0 <= counter < 4
     pre: 1 <= wanted < 4
@@ -330,7 +330,7 @@ def _brokers(bits: int) -> set[str]:
 
 
 def _edges(unit: int) -> list[int]:
-    """Numbers about the first multiples of a unit, and far away."""
+    """Return numbers near the first multiples of a unit, and near a distant one."""
     return [max(0, near + step) for near in (0, unit, 2 * unit, 1000 * unit) for step in range(-130, 131)]
 
 

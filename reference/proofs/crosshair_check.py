@@ -1,7 +1,7 @@
-"""Asks CrossHair whether a contract can be broken; then all cases of a stated bound are tried as well.
+"""Checks with CrossHair whether a contract can be broken, and tries all cases of a stated bound as well.
 
-CrossHair runs the contract on symbols. "Confirmed" means that it went down every path: that is a proof, for
-the arguments that `pre:` allows. Anything else means that it found nothing in its time, which proves nothing.
+CrossHair runs the contract on symbolic values. "Confirmed" means that it covered every path, which is a proof
+for the arguments that `pre:` allows. Otherwise it found nothing in its time, which proves nothing.
 """
 
 import time
@@ -20,7 +20,7 @@ from mqproof.reference.proofs.mutants.contracts import Bug
 from mqproof.report.model import Result, Verdict, Witness
 
 SECONDS_MAX: Final = 8.0
-"""For a contract; CrossHair may take some of that again for the way it began."""
+"""The time limit for a contract. CrossHair may take part of it again for its start."""
 
 
 CONTRACT_COLUMNS: Final = ("contract", "CrossHair", "also tried", "seconds")
@@ -41,7 +41,7 @@ class Analysis:
 
 
 def analyse(contract: Contract, seconds_max: float = SECONDS_MAX) -> Analysis:
-    """What CrossHair finds of a contract."""
+    """Return CrossHair's result for a contract."""
     started = time.perf_counter()
     options = AnalysisOptionSet(
         per_condition_timeout=seconds_max, report_all=True, analysis_kind=[AnalysisKind.PEP316]
@@ -56,7 +56,10 @@ def analyse(contract: Contract, seconds_max: float = SECONDS_MAX) -> Analysis:
 
 
 def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tuple[Result, tuple[str, ...]]:
-    """HELD: confirmed by CrossHair, or true in all cases of the bound. The row says which."""
+    """Judge a contract: HELD if CrossHair confirms it or it is true in all cases of the bound.
+
+    The row states which of the two applies.
+    """
     analysis = analyse(contract, seconds_max)
     tried, broken = 0, None
     for case in contract.cases():
@@ -82,7 +85,7 @@ def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tupl
 
 @contextmanager
 def planted(bug: Bug) -> Iterator[None]:
-    """The bug in the place of the function."""
+    """Replace the function by the bug within the block."""
     module, name = bug.contract.module, bug.contract.function
     sound = getattr(module, name)
     setattr(module, name, bug.function)
@@ -93,7 +96,7 @@ def planted(bug: Bug) -> Iterator[None]:
 
 
 def judge_bug(bug: Bug, seconds_max: float = SECONDS_MAX) -> tuple[Result, tuple[str, ...]]:
-    """HELD: CrossHair found the planted bug."""
+    """Judge an injected bug: HELD if CrossHair found it."""
     with planted(bug):
         analysis = analyse(bug.contract, seconds_max)
     found = analysis.finding is Finding.BROKEN

@@ -1,14 +1,16 @@
 """DLedger's Raft in logic, action for action as in spec/tla/Election.tla, with its inductive invariant.
 
-Any number of terms, entries, messages and crashes, for a fixed number of nodes. What the TLA+ module has and
-this has not only restricts it, or is read by no safety invariant: every step of the module is one here.
- - The network is a growing set, and a message may reach any other node than its target as well. So `Lose`,
-   and the dropping of what is void, are not steps.
- - `calm`, and what clients know, are left out: `Calm`, `Refuse`, `Acknowledge` and `Fail` are not steps.
+The numbers of terms, entries, messages and crashes are unbounded; the number of nodes is fixed. Every step of
+the TLA+ module is a step here. The parts of the module that are left out only restrict it, or are read by no
+safety invariant:
+- The network is a growing set, and a message may also reach another node than its target. So `Lose`, and the
+  dropping of void messages, are no steps.
+- `calm` and the clients' knowledge are left out: `Calm`, `Refuse`, `Acknowledge` and `Fail` are no steps.
 
-The invariant is Raft's own argument. `canon` is the log of each term's leader: it only grows, and every entry
-of term u anywhere stands in it with all that is before it. An index is choosable in term u while a quorum may
-yet keep it: then every later leader has it, and whoever said that he keeps it does.
+The invariant follows Raft's own argument. `canon` is the log of each term's leader. It only grows, and it
+contains every entry of term u of any node, with all entries before it. An index is choosable in term u while
+a quorum may still keep it. In that case every later leader has it, and so does every node that reported to
+keep it.
 """
 
 from collections.abc import Callable
@@ -37,7 +39,7 @@ from mqproof.reference.proofs.variables import of
 
 TERM: Final = Kind("term")
 LENGTH: Final = Kind("length")
-INDEX: Final = Kind("index", low=1)  # into a log
+INDEX: Final = Kind("index", low=1)  # an index into a log
 MESSAGE: Final = Kind("message", names=("m",))  # 0 is the no-op
 NODE: Final = Kind("node", nobody=True, names=("n",), alike=True)
 
@@ -77,7 +79,7 @@ RESULT: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """In the order of the module; a message of the network is a fact, kind by kind."""
+    """The state, in the order of the module. Each kind of message of the network is a relation."""
 
     role: Function = of(ROLE, NODE)
     term: Function = of(TERM, NODE)
@@ -102,20 +104,20 @@ class State:
     heart_beat_sent: Function = of(FLAG, NODE, TERM, grows=True)
     push_sent: Function = of(FLAG, NODE, TERM, INDEX, TERM, TERM, MESSAGE, grows=True)  # index, prev, entry
     commit_sent: Function = of(FLAG, NODE, TERM, INDEX, TERM, grows=True)  # index, entry's term
-    vote: Function = of(NODE, NODE, TERM, auxiliary=True)  # whom it voted for in each term
+    vote: Function = of(NODE, NODE, TERM, auxiliary=True)  # the candidate it voted for in each term
     leader_of: Function = of(NODE, TERM, auxiliary=True)
     canon_length: Function = of(LENGTH, TERM, auxiliary=True)  # the log of the term's leader
     canon_term: Function = of(TERM, TERM, INDEX, length="canon_length", auxiliary=True)
     canon_message: Function = of(MESSAGE, TERM, INDEX, length="canon_length", auxiliary=True)
-    reached: Function = of(LENGTH, NODE, TERM, auxiliary=True)  # up to where it said that it keeps that log
-    point: Function = of(LENGTH, INDEX, auxiliary=True)  # what was committed together with the entry
+    reached: Function = of(LENGTH, NODE, TERM, auxiliary=True)  # the index up to which it reported that log
+    point: Function = of(LENGTH, INDEX, auxiliary=True)  # the last index committed together with the entry
 
 
 # Rules that need no state
 
 
 def most(scope: Scope, holds: Callable[[Term], Term]) -> Term:
-    """IsQuorum of the nodes of which it holds."""
+    """IsQuorum: whether a quorum of the nodes satisfies `holds`."""
     nodes = scope.values(NODE)
     assert nodes is not None
     quorums = combinations(nodes, election.quorum(len(nodes)))
@@ -139,7 +141,7 @@ def _leads(s: State, n: Term, t: Term) -> Term:
 
 
 def initial(scope: Scope, s: State) -> Term:
-    """Init"""
+    """Init: the condition of initial states."""
     return conjunction(
         scope.every(
             NODE,
@@ -217,7 +219,7 @@ def _become_candidate(s: State, n: Term, t: Term) -> State:
 
 
 def _either(condition: Term, then: State, otherwise: State) -> State:
-    """Variable by variable, IF condition THEN then ELSE otherwise."""
+    """Return, variable by variable, IF condition THEN then ELSE otherwise."""
 
     def of_variable(a: Any, b: Any) -> Any:
         if a is b:
@@ -262,7 +264,7 @@ def request_votes(scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def vote_result(s: State, c: Term, v: Term, t: Term, index: Term, end: Term) -> Term:
-    """VoteResult of a voter."""
+    """VoteResult: a voter's answer."""
     mine, length = _end_term(s, v), s.log_length(v)
     up_to_date = disjunction(end > mine, conjunction(end == mine, index >= length))
     taken = conjunction(t == s.term(v), s.voted_for(v) != NOBODY, s.voted_for(v) != c)
@@ -284,7 +286,7 @@ def vote_result(s: State, c: Term, v: Term, t: Term, index: Term, end: Term) -> 
 def handle_vote(
     scope: Scope, s: State, c: Term, v: Term, t: Term, index: Term, end: Term
 ) -> tuple[Term, State]:
-    """Of candidate `c` at voter `v`."""
+    """HandleVote: the message of candidate `c` at voter `v`."""
     guard = conjunction(c != v, s.vote_sent(c, t, index, end), s.role(v) != DOWN)
     result = vote_result(s, c, v, t, index, end)
     waits = conjunction(_in_round(scope, s, c), s.term(c) == t)
@@ -314,7 +316,7 @@ def _become_leader(s: State, n: Term) -> State:
 
 
 def _append(s: State, n: Term, end: Term, message: Term) -> State:
-    """A leader's log is the log of its term."""
+    """Append to a leader's log, and so to the log of its term."""
     t = s.term(n)
     log_length = updated(s.log_length, n, end)
     log_term = updated(s.log_term, n, end, t)
@@ -452,7 +454,7 @@ def handle_push(
 
 
 def is_what_a_quorum_has(scope: Scope, s: State, n: Term, index: Term) -> Term:
-    """The last index of a leader's log that a quorum keeps, and news."""
+    """The last index of a leader's log that a quorum keeps; it is new."""
 
     def held(i: Term) -> Term:
         return most(scope, lambda p: choose(p == n, s.durable(n), s.watermark(n, p)) >= i)
@@ -467,7 +469,7 @@ def is_what_a_quorum_has(scope: Scope, s: State, n: Term, index: Term) -> Term:
 
 
 def advance_commit(scope: Scope, s: State, n: Term, index: Term) -> tuple[Term, State]:
-    """`index` is CommitIndex: it must be of this term."""
+    """AdvanceCommit: `index` is CommitIndex, which must be of this term."""
     t, old = s.term(n), s.committed_length
     guard = conjunction(is_what_a_quorum_has(scope, s, n, index), s.log_term(n, index) == t)
 
@@ -583,7 +585,7 @@ def a_round_is_of_a_candidate(scope: Scope, s: State) -> Term:
 
 
 def _stands(s: State, n: Term) -> Term:
-    """It asked for votes in this term, and may ask again: it has not led, and lost nothing since."""
+    """The node asked for votes in this term and may ask again: it has not led, and has lost nothing since."""
     return conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), s.voted_for(n) == n)
 
 
@@ -600,7 +602,10 @@ def accepted_is_voted(scope: Scope, s: State) -> Term:
 
 
 def a_leader_was_elected(scope: Scope, s: State) -> Term:
-    """By a quorum, its own vote among them; and its term's log ends with an entry of its own."""
+    """A leader was elected by a quorum that includes its own vote.
+
+    Its term's log ends with an entry of its own.
+    """
 
     def elected(t: Term, n: Term) -> Term:
         return implies(
@@ -681,7 +686,7 @@ def votes_are_asked_for_with_the_log(scope: Scope, s: State) -> Term:
 
 
 def entries_stand_in_their_terms_logs(scope: Scope, s: State) -> Term:
-    """Every entry of a node, with all that is before it."""
+    """Every entry of a node is in the log of its term, with all entries before it."""
     return conjunction(
         scope.every(NODE, lambda n: s.log_length(n) >= 0),
         scope.every(
@@ -713,7 +718,7 @@ def entries_stand_in_their_terms_logs(scope: Scope, s: State) -> Term:
 
 
 def terms_logs_agree(scope: Scope, s: State) -> Term:
-    """Every entry of a term's log stands in the log of its own term, with all that is before it."""
+    """Every entry of a term's log is in the log of its own term, with all entries before it."""
     return conjunction(
         scope.every(
             TERM,
@@ -785,7 +790,7 @@ def reached_is_of_the_past(scope: Scope, s: State) -> Term:
 
 
 def _choosable(scope: Scope, s: State, u: Term, i: Term) -> Term:
-    """An entry of term u that a quorum keeps, or may come to keep."""
+    """An entry of term u that a quorum keeps, or may still come to keep."""
     return conjunction(
         i <= s.canon_length(u),
         s.canon_term(u, i) == u,
@@ -831,7 +836,7 @@ def later_leaders_have_it(scope: Scope, s: State) -> Term:
 
 
 def accepted_candidates_have_it(scope: Scope, s: State) -> Term:
-    """What the voter said it keeps, as long as it matters."""
+    """An accepted candidate has the choosable entries that the voter reported to keep."""
     return scope.every(
         NODE,
         NODE,
@@ -864,7 +869,7 @@ def committed_was_chosen(scope: Scope, s: State) -> Term:
 
 
 def _holds_what_was_committed(scope: Scope, s: State) -> Term:
-    """Up to its commit index a node's log is what was committed."""
+    """Up to its commit index, a node's log equals the committed entries."""
     return scope.every(
         NODE,
         INDEX,
@@ -1027,7 +1032,7 @@ def vote_once_per_term(scope: Scope, s: State) -> Term:
 
 
 def proof(nodes: int) -> Proof:
-    """For a group of so many nodes."""
+    """Return the proof for a group of `nodes` nodes."""
     return Proof(
         name=f"Election-{nodes}",
         module="Election",
@@ -1074,11 +1079,11 @@ def proof(nodes: int) -> Proof:
 PROOFS: Final = (proof(3), proof(5))
 
 
-# The reference's states in these words
+# The reference's states in terms of the proof
 
 
 def from_reference(config: election.Config, state: election.State) -> dict[str, Any]:
-    """The shape of a reference state, but for the auxiliary variables that only a history knows."""
+    """Return the shape of a reference state, without the auxiliary variables, which depend on its history."""
     nodes = config.nodes
 
     def node(name: str) -> int:

@@ -1,12 +1,14 @@
 """The flush protocol in logic, action for action as in spec/tla/Flush.tla, with its inductive invariant.
 
-Any number of messages, queues, records and crashes. A sequence is a length and a function from 1. Three
-notions of the module are replaced by what characterises them, since the log has no end here:
- - SelectSeq over a queue, and the number of its entries up to a position, by the cut of an increasing
-   sequence;
- - the records of a queue in log order, by the function `place` that numbers them from 0;
- - Position(m), by "every record of m".
-The auxiliary variables `place`, `count` and `position` stand in no guard, and no other variable depends on
+The numbers of messages, queues, records and crashes are unbounded. A sequence is a length and a function from
+1. Three notions of the module are replaced by equivalent characterisations, because the log is unbounded
+here:
+- SelectSeq over a queue, and the number of its entries up to a position, by the cut of an increasing
+  sequence;
+- the records of a queue in log order, by the function `place` that numbers them from 0;
+- Position(m), by "every record of m".
+
+The auxiliary variables `place`, `count` and `position` are in no guard, and no other variable depends on
 them.
 """
 
@@ -37,7 +39,7 @@ from mqproof.reference.proofs.variables import of, symbol
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 QUEUE: Final = Kind("queue", nobody=True, names=("q",))
 LENGTH: Final = Kind("length")
-INDEX: Final = Kind("index", low=1)  # into a sequence
+INDEX: Final = Kind("index", low=1)  # an index into a sequence
 
 TORN: Final = -1
 """The message, and the queue, of a torn record."""
@@ -55,7 +57,7 @@ UNSENT, WAITING, SEND_OK, FLUSH_DISK_TIMEOUT, UNKNOWN = range(5)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """In the order of the module, records taken apart, lengths apart."""
+    """The state, in the order of the module. The fields of records, and lengths, are separate variables."""
 
     sync: Term = of(FLAG)  # mode = "SYNC_FLUSH"
     phase: Term = of(PHASE)
@@ -81,13 +83,13 @@ class State:
     appended_queue: Function = of(QUEUE, INDEX, length="appended_length")
     appended_offset: Function = of(LENGTH, INDEX, length="appended_length")
     system_crashes: Term = of(LENGTH)
-    place: Function = of(LENGTH, QUEUE, LENGTH, length="count", auxiliary=True)  # of each record, by offset
-    count: Function = of(LENGTH, QUEUE, auxiliary=True)  # how many records of the queue were appended
-    position: Function = of(LENGTH, MESSAGE, auxiliary=True)  # where the message was appended
+    place: Function = of(LENGTH, QUEUE, LENGTH, length="count", auxiliary=True)  # by offset: the position
+    count: Function = of(LENGTH, QUEUE, auxiliary=True)  # the number of records appended to the queue
+    position: Function = of(LENGTH, MESSAGE, auxiliary=True)  # the position at which the message was appended
 
 
 def initial(scope: Scope, s: State) -> Term:
-    """Init"""
+    """Init: the condition of initial states."""
     return conjunction(
         s.phase == RUNNING,
         *(
@@ -123,7 +125,7 @@ def initial(scope: Scope, s: State) -> Term:
     )
 
 
-# The broker at work, in the order of a message's life
+# The running broker, in the order of a message's life
 
 
 def append_record(_scope: Scope, s: State, m: Term, q: Term) -> tuple[Term, State]:
@@ -158,7 +160,7 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _covered(scope: Scope, s: State, m: Term) -> Term:
-    """Position(m) <= flushed"""
+    """Position(m) <= flushed."""
     return scope.every(
         INDEX, lambda i: implies(conjunction(i <= s.log_length, s.log_message(i) == m), i <= s.flushed)
     )
@@ -177,7 +179,7 @@ def answer_timeout(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
 
 
 def _queued(s: State, q: Term, p: Term) -> State:
-    """queue' = [queue EXCEPT ![q] = Append(@, p)]"""
+    """Append to a queue: queue' = [queue EXCEPT ![q] = Append(@, p)]."""
     end = s.queue_length(q) + 1
     return replace(s, queue_length=updated(s.queue_length, q, end), queue=updated(s.queue, q, end, p))
 
@@ -191,7 +193,7 @@ def dispatch(_scope: Scope, s: State) -> tuple[Term, State]:
 
 
 def _is_cut(scope: Scope, s: State, cut: Function, n: Term) -> Term:
-    """cut[q] is the number of entries of each queue that point no further than n: queues increase."""
+    """Whether cut[q] is the number of entries of each queue that point no further than n: queues increase."""
     return scope.every(
         QUEUE,
         lambda q: conjunction(
@@ -217,7 +219,10 @@ def flush_queues(scope: Scope, s: State, n: Term, up_to: Function) -> tuple[Term
 
 
 def write_checkpoint(scope: Scope, s: State, p: Term) -> tuple[Term, State]:
-    """`p` is DurablePosition: it is durable, and is the last position or the next one is not durable."""
+    """WriteCheckpoint: `p` is DurablePosition.
+
+    It is durable, and the next position is not, or is beyond the limit.
+    """
 
     def durable(n: Term) -> Term:
         return scope.every(
@@ -346,7 +351,10 @@ def _last_queued(s: State, q: Term) -> Term:
 
 
 def recover_log(scope: Scope, s: State, last: Term) -> tuple[Term, State]:
-    """`last` is the queue whose last entry points furthest; there is one, since queues are finitely many."""
+    """RecoverLog: `last` is the queue whose last entry points furthest.
+
+    It exists, because queues are finitely many.
+    """
     length = whole_length(s)
     furthest = scope.every(QUEUE, lambda q: _last_queued(s, q) <= _last_queued(s, last))
     from_position = choose(s.abort, s.checkpoint, _last_queued(s, last))
@@ -385,7 +393,10 @@ def start(_scope: Scope, s: State) -> tuple[Term, State]:
 
 
 def increasing_has_a_cut() -> Term:
-    """By induction on the length: empty sequences have one, and one more element keeps it or moves it."""
+    """Lemma: an increasing sequence has a cut, by induction on the length.
+
+    Empty sequences have one, and one more element keeps it or moves it.
+    """
     sequence = symbol("sequence", INDEX, (INDEX,))
     length, cut, limit = (symbol(name, LENGTH) for name in ("length", "cut", "limit"))
 
@@ -402,7 +413,7 @@ def increasing_has_a_cut() -> Term:
     )
 
 
-# The inductive invariant. "Appended" is what the log was before the last crash; the log is a prefix of it.
+# The inductive invariant. "Appended" is the log before the last crash; the log is a prefix of it.
 
 
 def positions_in_order(_scope: Scope, s: State) -> Term:
@@ -442,7 +453,7 @@ def torn_only_after_a_crash(_scope: Scope, s: State) -> Term:
 
 
 def log_is_whole_while_it_serves(_scope: Scope, s: State) -> Term:
-    """Everything that was appended, and all of it before a system crash."""
+    """The log has everything that was appended; before a system crash it always has."""
     return conjunction(
         implies(s.phase == RUNNING, s.log_length == s.appended_length),
         implies(s.system_crashes == 0, s.log_length == s.appended_length, negation(_torn(s))),
@@ -451,7 +462,7 @@ def log_is_whole_while_it_serves(_scope: Scope, s: State) -> Term:
 
 
 def appended_is_numbered(scope: Scope, s: State) -> Term:
-    """Offsets of a queue are 0 to count - 1, once each, at increasing places."""
+    """The offsets of a queue are 0 to count - 1, once each, at increasing places."""
     return conjunction(
         scope.every(
             INDEX,
@@ -488,7 +499,7 @@ def next_offset_counts(scope: Scope, s: State) -> Term:
 
 
 def entries_are_places(scope: Scope, s: State) -> Term:
-    """Whatever a queue holds, its i-th entry is where its i-th record was appended."""
+    """The i-th entry of a queue is the position at which its i-th record was appended."""
     return conjunction(
         scope.every(
             QUEUE,
@@ -505,7 +516,7 @@ def entries_are_places(scope: Scope, s: State) -> Term:
 
 
 def entries_point_no_further(scope: Scope, s: State) -> Term:
-    """A truncated queue ends with the log, a serving one with what was dispatched."""
+    """A truncated queue's entries end with the log, a serving one's with the dispatched records."""
     limit = choose(s.phase == RUNNING, s.dispatched, s.log_length)
     return implies(
         disjunction(s.phase == RUNNING, s.phase == DISPATCHING),
@@ -523,7 +534,7 @@ def dispatched_have_entries(scope: Scope, s: State) -> Term:
 
 
 def next_entry_is_not_dispatched(scope: Scope, s: State) -> Term:
-    """Follows from the clause before; stated so that Z3 looks at this place."""
+    """This follows from the previous clause. It is stated so that Z3 considers this term."""
     return scope.every(
         QUEUE,
         lambda q: implies(s.queue_length(q) < s.count(q), s.place(q, s.queue_length(q)) > s.dispatched),
@@ -550,7 +561,7 @@ def unsent_is_nowhere(scope: Scope, s: State) -> Term:
 
 
 def messages_are_where_they_were_appended(scope: Scope, s: State) -> Term:
-    """So that no message is there twice."""
+    """Each message is at the position where it was appended, so no message is in the log twice."""
     return scope.every(
         INDEX, lambda i: implies(i <= s.appended_length, s.position(s.appended_message(i)) == i)
     )
@@ -572,7 +583,10 @@ def promised(s: State) -> Term:
 
 
 def _safe(s: State) -> Term:
-    """What no crash takes back: under SYNC_FLUSH what is durable, else all while the system stays up."""
+    """The part of the log that no crash removes.
+
+    Under SYNC_FLUSH it is the durable part, otherwise the whole log while the system has not crashed.
+    """
     return choose(s.sync, s.flushed, s.log_length)
 
 
@@ -681,7 +695,7 @@ def queue_points_into_log(scope: Scope, s: State) -> Term:
 
 
 def _place_numbers_the_log(scope: Scope, s: State, count: Function) -> Term:
-    """QueueRecords(q) is the records at place[q][0], ..., place[q][count[q] - 1], whose offsets these are."""
+    """QueueRecords(q) is the records at place[q][0], ..., place[q][count[q] - 1], with these offsets."""
     return conjunction(
         scope.every(
             INDEX,
@@ -733,7 +747,7 @@ def recovered_prefix(scope: Scope, s: State) -> Term:
 
 
 def index_rebuildable(scope: Scope, s: State) -> Term:
-    """A queue is the increasing sequence of just the positions up to `dispatched` that are its own."""
+    """A queue is the increasing sequence of exactly its own positions up to `dispatched`."""
     return implies(
         s.phase == RUNNING,
         scope.every(
@@ -814,11 +828,11 @@ def offset_monotone(scope: Scope, before: State, action: str, after: State) -> T
     )
 
 
-# The reference's states in these words
+# The reference's states in terms of the proof
 
 
 def from_reference(config: flush.Config, state: flush.State) -> dict[str, Any]:
-    """The shape of a reference state; auxiliary variables by what they stand for."""
+    """Return the shape of a reference state; auxiliary variables are computed from their meaning."""
     queues, messages = config.queues, config.messages
 
     def log(name: str, records: tuple[flush.Record, ...]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Proofs and their mutants as results of the one result model, with the table of obligations."""
+"""Turns proofs and their mutants into results of the common result model, with the table of obligations."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ VERDICTS = {
 
 
 def judge(proof: Proof, told: Callable[[str], None] = lambda _: None) -> tuple[list[Result], list[Table]]:
-    """A result a safety invariant, and the table of what was asked of Z3."""
+    """Return one result per safety invariant, and the table of the obligations put to Z3."""
     answers = []
     premise = ""
     for obligation in obligations(proof):
@@ -39,7 +39,7 @@ def judge(proof: Proof, told: Callable[[str], None] = lambda _: None) -> tuple[l
 
 
 def _result(proof: Proof, name: str, answers: list[Answer]) -> Result:
-    """An invariant holds if all of the inductive invariant is kept, and implies it."""
+    """Return an invariant's result: it holds if the whole inductive invariant is kept and implies it."""
     needed = [a for a in answers if a.obligation.conclusion == name or a.obligation.premise != INVARIANT]
     open_ones = sorted(
         (a for a in needed if a.outcome is not Outcome.PROVED), key=lambda a: a.outcome == Outcome.UNKNOWN
@@ -86,7 +86,7 @@ def _shown(premise: str, count: int) -> str:
 
 
 def facts(proof: Proof) -> dict[str, str]:
-    """What a reader must know of the proof."""
+    """Return the facts that a reader must know about the proof."""
     return {
         f"{proof.name}, unbounded": ", ".join(proof.unbounded),
         **{f"{proof.name}, granted {i}": text for i, text in enumerate(proof.assumptions, start=1)},
@@ -94,7 +94,7 @@ def facts(proof: Proof) -> dict[str, str]:
 
 
 def judge_mutant(mutant: Mutant) -> tuple[Result, list[Table]]:
-    """HELD means that the mutant's proof failed; the table is its counterexample to induction."""
+    """Judge a mutant: HELD means that its proof failed. The table is its counterexample to induction."""
     started = time.perf_counter()
     answer = mutant.refuted()
     broken = answer.obligation.conclusion if answer else ""
@@ -116,7 +116,10 @@ def judge_mutant(mutant: Mutant) -> tuple[Result, list[Table]]:
 
 
 def counterexample(title: str, proof: Proof, answer: Answer) -> Table:
-    """A state that the invariant allows, reachable or not, and the step that breaks a clause."""
+    """Return the table of a state and of the step from it that violates a clause.
+
+    The inductive invariant allows the state, which may be unreachable.
+    """
     found = answer.counterexample
     assert found is not None, "only a refuted obligation has a counterexample"
     before, after = show(proof.state, found.before), show(proof.state, found.after) if found.after else {}

@@ -1,8 +1,8 @@
-"""Terms that are Python values where everything is known and Z3 expressions where it is not.
+"""Terms that are Python values if everything is known, and Z3 expressions otherwise.
 
-The same encoding is so read in three scopes: unbounded, which a proof needs; bounded, where every quantifier
-is written out, so that a counterexample is found and can be shown; and concrete, where it is compared with
-the reference, state by state.
+The same encoding is thus used in three scopes. A proof needs the unbounded one. In the bounded scope every
+quantifier is written out, so that a counterexample is found and can be shown. In the concrete scope the
+encoding is compared with the reference, state by state.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,11 +15,13 @@ import z3
 Term = Any
 """A Python int or bool, or a Z3 expression."""
 Function = Callable[..., Term]
-"""From terms to a term: what is a function or a sequence in the TLA+ module."""
+"""A function from terms to a term: it represents a function or a sequence of the TLA+ module."""
 
 _open: Final[list[Term]] = []
-"""The variables of the quantifiers that are being written, from the outermost in. Each is named by its place
-here, so that equal formulas are the same to Z3."""
+"""The variables of the enclosing quantifiers under construction, outermost first.
+
+Each is named by its index here, so that equal formulas are identical to Z3.
+"""
 
 
 def conjunction(*terms: Term) -> Term:
@@ -45,7 +47,7 @@ def implies(condition: Term, *conclusions: Term) -> Term:
 
 
 def choose(condition: Term, then: Term, otherwise: Term) -> Term:
-    """IF condition THEN then ELSE otherwise."""
+    """Return IF condition THEN then ELSE otherwise."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return z3.If(condition, then, otherwise)
@@ -64,7 +66,7 @@ def constant(value: Term) -> Function:
 
 
 def updated(function: Function, *arguments_and_value: Term) -> Function:
-    """[function EXCEPT ![arguments] = value]"""
+    """Return [function EXCEPT ![arguments] = value]."""
     *arguments, value = arguments_and_value
     return lambda *at: choose(
         conjunction(*(a == b for a, b in zip(at, arguments, strict=True))), value, function(*at)
@@ -76,7 +78,7 @@ def _for_all(
 ) -> Term:
     if isinstance(body, bool) or not variables:
         return body
-    # After a step a variable is no mere application any more, and nothing that Z3 could look for.
+    # After a step a variable is no longer a plain function application, so Z3 could not match it.
     usable = all(z3.is_app_of(term, z3.Z3_OP_UNINTERPRETED) for trigger in triggers for term in trigger)
     patterns = [z3.MultiPattern(*trigger) for trigger in triggers] if usable else []
     return z3.ForAll(variables, implies(conjunction(*ranges), body), patterns=patterns)
@@ -88,16 +90,19 @@ class Kind:
 
     name: str
     low: int | None = 0
-    """The smallest; None for no bound."""
+    """The smallest value; None for no bound."""
     size: int | None = None
-    """How many there are in every scope, such as nodes; None for unboundedly many."""
+    """The number of values, if it is the same in every scope, as for nodes; None if unbounded."""
     nobody: bool = False
-    """As the value of a variable it may also be -1: nobody, torn, none."""
+    """Whether a variable's value may also be -1: no node, torn, none."""
     names: tuple[str, ...] = ()
-    """Of the values, for a reader; or one, for all of them, to which the value is added."""
+    """The names of the values, for a reader; or one prefix, to which the value is added."""
 
     alike: bool = False
-    """No formula tells one from another but by what they do, so that two parameters can be the first two."""
+    """Whether the values are interchangeable in all formulas.
+
+    Two parameters can then be the first two values.
+    """
 
     def show(self, value: Any) -> str:
         if value == -1 and self.nobody:
@@ -112,21 +117,21 @@ FLAG: Final = Kind("flag", 0, 2)
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much there is of what is unbounded: a size for each kind, or nothing for all of it."""
+    """The sizes of the unbounded kinds; a kind without a size stays unbounded."""
 
     sizes: Mapping[str, int] = field(default_factory=dict)
 
     def values(self, kind: Kind) -> range | None:
-        """All values of a kind, None if there is no end to them."""
+        """Return all values of a kind, or None if it is unbounded."""
         size = self.sizes.get(kind.name) if kind.size is None else kind.size
         return None if size is None or kind.low is None else range(kind.low, kind.low + size)
 
     def every(
         self, *kinds_and_body: Any, when: Callable[..., tuple[tuple[Term, ...], ...]] | None = None
     ) -> Term:
-        r"""every(KIND, OTHER, lambda x, y: ...) is \A x \in KIND, y \in OTHER : ...
+        r"""every(KIND, OTHER, lambda x, y: ...) builds \A x \in KIND, y \in OTHER : ...
 
-        `when` tells Z3 in sight of which terms, together, to think of it; it changes no meaning.
+        `when` gives Z3 the terms that together trigger an instantiation; it does not change the meaning.
         """
         *kinds, body = kinds_and_body
         domains: list[Sequence[Term]] = []
@@ -152,7 +157,7 @@ class Scope:
         return whole
 
     def some(self, *kinds_and_body: Any) -> Term:
-        r"""some(KIND, lambda x: ...) is \E x \in KIND : ..."""
+        r"""some(KIND, lambda x: ...) builds \E x \in KIND : ..."""
         *kinds, body = kinds_and_body
         return negation(self.every(*kinds, lambda *values: negation(body(*values))))
 

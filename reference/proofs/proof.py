@@ -1,8 +1,9 @@
-"""What an inductive proof is, and how its obligations are put to Z3.
+"""Defines an inductive proof, and puts its obligations to Z3.
 
-A proof gives the transitions of a TLA+ module as functions from a state to a guard and the state after, and
-an inductive invariant as a conjunction of named clauses. Shown apart: every initial state satisfies the
-clauses, every action keeps them, and together they imply each safety invariant of the catalogue.
+A proof gives the transitions of a TLA+ module as functions from a state to a guard and the state after. It
+gives an inductive invariant as a conjunction of named clauses. The obligations are separate: every initial
+state satisfies the clauses, every action keeps them, and together they imply each safety invariant of the
+catalogue.
 """
 
 import time
@@ -31,7 +32,7 @@ class Action:
 
     name: str
     apply: Callable[..., tuple[Term, Any]]
-    """(scope, state, *parameters) to the guard and the state after."""
+    """Maps (scope, state, *parameters) to the guard and the state after."""
     parameters: tuple[Parameter, ...] = ()
 
 
@@ -44,20 +45,20 @@ class Proof:
     initial: Clause
     actions: tuple[Action, ...]
     clauses: Mapping[str, Clause]
-    """Together the inductive invariant."""
+    """The clauses whose conjunction is the inductive invariant."""
     safety: Mapping[str, Clause]
-    """Catalogue name to what the module states."""
+    """Maps a catalogue name to the module's statement."""
     step_safety: Mapping[str, StepClause]
-    """Catalogue name to a predicate of a step."""
+    """Maps a catalogue name to a predicate of a step."""
     unbounded: tuple[str, ...]
     assumptions: tuple[str, ...]
-    """What a reader must grant beyond the TLA+ module and the solver."""
+    """The assumptions that a reader must accept beyond the TLA+ module and the solver."""
     scope: Scope
-    """How large a state a counterexample to induction is looked for in."""
+    """The size of the states in which a counterexample to induction is searched for."""
     base: Scope = UNBOUNDED
-    """What the proof is for: unbounded, but for what it says, such as the number of nodes."""
+    """The scope of the proof: unbounded, except for given sizes, such as the number of nodes."""
     lemmas: Mapping[str, Callable[[], Term]] = field(default_factory=dict)
-    """Facts about numbers and functions alone, shown valid."""
+    """Facts about numbers and functions alone, which are shown to be valid."""
 
 
 class Outcome(StrEnum):
@@ -73,7 +74,10 @@ INVARIANT: Final = "Invariant"
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """premise => conclusion. The premise is Init, the invariant, or the invariant and an action's step."""
+    """An implication, premise => conclusion.
+
+    The premise is Init, the invariant, or the invariant and an action's step.
+    """
 
     premise: str
     conclusion: str
@@ -82,13 +86,16 @@ class Obligation:
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """To induction: a state that satisfies the invariant, not necessarily a reachable one, and a bad step."""
+    """A counterexample to induction: a state that satisfies the invariant, and a bad step.
+
+    The state may be unreachable.
+    """
 
     before: Mapping[str, Any]
     action: str
     parameters: tuple[Any, ...]
     after: Mapping[str, Any]
-    """Shapes of states."""
+    """The shapes of the states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +107,7 @@ class Answer:
 
 
 def obligations(proof: Proof) -> Iterator[Obligation]:
-    """Everything that must be shown, in a fixed order."""
+    """Yield everything that must be shown, in a fixed order."""
     yield from (Obligation(LEMMA, name) for name in proof.lemmas)
     yield from (Obligation(INIT, clause) for clause in proof.clauses)
     for action in proof.actions:
@@ -110,7 +117,7 @@ def obligations(proof: Proof) -> Iterator[Obligation]:
 
 @dataclass(frozen=True, slots=True)
 class _Query:
-    """An obligation's negation, and the terms that a model of it is read by."""
+    """An obligation's negation, and the terms by which a model of it is read."""
 
     premise: Term
     conclusion: Term
@@ -120,7 +127,7 @@ class _Query:
 
 
 def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -> Answer:
-    """Asks for the unbounded obligation; where Z3 does not prove it, looks for a small counterexample."""
+    """Prove the unbounded obligation; if Z3 cannot, search for a small counterexample."""
     started = time.perf_counter()
     query = _query(proof, obligation, small=False)
     if _is_assumed(proof, obligation, query) or _is_valid(query, timeout_ms):
@@ -129,10 +136,11 @@ def prove(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) ->
 
 
 def _is_valid(query: _Query, timeout_ms: int) -> bool:
-    """Quantifiers are tried by their triggers alone first, which ends soon; then by looking for models.
+    """Return whether Z3 proves the query.
 
-    Where the first way does not end in a proof, the others are gone in a context of their own: in the common
-    one it depends on all that was asked before where the solver looks first.
+    Quantifiers are first tried by their triggers alone, which ends soon; then by searching for models. If the
+    first way finds no proof, the others run in a separate context. In the common context the solver's search
+    order depends on all earlier queries.
     """
     asked = z3.And(query.premise, negation(query.conclusion))
     triggers: dict[str, bool | int] = {"auto_config": False, "smt.mbqi": False}
@@ -151,7 +159,10 @@ def _is_contradiction(asked: z3.BoolRef, timeout_ms: int, options: Mapping[str, 
 
 
 def _is_assumed(proof: Proof, obligation: Obligation, query: _Query) -> bool:
-    """The action changes nothing that the clause reads: after the step it is the very same formula."""
+    """Return whether the action changes nothing that the clause reads.
+
+    The formula after the step is then identical.
+    """
     if query.after is None or obligation.conclusion not in proof.clauses:
         return False
     unchanged = proof.clauses[obligation.conclusion](proof.base, query.before)
@@ -159,7 +170,7 @@ def _is_assumed(proof: Proof, obligation: Obligation, query: _Query) -> bool:
 
 
 def refute(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -> Answer:
-    """Looks for a counterexample in the proof's scope; none found says nothing."""
+    """Search for a counterexample in the proof's scope. Finding none proves nothing."""
     started = time.perf_counter()
     query = _query(proof, obligation, small=True)
     solver = z3.Solver()
@@ -175,7 +186,7 @@ def refute(proof: Proof, obligation: Obligation, timeout_ms: int = TIMEOUT_MS) -
 
 
 def _query(proof: Proof, obligation: Obligation, *, small: bool) -> _Query:
-    """In the proof's small scope, or in its unbounded one."""
+    """Return the query in the proof's small scope, or in its unbounded one."""
     scope = proof.scope if small else proof.base
     if obligation.premise == LEMMA:
         return _Query(True, proof.lemmas[obligation.conclusion](), None)
@@ -189,7 +200,7 @@ def _query(proof: Proof, obligation: Obligation, *, small: bool) -> _Query:
 
 @lru_cache(maxsize=2)
 def _premise(proof: Proof, premise: str, small: bool) -> _Query:
-    """What is common to an action's obligations; the conclusion is open."""
+    """Return the common part of an action's obligations; the conclusion is open."""
     scope = proof.scope if small else proof.base
     before = symbols(proof.state)
     fits = _small(scope, before) if small else True
@@ -211,7 +222,7 @@ def _premise(proof: Proof, premise: str, small: bool) -> _Query:
 
 
 def _small(scope: Scope, state: Any) -> Term:
-    """The state fits a bounded scope. Of an unbounded one nothing is assumed."""
+    """Require that the state fits a bounded scope. For an unbounded one nothing is required."""
     return conjunction(
         *(within(scope, v.value, v.arguments, getattr(state, v.name)) for v in variables(state))
     )
@@ -222,7 +233,7 @@ def kinds_of(parameter: Parameter) -> tuple[Kind, tuple[Kind, ...]]:
     return replace(value, nobody=False), tuple(arguments)
 
 
-# Reading a counterexample out of a model
+# Reading a counterexample from a model
 
 
 def _read(proof: Proof, obligation: Obligation, query: _Query, model: z3.ModelRef) -> Counterexample:

@@ -1,9 +1,9 @@
 """Replication in logic, action for action as in spec/tla/Replication.tla, with its inductive invariant.
 
-One master and one slave, as in the module; any number of messages, records, frames, connections and faults.
-A log is a length and a function from 1; what is on its way is one relation for each kind of frame.
-Position(m) is replaced by "every record of m", as in flush.py; the auxiliary variable `position` stands in no
-guard, and no other variable depends on it.
+There is one master and one slave, as in the module. The numbers of messages, records, frames, connections and
+faults are unbounded. A log is a length and a function from 1. The frames in transit are one relation per kind
+of frame. Position(m) is replaced by "every record of m", as in flush.py. The auxiliary variable `position` is
+in no guard, and no other variable depends on it.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ from mqproof.reference.proofs.variables import of
 
 MESSAGE: Final = Kind("message", nobody=True, names=("m",))
 LENGTH: Final = Kind("length")
-INDEX: Final = Kind("index", low=1)  # into a sequence
+INDEX: Final = Kind("index", low=1)  # an index into a sequence
 SENT: Final = replace(LENGTH, nobody=True)
 UNASKED: Final = -1
 
@@ -69,7 +69,10 @@ STATUS: Final = Kind(
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """In the order of the module, records taken apart, lengths apart, the network by kind of frame."""
+    """The state, in the order of the module.
+
+    Records' fields and lengths are separate, and the network is split by kind of frame.
+    """
 
     sync_flush: Term = of(FLAG)  # flushMode = "SYNC_FLUSH"
     sync_master: Term = of(FLAG)  # role = "SYNC_MASTER"
@@ -80,7 +83,7 @@ class State:
     flushed: Function = of(LENGTH, NODE)
     connected: Function = of(FLAG, NODE)
     intact: Term = of(FLAG)
-    report: Function = of(FLAG, LENGTH)  # such a frame is in the network
+    report: Function = of(FLAG, LENGTH)  # whether such a frame is in the network
     ack: Function = of(FLAG, LENGTH)
     transfer: Function = of(FLAG, LENGTH, MESSAGE)
     sent: Term = of(SENT)
@@ -97,11 +100,11 @@ class State:
     forked: Term = of(FLAG)
     recalled: Term = of(FLAG)
     system_crashes: Function = of(LENGTH, NODE)
-    position: Function = of(LENGTH, MESSAGE, auxiliary=True)  # where the message was appended
+    position: Function = of(LENGTH, MESSAGE, auxiliary=True)  # the position at which the message was appended
 
 
 def initial(scope: Scope, s: State) -> Term:
-    """Init"""
+    """Init: the condition of initial states."""
     return conjunction(
         scope.every(
             NODE,
@@ -133,7 +136,7 @@ def initial(scope: Scope, s: State) -> Term:
 
 
 def _is_prefix(scope: Scope, s: State, shorter: Term, longer: Term) -> Term:
-    """IsPrefix(log[shorter], log[longer])"""
+    """IsPrefix(log[shorter], log[longer])."""
     return conjunction(
         s.log_length(shorter) <= s.log_length(longer),
         scope.every(
@@ -147,7 +150,7 @@ def _put_status(flush: Term, replica: Term) -> Term:
 
 
 def _usable(s: State) -> Term:
-    """SlaveUsable, of the next record"""
+    """SlaveUsable, for the next record."""
     return conjunction(s.connected(MASTER), s.log_length(MASTER) + 1 - s.acked < s.fall_behind_max)
 
 
@@ -179,7 +182,7 @@ def flush_log(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _reached(scope: Scope, s: State, m: Term, limit: Term) -> Term:
-    """Position(m) <= limit"""
+    """Position(m) <= limit."""
     return scope.every(
         INDEX,
         lambda i: implies(conjunction(i <= s.log_length(MASTER), s.log(MASTER, i) == m), i <= limit),
@@ -216,7 +219,7 @@ def slave_timeout(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
 
 def answer_send(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
     def status(request: Term) -> Term:
-        """Of what is decided."""
+        """Return the status of a decided request."""
         return choose(request == WAITING, PUT_OK, request)
 
     decided = conjunction(_flush_decided(scope, s, m), _replica_decided(scope, s, m))
@@ -258,7 +261,7 @@ def accept_report(_scope: Scope, s: State, position: Term) -> tuple[Term, State]
 
 
 def _close(s: State, n: Term) -> State:
-    """Close: the frames on their way to this end are gone with it."""
+    """Close: the frames in transit to this end are lost with it."""
     return replace(
         s,
         connected=updated(s.connected, n, False),
@@ -293,7 +296,7 @@ def _continues(s: State, position: Term) -> Term:
 
 
 def _forks(scope: Scope, after: State) -> Term:
-    """Forks(log'["slave"])"""
+    """Forks(log'["slave"])."""
     return conjunction(
         negation(after.intact),
         negation(_is_prefix(scope, after, SLAVE, MASTER)),
@@ -329,7 +332,7 @@ def refuse_transfer(_scope: Scope, s: State, position: Term, message: Term) -> t
 
 
 def receive_ack(_scope: Scope, s: State, position: Term) -> tuple[Term, State]:
-    """AckedPosition is another one: higher, and not beyond the end."""
+    """ReceiveAck: AckedPosition changes: the new one is higher, and not beyond the end."""
     higher = conjunction(position > s.acked, position <= s.log_length(MASTER))
     return conjunction(s.ack(position), s.connected(MASTER), higher), replace(s, acked=position)
 
@@ -372,7 +375,7 @@ def commit_offset(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def sync_offsets(_scope: Scope, s: State) -> tuple[Term, State]:
-    """The merged offset is another one: the master's, as it is higher."""
+    """SyncOffsets: the merged offset changes to the master's, which is higher."""
     higher = s.committed(MASTER) > s.committed(SLAVE)
     return conjunction(s.phase(MASTER) == UP, s.phase(SLAVE) == UP, higher), replace(
         s, committed=updated(s.committed, SLAVE, s.committed(MASTER))
@@ -406,7 +409,7 @@ def process_crash(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
 
 
 def _recall(scope: Scope, s: State) -> State:
-    """Recall: more was seen than is kept; Kept is the longer log, or of two that differ the master's."""
+    """Recall: more was seen than is kept. Kept is the longer log, or the master's if the two differ."""
     kept = choose(_is_prefix(scope, s, MASTER, SLAVE), s.log_length(SLAVE), s.log_length(MASTER))
     return replace(s, recalled=disjunction(s.recalled, s.seen_length > kept))
 
@@ -460,7 +463,7 @@ def positions_in_order(scope: Scope, s: State) -> Term:
 
 
 def requests_are_requests(scope: Scope, s: State) -> Term:
-    """And nobody gives up what nobody asked for."""
+    """A request has only valid values."""
 
     def is_request(m: Term) -> Term:
         replica = s.request_replica(m)
@@ -513,7 +516,7 @@ def messages_are_messages(scope: Scope, s: State) -> Term:
 
 
 def messages_are_where_they_were_appended(scope: Scope, s: State) -> Term:
-    """So that no message is in a log twice."""
+    """Each message is at the position where it was appended, so no message is in a log twice."""
     return conjunction(
         scope.every(NODE, INDEX, lambda n, i: implies(i <= s.log_length(n), s.position(s.log(n, i)) == i)),
         scope.every(LENGTH, MESSAGE, lambda p, m: implies(s.transfer(p, m), s.position(m) == p + 1)),
@@ -534,7 +537,7 @@ def waiting_is_in_the_log(scope: Scope, s: State) -> Term:
 
 
 def logs_match(scope: Scope, s: State) -> Term:
-    """Where both logs hold the same record, they are the same up to there."""
+    """If both logs have the same record at a position, they are equal up to there."""
     return scope.every(
         INDEX,
         INDEX,
@@ -554,7 +557,10 @@ def _is_masters(s: State, p: Term, m: Term) -> Term:
 
 
 def frames_are_the_masters(scope: Scope, s: State) -> Term:
-    """Until the connection breaks; a late frame may tell what the master has lost."""
+    """Until the connection breaks, frames contain the master's records.
+
+    A late frame may contain a lost one.
+    """
     return implies(
         s.intact,
         scope.every(LENGTH, MESSAGE, lambda p, m: implies(s.transfer(p, m), _is_masters(s, p, m))),
@@ -562,7 +568,7 @@ def frames_are_the_masters(scope: Scope, s: State) -> Term:
 
 
 def late_frames_match(scope: Scope, s: State) -> Term:
-    """If the master still has what one of them tells, so it has what those before it tell."""
+    """If the master still has the record of a late frame, it also has those of the frames before it."""
     return scope.every(
         LENGTH,
         MESSAGE,
@@ -603,7 +609,7 @@ def who_follows_is_a_prefix(scope: Scope, s: State) -> Term:
 
 
 def without_a_fork_logs_agree(scope: Scope, s: State) -> Term:
-    """One is a prefix of the other: while the master serves, the slave's."""
+    """One log is a prefix of the other. While the master serves, the slave's is."""
     return implies(
         negation(s.forked),
         implies(s.phase(MASTER) == UP, s.log_length(SLAVE) <= s.log_length(MASTER)),
@@ -656,13 +662,13 @@ def send_ok_was_held(scope: Scope, s: State) -> Term:
 
 
 def send_ok_is_in_the_log(scope: Scope, s: State) -> Term:
-    """As long as the master's disk, or its page cache, is there."""
+    """An acknowledged message is in the log as long as the master's disk, or its page cache, is kept."""
     safe = choose(s.sync_flush, s.flushed(MASTER), s.log_length(MASTER))
     return implies(negation(master_lost(s)), _every_acked(scope, s, lambda m: _is_in(s, m, MASTER, safe)))
 
 
 def seen_is_safe(_scope: Scope, s: State) -> Term:
-    """Where nothing that was seen may be taken back, something holds all of it for certain."""
+    """If no seen message may be recalled, one of the brokers certainly holds all of them."""
     return implies(
         negation(disjunction(s.forked, may_recall(s))),
         s.seen_length <= maximum(s.flushed(MASTER), s.log_length(SLAVE)),
@@ -720,7 +726,7 @@ def _in_log(scope: Scope, s: State, m: Term, n: Term, limit: Term) -> Term:
 
 
 def master_lost(s: State) -> Term:
-    """MasterLost"""
+    """MasterLost: the master lost, or may have lost, some of its data."""
     lost_cache = conjunction(negation(s.sync_flush), s.system_crashes(MASTER) > 0)
     return disjunction(s.phase(MASTER) == GONE, lost_cache)
 
@@ -730,7 +736,7 @@ def covered(s: State) -> Term:
 
 
 def may_recall(s: State) -> Term:
-    """MayRecall"""
+    """MayRecall: a consumer may see messages that are not safe yet."""
     return disjunction(s.phase(MASTER) == GONE, negation(s.sync_flush), s.system_crashes(SLAVE) > 0)
 
 
@@ -820,7 +826,7 @@ def sync_acked_durable(scope: Scope, s: State) -> Term:
 
 
 def _in_kept(scope: Scope, s: State, body: Callable[[Term], Term]) -> Term:
-    """A predicate of the log that Kept is."""
+    """Return a predicate of the log that Kept is."""
     return choose(_is_prefix(scope, s, MASTER, SLAVE), body(SLAVE), body(MASTER))
 
 
@@ -872,11 +878,14 @@ def offset_monotone(scope: Scope, before: State, action: str, after: State) -> T
     )
 
 
-# The reference's states in these words
+# The reference's states in terms of the proof
 
 
 def sent_in_order(proof: Proof) -> Proof:
-    """As the reference and MCReplication send: the first message first, since names do not matter."""
+    """Return the proof with messages sent in order, as in the reference and MCReplication.
+
+    The names of messages do not matter.
+    """
 
     def append(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
         guard, after = append_record(scope, s, m)
@@ -888,7 +897,7 @@ def sent_in_order(proof: Proof) -> Proof:
 
 
 def from_reference(config: replication.Config, state: replication.State) -> dict[str, Any]:
-    """The shape of a reference state; the position of a message is where it is, in whichever log."""
+    """Return the shape of a reference state. A message's position is its place in either log or a frame."""
     messages = config.messages
     lengths = range(len(messages) + 1)
 

@@ -20,12 +20,12 @@ _Found = tuple[list[Result], list[Table]]
 
 
 def names() -> tuple[str, ...]:
-    """The proofs, then the modules whose functions have contracts."""
+    """Return the names of the proofs, then of the modules whose functions have contracts."""
     return (*PROOFS, *dict.fromkeys(contract.module_name for contract in CONTRACTS))
 
 
 def report(chosen: Sequence[str], mutants: bool, told: _Told) -> Report:
-    """Everything that is chosen, proved; or its mutants, whose proofs must fail."""
+    """Return the report of the chosen proofs and contracts, or of their mutants, whose proofs must fail."""
     chosen = chosen or names()
     proofs = [PROOFS[name] for name in chosen if name in PROOFS]
     results: list[Result] = []

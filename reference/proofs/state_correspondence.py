@@ -1,6 +1,6 @@
-"""Shows that a proof is about the reference, by evaluating its invariant and transitions on its states.
+"""Shows that a proof corresponds to the reference, by evaluating its invariant and transitions on its states.
 
-On a reachable state everything is known, so the very functions that Z3 is given compute plain values: the
+On a reachable state everything is known, so the same functions that are given to Z3 compute plain values. The
 invariant must hold, and each action must lead to exactly the states that the reference's action leads to.
 """
 
@@ -28,14 +28,14 @@ class Correspondence:
     model: Model[Any, Any]
     config: Any
     scope: Scope
-    """Large enough for every state of the configuration."""
+    """A scope that is large enough for every state of the configuration."""
     from_reference: Callable[[Any, Any], dict[str, Any]]
-    """(config, state) to its shape in the proof."""
+    """Maps (config, state) to the state's shape in the proof."""
     unbounded: Any
-    """The configuration without the bounds on faults, which a proof has not either."""
+    """The configuration without bounds on faults, which a proof does not have either."""
 
     def sample(self, count: int) -> list[Any]:
-        """At most so many of the reachable states: half are the first ones, half are spread over the rest."""
+        """Return at most `count` reachable states: half are the first ones, half are spread over the rest."""
         states = list(explore(self.model, self.config).parents)
         if len(states) <= count:
             return states
@@ -46,12 +46,12 @@ class Correspondence:
 @dataclass(frozen=True, slots=True)
 class Mismatch:
     state: Any
-    """Of the reference."""
+    """The state of the reference."""
     what: str
 
 
 _FORKS: Final = replication.Config(flush_modes=(replication.ASYNC_FLUSH,), roles=(replication.SYNC_MASTER,))
-"""The smallest configuration in which a master comes back without what its slave has."""
+"""The smallest configuration in which a master restarts without records that its slave has."""
 
 CORRESPONDENCES: Final = (
     Correspondence(
@@ -90,7 +90,7 @@ CORRESPONDENCES: Final = (
 
 
 def mismatches(pair: Correspondence, states: Iterable[Any]) -> Iterator[Mismatch]:
-    """Where the proof and the reference differ over these reachable states; nothing, if all is well."""
+    """Yield the differences between the proof and the reference in these reachable states."""
     for state in states:
         in_logic = known(pair.proof.state, pair.from_reference(pair.config, state))
         for name, holds in {**pair.proof.clauses, **pair.proof.safety}.items():

@@ -1,8 +1,8 @@
-"""Shows that the election proof is about the reference: takes the steps of both side by side.
+"""Shows that the election proof corresponds to the reference: takes the steps of both in parallel.
 
 Some auxiliary variables record the past, so no single state determines them. The proof's transitions are
-taken with the reference's, from the beginning. Each step of the reference must be one of the proof, with
-the same state after it, and the invariant must always hold. The reverse is not shown: the proof allows
+taken together with the reference's, from the beginning. Each step of the reference must be one of the proof,
+with the same state after it, and the invariant must always hold. The reverse is not shown: the proof allows
 more.
 """
 
@@ -24,12 +24,12 @@ SCOPE: Final = Scope({"node": 3, "term": 4, "length": 5, "index": 4, "message": 
 STUTTERS: Final = ("Calm", "Lose", "Refuse", "Acknowledge", "Fail")
 
 _RELATIONS: Final = ("winner", "vote_sent", "heart_beat_sent", "push_sent", "commit_sent")
-"""Sets of tuples here; of the network only what is sent counts, as it only grows."""
+"""Sets of tuples here. Only sent messages are compared, because the proof's network only grows."""
 _BEGINNING: Final = {"vote": -1, "leader_of": -1, "canon_length": 0, "reached": 0, "point": 0}
 
 
 def walk(seed: int, steps: int, proof: Proof = PROOF) -> Iterator[str]:
-    """One random walk; what does not fit, in words."""
+    """Take one random walk, and describe in words every difference."""
     choice = random.Random(seed)
     (state,) = election.initial(CONFIG)
     values = from_reference(CONFIG, state)
@@ -57,7 +57,7 @@ def walk(seed: int, steps: int, proof: Proof = PROOF) -> Iterator[str]:
 
 
 def _state(values: dict[str, Any], auxiliary: dict[str, Any]) -> State:
-    """Without auxiliary values it is the beginning."""
+    """Return the state of the proof; without auxiliary values it is the initial one."""
     plain = {v.name: auxiliary.get(v.name, values.get(v.name, ())) for v in variables(State)}
     relations = {name: _is_in(values[name]) for name in _RELATIONS}
     beginning = {} if auxiliary else {name: constant(value) for name, value in _BEGINNING.items()}
@@ -74,7 +74,7 @@ def _auxiliary(state: State) -> dict[str, Any]:
 
 
 def _shape(state: State) -> dict[str, Any]:
-    """Without the relations, whose shapes are large."""
+    """Return the shape without the relations, whose shapes are large."""
     return shape(SCOPE, replace(state, **dict.fromkeys(_RELATIONS, _nothing)))
 
 
@@ -96,7 +96,7 @@ def _different(state: State, wanted: dict[str, Any]) -> Iterator[str]:
 def _arguments(
     state: election.State, after: election.State, name: str, parameters: Parameters
 ) -> tuple[Any, ...]:
-    """The reference's parameters in the proof's order; a message is spelt out."""
+    """Return the reference's parameters in the proof's order, with a message as its fields."""
     nodes = CONFIG.nodes
     match name:
         case "HandleVote" | "HandleHeartBeat" | "HandlePush" | "HandleCommit":

@@ -1,7 +1,7 @@
-"""Variables of a protocol in logic: declared once, made as Z3 symbols, or out of known values and back.
+"""Variables of a protocol in logic: declared once, made as Z3 symbols, or converted from known values.
 
 The shape of a state is its variables as plain values: a number, a tuple for a function, tuples in tuples for
-a function of two arguments; a sequence has just the elements that it has.
+a function of two arguments. A sequence has exactly its elements.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,7 +15,7 @@ from mqproof.reference.proofs.logic import FLAG, Function, Kind, Scope, Term, co
 StateT = TypeVar("StateT")
 
 NOWHERE: Final = -9
-"""What a function of known values is where it is not defined; no invariant may depend on it."""
+"""The value of a function of known values where it is undefined; no invariant may depend on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,18 @@ class Variable:
     value: Kind
     arguments: tuple[Kind, ...]
     length: str
-    """Of a sequence: the variable that has its length, by the arguments but the last; else empty."""
+    """For a sequence: the variable that has its length, by all arguments except the last; otherwise empty."""
     auxiliary: bool
-    """In no guard; no other variable depends on it."""
+    """Whether it is in no guard and no other variable depends on it."""
     grows: bool
-    """A flag that once true may stay true, though in the module it may become false again."""
+    """Whether it is a flag that stays true here, though in the module it may become false again."""
 
 
 def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False, grows: bool = False) -> Any:
-    """A field of a protocol's State: the kind of its values, and of its arguments if it is a function."""
+    """Return a field of a protocol's State, with the kinds of its values and its arguments.
+
+    A variable with arguments is a function.
+    """
     return field(
         metadata={
             "value": value,
@@ -45,12 +48,12 @@ def of(value: Kind, *arguments: Kind, length: str = "", auxiliary: bool = False,
 
 
 def variables(state: Any) -> Iterator[Variable]:
-    """Of a State or its class."""
+    """Yield the variables of a State or its class."""
     return (Variable(name=f.name, **f.metadata) for f in fields(state))
 
 
 def symbols(state_class: type[StateT]) -> StateT:
-    """A state of which nothing is known: a Z3 constant or function for every variable."""
+    """Return a state of which nothing is known: a Z3 constant or function for every variable."""
     return state_class(**{v.name: symbol(v.name, v.value, v.arguments) for v in variables(state_class)})
 
 
@@ -62,7 +65,7 @@ def symbol(name: str, value: Kind, arguments: tuple[Kind, ...] = ()) -> Term:
 
 
 def within(scope: Scope, value: Kind, arguments: tuple[Kind, ...], term: Term) -> Term:
-    """The variable has values of its kind, no larger than the scope has them."""
+    """Require that the variable's values are of its kind and within the scope."""
     if value == FLAG:
         return True
     values = scope.values(value)
@@ -75,7 +78,7 @@ def within(scope: Scope, value: Kind, arguments: tuple[Kind, ...], term: Term) -
 
 
 def shape(scope: Scope, state: Any, evaluate: Callable[[Term], Any] = lambda term: term) -> dict[str, Any]:
-    """The state as plain values, in a bounded scope; `evaluate` makes a value of a term."""
+    """Return the state as plain values, in a bounded scope; `evaluate` turns a term into a value."""
 
     def of_variable(variable: Variable) -> Any:
         function = getattr(state, variable.name)
@@ -93,7 +96,7 @@ def values_of(
     lengths: Term = None,
     at: tuple[int, ...] = (),
 ) -> Any:
-    """A value, or a function's values at all arguments that begin with `at`."""
+    """Return a value, or a function's values at all arguments that begin with `at`."""
     if not arguments:
         return evaluate(term(*at) if at else term)
     kind, *rest = arguments
@@ -106,7 +109,7 @@ def values_of(
 
 
 def known(state_class: type[StateT], values: dict[str, Any]) -> StateT:
-    """The state of which everything is known; the other direction of `shape`."""
+    """Return the state of which everything is known; the inverse of `shape`."""
     return state_class(
         **{
             v.name: _function(v, values[v.name], tuple(kind.low or 0 for kind in v.arguments))
@@ -132,7 +135,7 @@ def _function(variable: Variable, values: tuple[Any, ...], lows: tuple[int, ...]
 
 
 def show(state_class: type[Any], values: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a shape as a reader likes them: <<...>> is a sequence, q0: 1 a function at q0."""
+    """Return a shape's variables in readable form: <<...>> is a sequence, q0: 1 a function's value at q0."""
     return {v.name: _show(v, v.arguments, values[v.name]) for v in variables(state_class)}
 
 

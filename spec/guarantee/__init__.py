@@ -1,5 +1,5 @@
-"""The guarantee matrix: what becomes of a message under each configuration and fault, and what the book says.
+"""The guarantee matrix: what happens to a message under each configuration and fault.
 
-Begin at `matrix.py`, which has TLC decide every cell; `claims.py` holds the verdicts against the book's
-claims, `recorded.py` against those recorded in `matrix.toml`; the other modules show it.
+Begin at `matrix.py`, which has TLC decide every cell. `claims.py` compares the verdicts with the book's
+claims, `recorded.py` with those recorded in `matrix.toml`. The other modules display the matrix.
 """

@@ -1,4 +1,4 @@
-"""Holds the matrix against what the book claims (claims.toml): each difference must be explained."""
+"""Compares the matrix with the book's claims (claims.toml): each difference must be explained."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ CLAIMS_FILE: Final = Path(__file__).with_name("claims.toml")
 
 
 class ClaimsError(ValueError):
-    """claims.toml is not what the loader expects, or does not fit the matrix; the message names the entry."""
+    """claims.toml has not the expected form or does not fit the matrix; the message names the entry."""
 
 
 class _About(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Which cells of one fault an entry is about."""
+    """Selects the one-fault cells that an entry is about."""
 
     name: str
     flush: tuple[str, ...] = FLUSH
@@ -42,17 +42,17 @@ class Claim(_About, frozen=True):
     source: str
     statement: str
     lost: bool
-    """Whether messages may be lost, as the book has it."""
+    """Whether messages may be lost according to the book."""
 
 
 class Difference(_About, frozen=True):
-    """Cells of which TLC says otherwise, and why."""
+    """Cells for which TLC's verdict differs from the book, and the explanation."""
 
     title: str
     claims: tuple[str, ...]
     verdict: Outcome
     example: tuple[str, str, str, str]
-    """flush, replication, producer, fault of the cell whose counterexample shows it."""
+    """flush, replication, producer and fault of the cell whose counterexample shows it."""
     explanation: str
 
     @property
@@ -68,17 +68,17 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A cell of which the book claims something."""
+    """A cell about which the book makes a claim."""
 
     cell: Cell
     claim: Claim
     outcome: Outcome
     difference: Difference | None
-    """Why TLC says otherwise; None where the two agree."""
+    """The explained difference between TLC and the book; None if they agree."""
 
 
 def load(path: Path = CLAIMS_FILE) -> Claims:
-    """The claims and the explained differences.
+    """Return the claims and the explained differences.
 
     Raises:
         ClaimsError: no such file, bad TOML, an unknown field, claim or mode.
@@ -100,7 +100,9 @@ def load(path: Path = CLAIMS_FILE) -> Claims:
 
 
 def compare(verdicts: Verdicts, claims: Claims) -> tuple[Compared, ...]:
-    """Every cell with every claim about it; the two agree when messages may be lost as the book has it.
+    """Return every cell with every claim about it.
+
+    They agree if both say that messages may be lost, or both not.
 
     Raises:
         ClaimsError: a difference without explanation, or with two; the message names the cell.
@@ -109,7 +111,7 @@ def compare(verdicts: Verdicts, claims: Claims) -> tuple[Compared, ...]:
 
 
 def stale(compared: Iterable[Compared], claims: Claims) -> tuple[str, ...]:
-    """The explanations that no cell of the whole matrix needs any more."""
+    """Return the explanations that no cell of the whole matrix needs any more."""
     needed = {entry.difference.name for entry in compared if entry.difference}
     return tuple(difference.name for difference in claims.difference if difference.name not in needed)
 

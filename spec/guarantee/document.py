@@ -1,4 +1,4 @@
-"""docs/guarantees.md: the recorded matrix as a page to read, with a picture for each explained difference."""
+"""docs/guarantees.md: the recorded matrix as a page, with a picture for each explained difference."""
 
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ _PICTURES: Final = "guarantees"
 
 
 def refreshed(text: str, verdicts: Verdicts) -> str:
-    """The document's text with the tables of these verdicts after the mark."""
+    """Return the document's text with the tables of these verdicts after the mark."""
     head, mark, _ = text.partition(MARK)
     known = claims.load()
     view = build(verdicts, known, claims.compare(verdicts, known), pictures())
@@ -24,13 +24,13 @@ def refreshed(text: str, verdicts: Verdicts) -> str:
 
 
 def pictures() -> dict[Cell, str]:
-    """The committed pictures: the example of each difference, seen from the document."""
+    """Return the pictures, one for the example of each difference, with paths relative to the document."""
     cells = (difference.example_cell for difference in claims.load().difference)
     return {cell: f"{_PICTURES}/{file_name(cell)}" for cell in cells}
 
 
 def record(matrix: Matrix) -> None:
-    """Writes down the verdicts, the document's tables and its pictures.
+    """Write the recorded verdicts, the document's tables and its pictures.
 
     Raises:
         OSError: a file cannot be written.

@@ -1,7 +1,8 @@
 """Has TLC decide every cell of the guarantee matrix in one run, with a counterexample for each that fails.
 
-GuaranteeCells.tla says what a cell is and tells each cell's first way to each outcome. TLC searches breadth
-first, so that it is a shortest one. What TLC did not tell of when it has seen every state cannot happen.
+GuaranteeCells.tla defines the cells and prints the first path to each outcome of each cell. TLC searches
+breadth first, so that path is a shortest one. An outcome that TLC has not printed after visiting every state
+cannot happen.
 """
 
 import re
@@ -33,12 +34,12 @@ _CONSTANTS: Final = {"flush": "FlushModes", "replication": "ReplicationModes", "
 
 
 class Outcome(StrEnum):
-    """The worst that may become of a message, from good to bad."""
+    """The worst outcome for a message, ordered from good to bad."""
 
     NEVER = "never"  # the cell has no behaviour: the only machine cannot be lost twice
     SAFE = "safe"
-    TOLD = "told"  # lost, and the sender was told of an error
-    SILENT = "silent"  # lost, though no error was told: another status than SEND_OK, or oneway
+    TOLD = "told"  # lost, and the sender received an error
+    SILENT = "silent"  # lost without an error: another status than SEND_OK, or oneway
     SLAVE = "slave"  # answered SEND_OK; consumers do not get it, but the slave still has it
     GONE = "gone"  # answered SEND_OK, and no node has it
 
@@ -49,7 +50,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Setup:
-    """How the brokers and the producer are configured: a row."""
+    """The configuration of the brokers and the producer: one row."""
 
     flush: str
     replication: str
@@ -60,7 +61,7 @@ class Setup:
 class Cell:
     setup: Setup
     faults: tuple[str, ...]
-    """One or two, in the book's order."""
+    """One or two faults, in the book's order."""
 
     def __str__(self) -> str:
         setup = self.setup
@@ -74,28 +75,28 @@ Verdicts = Mapping[Cell, Outcome]
 class Matrix:
     verdicts: Verdicts
     counterexamples: Mapping[Cell, Trace]
-    """The way to the outcome of each cell that is not safe."""
+    """The path to the outcome of each cell that is not safe."""
     states: int
     seconds: float
 
 
 def setups(chosen: Mapping[str, str] = MappingProxyType({})) -> tuple[Setup, ...]:
-    """The rows in order, or those with the chosen flush, replication or producer."""
+    """Return the rows in order, or those with the chosen flush, replication or producer."""
     tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER}
     picked = [(chosen[name],) if name in chosen else table for name, table in tables.items()]
     return tuple(Setup(*modes) for modes in product(*picked))
 
 
 def columns() -> tuple[tuple[str, ...], ...]:
-    """Each fault alone, then each pair."""
+    """Return each fault alone, then each pair."""
     return (*((fault,) for fault in FAULTS), *combinations_with_replacement(FAULTS, 2))
 
 
 def decide(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | None = None) -> Matrix:
-    """The matrix, or its rows with the chosen flush, replication or producer.
+    """Return the matrix, or its rows with the chosen flush, replication or producer.
 
     Raises:
-        TlcError: TLC gave no verdict, or did not see every state.
+        TlcError: TLC gave no verdict, or did not visit every state.
     """
     job = Job(_MODULE, _config(chosen).text(), (_TLA,), keep_going=True)
     outcome = run(job, toolbox)
@@ -124,7 +125,10 @@ def _config(chosen: Mapping[str, str]) -> Config:
 
 
 def _told(printed: str) -> Iterator[tuple[Cell, Outcome]]:
-    """The cells that the module printed, those that are not safe in the order of the counterexamples."""
+    """Yield the cells that the module printed, in its order.
+
+    Those that are not safe are in the order of the counterexamples.
+    """
     for line in _CELL.findall(printed):
         told: Any = values.parse(line)
         _, flush, replication, producer, kinds, count, outcome = told

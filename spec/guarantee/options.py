@@ -1,4 +1,4 @@
-"""The options by which `mqproof matrix` takes a part of the matrix, wherever it is shown."""
+"""The options of `mqproof matrix` that select a part of the matrix."""
 
 from typing import Annotated
 
@@ -19,8 +19,10 @@ Producer = Annotated[str | None, typer.Option(help="Only rows with it: sync, asy
 
 
 def chosen(*, record: bool, **asked: str | None) -> dict[str, str]:
-    """What was asked for, by flush, replication, producer and fault. Ends the command on wrong use: a value
-    that there is not, or a part where the whole is to be recorded."""
+    """Return the selected values of flush, replication, producer and fault.
+
+    End the command on wrong use: an unknown value, or a selection when the whole matrix is to be recorded.
+    """
     from mqproof.spec.guarantee.matrix import FAULTS, FLUSH, PRODUCER, REPLICATION
 
     tables = {"flush": FLUSH, "replication": REPLICATION, "producer": PRODUCER, "fault": FAULTS}

@@ -1,4 +1,4 @@
-"""Draws a cell's counterexample, and says in words what became of the message."""
+"""Draws a cell's counterexample, and describes in words what happened to the message."""
 
 from typing import Any, Final
 
@@ -27,7 +27,7 @@ _BROKEN: Final = {
 
 
 def picture(cell: Cell, outcome: Outcome, trace: Trace) -> str:
-    """The way to the cell's outcome, as SVG."""
+    """Return the path to the cell's outcome, as SVG."""
     setup = cell.setup
     faults = ", ".join(FAULT_NAMES[fault] for fault in cell.faults)
     title = f"{setup.flush}, {setup.replication}, {setup.producer} sends: {faults}"
@@ -36,7 +36,7 @@ def picture(cell: Cell, outcome: Outcome, trace: Trace) -> str:
 
 
 def file_name(cell: Cell) -> str:
-    """Of the cell's picture."""
+    """Return the file name of the cell's picture."""
     setup = cell.setup
     return (
         "-".join((setup.flush, setup.replication, setup.producer, *cell.faults)).lower().replace("_", "-")
@@ -70,6 +70,6 @@ def _why(outcome: Outcome, end: State) -> str:
 
 
 def _read_logs(state: Any) -> list[tuple[str, ...]]:
-    """The logs that consumers read: the master's while it runs, else the slave's."""
+    """Return the logs that consumers read: the master's while it runs, otherwise the slave's."""
     running = [node for node in ("master", "slave") if state["up"][node] == "running"]
     return [state["log"][node] for node in running[:1]]

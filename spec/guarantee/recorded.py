@@ -1,4 +1,4 @@
-"""The verdicts as recorded in matrix.toml: a matrix that differs has changed its meaning."""
+"""The verdicts recorded in matrix.toml. A matrix that differs from them has changed its meaning."""
 
 import tomllib
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ _HEAD: Final = """\
 
 
 class RecordedError(ValueError):
-    """matrix.toml is not what the loader expects; the message names the row."""
+    """matrix.toml does not have the expected form; the message names the row."""
 
 
 def load(path: Path = RECORDED_FILE) -> dict[Cell, Outcome]:
-    """The recorded verdicts.
+    """Return the recorded verdicts.
 
     Raises:
         RecordedError: no such file, bad TOML, or a row with an unknown verdict or too few of them.
@@ -35,7 +35,7 @@ def load(path: Path = RECORDED_FILE) -> dict[Cell, Outcome]:
 
 
 def render(verdicts: Verdicts) -> str:
-    """The text of the file for these verdicts."""
+    """Return the text of the file for these verdicts."""
     rows: dict[Setup, list[str]] = {}
     for cell, outcome in verdicts.items():
         rows.setdefault(cell.setup, []).append(str(outcome))
@@ -48,7 +48,7 @@ def render(verdicts: Verdicts) -> str:
 
 
 def changed(verdicts: Verdicts, recorded: Verdicts) -> Iterator[str]:
-    """A line for each cell whose verdict is not the recorded one."""
+    """Yield a line for each cell whose verdict is not the recorded one."""
     for cell, outcome in verdicts.items():
         before = recorded.get(cell)
         if before is not outcome:

@@ -1,4 +1,4 @@
-"""The view of the matrix as terminal text, Markdown, one HTML page and JSON."""
+"""Renders the view of the matrix as terminal text, Markdown, one HTML page and JSON."""
 
 import json
 import re
@@ -28,7 +28,7 @@ _WIDTH_MAX: Final = 110
 
 
 def html(view: View) -> str:
-    """One page; it needs the pictures that it links to and nothing else."""
+    """Return one page; apart from the pictures it links to, it is self-contained."""
     words = {str(outcome): word for outcome, word in WORDS.items()}
     letters = {str(outcome): letter for outcome, letter in LETTERS.items()}
     legend = [(str(outcome), text) for outcome, text in LEGEND.items()]
@@ -49,7 +49,7 @@ def _template() -> Template:
 
 
 def markdown(view: View) -> str:
-    """The tables; verdicts link to their pictures."""
+    """Return the tables; verdicts link to their pictures."""
     return "\n".join(_markdown(view)).rstrip("\n") + "\n"
 
 
@@ -94,7 +94,7 @@ def _heading(difference: ShownDifference) -> str:
 
 
 def _anchor(heading: str) -> str:
-    """As GitHub makes them of headings."""
+    """Return the anchor that GitHub generates for a heading."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
 
 
@@ -116,7 +116,7 @@ def _marks(cell: ShownCell) -> str:
 
 
 def terminal(view: View, console: Console) -> None:
-    """The tables as text, at most 120 columns wide."""
+    """Print the tables as text, at most 120 columns wide."""
     _print_singles(view, console)
     _print_doubles(view, console)
     legend = Text()
@@ -159,13 +159,13 @@ def _print_doubles(view: View, console: Console) -> None:
 
 
 def _setup(flush: str, replication: str, producer: str, first: bool) -> Text:
-    """The modes of a row; those of the row above are not repeated."""
+    """Return the modes of a row; modes equal to those of the row above are not repeated."""
     modes = f"{flush:12}{replication:15}" if first else " " * 27
     return Text(f"{modes}{producer:7}")
 
 
 def as_json(matrix: Matrix, view: View, recorded: Verdicts) -> str:
-    """Every cell with its verdict, the recorded one, and its picture; the claims and the differences."""
+    """Return every cell with its verdict, recorded verdict and picture; then claims and differences."""
     cells: list[dict[str, Any]] = []
     for row in (*view.singles, *view.doubles):
         for shown in row.cells:

@@ -1,4 +1,4 @@
-"""What the matrix shows, whatever it is shown on: rows, columns, claims, numbered differences."""
+"""The content of the matrix for every output format: rows, columns, claims, numbered differences."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ LEGEND: Final = {
 @dataclass(frozen=True, slots=True)
 class Column:
     name: str
-    """The book's number of the case, or of both."""
+    """The book's number of the case, or both numbers of a pair."""
     fault: str
     title: str
 
@@ -49,17 +49,17 @@ class ShownCell:
     differences: tuple[int, ...]
     """Numbers of the differences that the cell belongs to."""
     picture: str
-    """Where its counterexample is drawn; empty when it is not."""
+    """The path of the drawing of its counterexample; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     setup: Setup
     first: bool
-    """Of its flush mode and replication."""
+    """Whether it is the first row of its flush mode and replication."""
     cells: tuple[ShownCell, ...]
     book: str
-    """The cases in which nothing is lost, as the book has it."""
+    """The cases in which nothing is lost according to the book."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class View:
     claims: tuple[ShownClaim, ...]
     differences: tuple[ShownDifference, ...]
     states: int
-    """That TLC saw; 0 when it was not asked."""
+    """The number of states that TLC visited; 0 if TLC was not run."""
 
 
 def build(
@@ -103,7 +103,7 @@ def build(
     fault: str | None = None,
     states: int = 0,
 ) -> View:
-    """The view of these verdicts; with `fault` only of the columns that have it."""
+    """Return the view of these verdicts; with `fault`, only of the columns that contain it."""
     compared = [entry for entry in compared if fault is None or fault in entry.cell.faults]
     needed = {entry.difference.name for entry in compared if entry.difference}
     shown = [difference for difference in claims.difference if difference.name in needed]
@@ -149,7 +149,7 @@ def _column(faults: tuple[str, ...]) -> Column:
 
 
 def _book(setup: Setup, claims: Iterable[Claim]) -> str:
-    """The cases that some claim calls safe; a dash when there is none."""
+    """Return the numbers of the cases that some claim calls safe, or a dash."""
     safe = [
         str(number)
         for number, fault in enumerate(FAULTS, start=1)

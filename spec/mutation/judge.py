@@ -1,9 +1,9 @@
-"""Who notices a mutant: the properties that TLC checks, and the state graph that `mqproof equiv` compares.
+"""Decides what detects a mutant: TLC's properties, or the state graphs that `mqproof equiv` compares.
 
-A mutant that breaks a property of its runs is not asked for its graph: the unbroken model keeps the property
-in every state, so the graphs differ. All others are compared state by state and step by step with the
-unbroken graph, which is the reference's (`mqproof equiv` shows that). Those that differ are asked for their
-witnesses: the actions that must be taken and the probes that must be false somewhere.
+A mutant that violates a property of its runs is not compared by its graph: the unchanged model keeps the
+property in every state, so the graphs differ. Each other mutant is compared state by state and step by step
+with the unchanged graph, which equals the reference's (`mqproof equiv` shows that). If they differ, the
+witnesses are checked: the actions that must be taken and the probes that must be false somewhere.
 """
 
 import re
@@ -25,23 +25,23 @@ from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.vacuity import plan
 
 GROWTH_MAX: Final = 3
-"""A mutant with so many times the recorded states is not followed further: its size alone is a difference."""
+"""A mutant with more than this multiple of the recorded states is stopped: its size alone is a difference."""
 
 _NODE: Final = re.compile(rb'^(-?\d+) \[label="(?:[^"\\]|\\.)*"(?:,style = filled)?', re.MULTILINE)
 _EDGE: Final = re.compile(rb'^(-?\d+) -> (-?\d+) \[label="\w*"', re.MULTILINE)
 
 
 class Noticed(StrEnum):
-    """What became of a mutant."""
+    """How a mutant was detected."""
 
-    PROPERTY = "property"  # an invariant or another property breaks
-    EVALUATION = "evaluation"  # TLC cannot evaluate it, and says where
+    PROPERTY = "property"  # an invariant or another property is violated
+    EVALUATION = "evaluation"  # TLC cannot evaluate it, and reports where
     WITNESS = "witness"  # an action is never taken any more, or a situation that must happen does not
-    EQUIV = "equiv"  # only the comparison of the graphs tells
-    LABELS = "labels"  # equiv tells, but the behaviours are the same: names, or idle steps
-    NOT = "not"  # within the bounds it is the same graph
-    UNDECIDED = "undecided"  # neither within the time
-    UNPARSED = "unparsed"  # no TLA+: a defect of the operator that made it
+    EQUIV = "equiv"  # only the comparison of the graphs detects it
+    LABELS = "labels"  # equiv detects it, but the behaviours are the same: names, or idle steps
+    NOT = "not"  # not detected: within the bounds the graph is the same
+    UNDECIDED = "undecided"  # undecided within the time limit
+    UNPARSED = "unparsed"  # not valid TLA+: a defect of the operator that made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class Judgement:
     mutant: str
     noticed: Noticed
     by: str
-    """The property, or how the graph differs."""
+    """The violated property, or the difference of the graph."""
     run: str
-    """The bounded model in which it was noticed; the last one looked at when it was not."""
+    """The bounded model in which it was detected; otherwise the last one examined."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +71,25 @@ class Stage:
     runs: tuple[Question, ...]
     spaces: tuple[Space, ...]
     witnesses: tuple[Question, ...] = ()
-    """Whose probes must be witnessed and whose actions be taken."""
+    """Runs whose probes must be falsified and whose actions must be taken."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model to be mutated, and what is asked of its mutants: the next stage of what the last left open."""
+    """A model to be mutated, with the stages of its mutants.
+
+    Each stage gets the mutants the last one left undetected.
+    """
 
     module: str
-    """The module that is mutated; its file lies in the first of the libraries."""
+    """The module that is mutated; its file is in the first of the libraries."""
     stages: tuple[Stage, ...]
     libraries: tuple[Path, ...]
     shared: frozenset[str] = frozenset()
-    """Operators that the properties rest on too: there a broken property does not show another graph."""
+    """Operators that the properties use too.
+
+    For these, a violated property does not prove that the graph differs.
+    """
 
     @cached_property
     def text(self) -> str:
@@ -92,17 +98,17 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """A dumped graph: a number for each state and each labelled step."""
+    """A dumped graph: one number for each state and each labelled step."""
 
     states: frozenset[int]
     steps: frozenset[int]
-    """With their labels."""
+    """The steps with their labels."""
     moves: frozenset[int]
-    """Without labels, and without those that change nothing."""
+    """The steps without labels, except those that change nothing."""
 
 
 class Judge:
-    """Judges the mutants of one subject, from any thread."""
+    """Judges the mutants of one subject; may be used from any thread."""
 
     def __init__(
         self,
@@ -120,7 +126,7 @@ class Judge:
         self._drawing = threading.Lock()
 
     def judge(self, mutant: Mutant, stage: Stage) -> Judgement:
-        """Asks one stage. The next is to be asked about a mutant that nothing noticed.
+        """Judge a mutant in one stage. An undetected mutant is to be judged in the next stage.
 
         Raises:
             TlcError: TLC is missing or crashed.
@@ -135,7 +141,7 @@ class Judge:
             raise
 
     def _judge(self, mutant: Mutant, stage: Stage) -> Judgement:
-        """The runs are asked first, the smallest before the others, since they are quick and break often."""
+        """Check the runs first, the smallest before the others: they are quick and often find a violation."""
         broken = self._broken(mutant, stage.runs)
         if broken is not None and mutant.definition not in self._subject.shared:
             return broken
@@ -179,7 +185,7 @@ class Judge:
         return None
 
     def _seen(self, question: Question, text: str) -> frozenset[str]:
-        """The actions that are taken and the probes that are false somewhere."""
+        """Return the actions that are taken and the probes that are false somewhere."""
         with tempfile.TemporaryDirectory(prefix="mqproof-mutant-") as name:
             (Path(name) / f"{self._subject.module}.tla").write_text(text, encoding="utf-8")
             watched = plan(question, (Path(name), *self._subject.libraries))
@@ -205,7 +211,7 @@ class Judge:
         return Noticed.EQUIV, self._other_next(mutant, space, broken)
 
     def _other_states(self, mutant: Mutant, space: Space) -> str:
-        """TLC's numbers and its order of printing may differ between runs; what the states hold decides."""
+        """Compare the states by content. TLC's numbers and its order of printing may differ between runs."""
         sound = read_dot(self._dump(space, {}, 0).decode())
         broken = read_dot(self._dump(space, {self._subject.module: mutant.text}, 0).decode())
         if sound.states != broken.states:
@@ -216,7 +222,10 @@ class Judge:
         return ""
 
     def _other_next(self, mutant: Mutant, space: Space, broken: _Picture) -> str:
-        """Every ground action may be the same, and yet the next-state relation lacks one of them."""
+        """Check that the next-state relation includes every ground action.
+
+        It may lack one even if each ground action is unchanged.
+        """
         asked = replace(space, ground=space.ground.stepping_by(space.next_name))
         taken = self._draw(asked, {self._subject.module: mutant.text}, len(broken.states))
         return "" if taken.moves == broken.moves else f"{space.next_name} is not the union of the actions"
@@ -236,7 +245,7 @@ class Judge:
         )
 
     def _dump(self, space: Space, sources: Mapping[str, str], states: int) -> bytes:
-        """The graph as TLC dumps it, no further than this number of states; 0 is all of it."""
+        """Return the graph as TLC dumps it, up to this number of states; 0 for all of it."""
         made = space.ground
         source, config = made.source, made.config
         if states:
@@ -261,7 +270,7 @@ class Judge:
 
 
 def _bounded(question: Question, mutant: Mutant, subject: Subject) -> Job:
-    """The question of the mutant; TLC stops where the mutant has grown far beyond the model."""
+    """Return the question for the mutant. TLC stops when the mutant has grown far beyond the model."""
     module = f"{question.module}Mutant"
     base = f"---- MODULE {module} ----\nEXTENDS {question.module}\n====\n"
     states = question.states.high * GROWTH_MAX if question.states else 0
@@ -276,7 +285,7 @@ def _bounded(question: Question, mutant: Mutant, subject: Subject) -> Job:
 
 
 def _with_limit(source: str, states: int) -> str:
-    """The module with an invariant that ends the run, without a verdict, when there are more states."""
+    """Return the module with an invariant that ends the run without a verdict when there are more states."""
     lines = source.removesuffix("====\n").splitlines()
     lines[1] += ", TLC"
     limit = f'WithinLimit == TLCGet("distinct") <= {states} \\/ TLCSet("exit", TRUE)'

@@ -1,4 +1,4 @@
-"""Makes the mutants of a module: one small change each, in what the next-state relation rests on."""
+"""Makes the mutants of a module: one small change each, in what the next-state relation uses."""
 
 import re
 from collections import Counter
@@ -11,15 +11,15 @@ from mqproof.spec.syntax import Definition, Module, Node, parse, speaks_of_next_
 
 
 class Kind(StrEnum):
-    """What was changed."""
+    """The kind of change."""
 
-    GUARD = "guard"  # a condition is dropped: TRUE in its place
+    GUARD = "guard"  # a condition is dropped: replaced by TRUE
     COMPARISON = "comparison"  # < for <=, # for =, \notin for \in
     SHIFT = "shift"  # a number or the bound of a range is off by one
     UNCHANGED = "unchanged"  # a variable keeps its value: x' = x
     UPDATE = "update"  # one of the places of an EXCEPT keeps its value: @
     JUNCTION = "junction"  # "or" for "and" between conditions, and the reverse
-    CONDITION = "condition"  # IF on the contrary, an implication without its antecedent, a negation lost
+    CONDITION = "condition"  # a negated IF, an implication without its antecedent, a removed negation
     QUANTIFIER = "quantifier"  # \E for \A and the reverse
     VALUE = "value"  # TRUE for FALSE and the reverse
     DISJUNCT = "disjunct"  # an action that never happens
@@ -30,17 +30,17 @@ class Mutant:
     """A module with one change."""
 
     id: str
-    """MODULE.DEFINITION.kind.n: it stays the same while the definition does."""
+    """MODULE.DEFINITION.kind.n: it is stable as long as the definition does not change."""
     definition: str
     kind: Kind
     number: int
-    """Among those of its kind in its definition."""
+    """The number among those of its kind in its definition."""
     line: int
     before: str
     after: str
-    """The changed line, as it was and as it is."""
+    """The changed line, before and after the change."""
     text: str
-    """The whole module."""
+    """The text of the whole module."""
 
 
 _COMPARED: Final = {
@@ -51,11 +51,11 @@ _BOUNDARIES: Final = ("<", "<=", "=<", ">", ">=")
 _OPPOSITE: Final = {"\\A": "\\E", "\\E": "\\A", "/\\": "\\/", "\\/": "/\\", "TRUE": "FALSE", "FALSE": "TRUE"}
 
 _Edit = tuple[Kind, tuple[tuple[int, int, str], ...]]
-"""Spans of the text, from the left, and what stands there instead."""
+"""Spans of the text, from left to right, with their replacements."""
 
 
 def mutants(text: str, *roots: str) -> tuple[Mutant, ...]:
-    """The mutants of a module, in the order of its text: of every operator that the roots rest on.
+    """Return the mutants of a module, in the order of its text, for every operator that the roots use.
 
     Raises:
         SyntaxProblemError: the module is not in the TLA+ that the parser knows.
@@ -75,9 +75,9 @@ def mutants(text: str, *roots: str) -> tuple[Mutant, ...]:
 
 
 def reached(module: Module, *roots: str, enabled: bool = True) -> tuple[str, ...]:
-    """The module's operators that the roots rest on, themselves included, in the order of the text.
+    """Return the module's operators that the roots use, including themselves, in the order of the text.
 
-    Without those of which a root asks only whether they are ENABLED, unless `enabled`.
+    Unless `enabled`, operators are left out that are only used inside ENABLED.
     """
     found: set[str] = set()
     todo = [root for root in roots if root in module.definitions]
@@ -122,7 +122,7 @@ def _edits(module: Module, definition: Definition) -> Iterator[_Edit]:
     if definition.body.kind == "tuple":
         return  # a group of variables, for UNCHANGED
     unchanging = {id(n) for root in _unchanged(definition.body) for n in root.walk()}
-    # x' = [x EXCEPT ![k] = @] is x' = x, which is made anyway.
+    # x' = [x EXCEPT ![k] = @] equals x' = x, which is made anyway.
     alone = {
         node.parts[1].start
         for node in definition.body.walk()
@@ -148,7 +148,10 @@ def _unchanged(body: Node) -> Iterator[Node]:
 
 
 def _changes(module: Module, node: Node) -> bool:
-    """Another module's operator, Other!Step, may do so: without it the variables had no next value."""
+    """Whether the node determines a next value. Another module's operator, Other!Step, may do so too.
+
+    Without it the variables would have no next value.
+    """
     return speaks_of_next_state(node, module.changing) or any(
         "!" in n.op for n in node.walk() if n.kind == "apply"
     )
@@ -191,7 +194,7 @@ def _joined_otherwise(module: Module, node: Node) -> str:
 
 
 def _of_comparisons(node: Node, dropped: set[int]) -> Iterator[_Edit]:
-    # A condition that is dropped anyway is shifted where it has a boundary, but not turned round as well.
+    # A condition that another mutant drops is shifted if it has a boundary, but not negated as well.
     if node.kind != "infix" or node.op not in _COMPARED or _assigns(node):
         return
     if node.op in _BOUNDARIES or node.start not in dropped:
@@ -222,5 +225,5 @@ def _of_updates(module: Module, node: Node, assigned: set[int]) -> Iterator[_Edi
 
 
 def _assigns(node: Node) -> bool:
-    """Is this x' = e or x' \\in S?"""
+    """Whether the node is x' = e or x' \\in S."""
     return node.kind == "infix" and node.op in ("=", "\\in") and node.parts[0].kind == "prime"

@@ -1,4 +1,4 @@
-"""What `mqproof mutate --models` needs of a model that has no reference model in Python.
+"""Support of `mqproof mutate --models` for a model that has no reference model in Python.
 
 Its mutants are judged by the properties and the probes of its runs. State graphs are not compared: that needs
 the table of ground actions, which comes from the reference.
@@ -17,7 +17,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 def subject(models: Models, model: str, profiles: tuple[str, ...]) -> Subject:
-    """The model with one stage for each profile.
+    """Return the model with one stage for each profile.
 
     Raises:
         ModelFileError: a profile has no run of the model that must hold. OSError: a module is missing.
@@ -34,7 +34,7 @@ def subject(models: Models, model: str, profiles: tuple[str, ...]) -> Subject:
 
 
 def roots(models: Models, model: str) -> tuple[str, ...]:
-    """The operators of the mutated module that the next-state relations of the runs rest on.
+    """Return the operators of the mutated module that the next-state relations of the runs use.
 
     Raises:
         SyntaxProblemError: a module is not in the TLA+ that the parser knows.
@@ -55,7 +55,7 @@ def roots(models: Models, model: str) -> tuple[str, ...]:
 
 
 def _module(models: Models, model: str) -> str:
-    """The module of the model's name, which others bound; else the module of its runs."""
+    """Return the module with the model's name, which others bound; otherwise the module of its runs."""
     if (models.libraries[0] / f"{model}.tla").is_file():
         return model
     return next(question.module for question in models.questions[model] if question.kind is Kind.CHECK)

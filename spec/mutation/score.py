@@ -1,7 +1,8 @@
-"""Runs a campaign of mutants, remembers every judgement, and counts.
+"""Runs a campaign of mutants, caches every judgement, and counts.
 
-A judgement is kept in a folder under the digest of all that it rests on: the mutated module, the others, the
-questions. A campaign that was stopped, or comes again after a change, judges only what is new.
+A judgement is cached in a folder under the digest of everything that it depends on: the mutated module, the
+other modules, the questions. A campaign that was stopped, or repeated after a change, judges only what is
+new.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ CACHE: Final = cache_folder("mutation")
 SCORES: Final = MODELS_FILE.with_name("mutation_scores.json")
 SURVIVORS: Final = MODELS_FILE.with_name("survivors.toml")
 
-_VERSION: Final = "2"  # of the judge: a change of what it asks makes old judgements void
+_VERSION: Final = "2"  # version of the judge: a change of its questions makes old judgements invalid
 
 
 _PROPERTIES: Final = (Noticed.PROPERTY, Noticed.EVALUATION)
@@ -37,12 +38,12 @@ _DIFFERENT: Final = (*_PROPERTIES, Noticed.WITNESS, Noticed.EQUIV, Noticed.UNDEC
 
 
 class SurvivorsError(ValueError):
-    """survivors.toml is not a table of models, each a table of mutants and why nothing notices them."""
+    """survivors.toml is not a table of models, each a table from mutants to reasons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a model's mutants came to."""
+    """The results of a model's mutants."""
 
     model: str
     judgements: tuple[Judgement, ...]
@@ -52,22 +53,25 @@ class Score:
 
     @property
     def different(self) -> int:
-        """Mutants that behave otherwise within the bounds: what perfect invariants would notice."""
+        """The number of mutants that behave differently within the bounds.
+
+        Perfect invariants would detect all of them.
+        """
         return self.count(*_DIFFERENT)
 
     @property
     def by_properties(self) -> float:
-        """The share that the properties, or an evaluation that fails, notice alone."""
+        """The fraction that is detected by the properties, including failed evaluations."""
         return self.count(*_PROPERTIES) / max(self.different, 1)
 
     @property
     def with_witnesses(self) -> float:
-        """The share that all of `mqproof check` notices but the recorded sizes."""
+        """The fraction that `mqproof check` detects by everything except the recorded sizes."""
         return self.count(*_PROPERTIES, Noticed.WITNESS) / max(self.different, 1)
 
     @property
     def with_equiv(self) -> float:
-        """The share of all that are another graph, be it by labels alone."""
+        """The detected fraction of all mutants with a different graph, by labels alone or otherwise."""
         known = self.count(*_DIFFERENT, Noticed.LABELS)
         return (known - self.count(Noticed.UNDECIDED)) / max(known, 1)
 
@@ -80,10 +84,12 @@ def campaign(
     cores: int = 2,
     on_judged: Callable[[int, Judgement], None] = lambda _number, _judgement: None,
 ) -> tuple[Judgement, ...]:
-    """A judgement for each mutant, in order. `fresh` asks TLC again for what is remembered.
+    """Return a judgement for each mutant, in order.
+
+    With `fresh`, TLC is run again instead of using the cache.
 
     Raises:
-        TlcError: TLC is missing or crashed. What was judged before is remembered.
+        TlcError: TLC is missing or crashed. Earlier judgements are in the cache.
     """
     tools = find_toolbox()
     abandoned = threading.Event()
@@ -104,10 +110,10 @@ def campaign(
 
 
 def survivors(path: Path = SURVIVORS) -> dict[str, str]:
-    """Mutant to why it is no other model. An empty table when there is no such file.
+    """Map each mutant to the reason why it does not change the model. Empty if there is no such file.
 
     Raises:
-        SurvivorsError: the file is something else.
+        SurvivorsError: the file does not have the expected form.
     """
     if not path.exists():
         return {}
@@ -119,7 +125,10 @@ def survivors(path: Path = SURVIVORS) -> dict[str, str]:
 
 
 def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> list[str]:
-    """What is wrong, a line each: survivors without a reason, and reasons of what is noticed or not there."""
+    """Return the problems, one line each.
+
+    A survivor may lack a reason. A reason may be given for a mutant that is detected or does not exist.
+    """
     noticed = {judgement.mutant: judgement for judgement in judgements}
     lines = [
         f"{mutant}: {judgement.by or 'nobody notices it'}, and no reason is given"
@@ -140,7 +149,7 @@ def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> 
 
 
 def table(scores: Sequence[Score]) -> Table:
-    """A row a model, and their sum."""
+    """Return the table with one row per model, and the sum."""
     columns = (
         "model", "mutants", "no TLA+", "by properties", "by evaluation", "by witnesses", "by equiv only",
         "labels only", "same graph", "undecided", "score, properties", "score, witnesses",
@@ -151,7 +160,7 @@ def table(scores: Sequence[Score]) -> Table:
 
 
 def kinds(scores: Sequence[Score]) -> Table:
-    """How much of each kind of mutant the properties notice."""
+    """Return the table of how many mutants of each kind the properties detect."""
     different: Counter[str] = Counter()
     by_properties: Counter[str] = Counter()
     for judgement in (judgement for score in scores for judgement in score.judgements):
@@ -167,7 +176,7 @@ def kinds(scores: Sequence[Score]) -> Table:
 
 
 def markdown(scores: Sequence[Score]) -> str:
-    """The table of `spec/README.md`."""
+    """Return the table of `spec/README.md`."""
     columns = (
         "model", "mutants", "by properties", "by witnesses", "by equiv only", "labels only", "same graph",
         "score, properties", "with witnesses", "with equiv",
@@ -191,7 +200,7 @@ def _together(scores: Sequence[Score]) -> Score:
 
 
 def record(scores: Sequence[Score], path: Path = SCORES) -> None:
-    """Writes the judgements of these models into the file beside those of the others."""
+    """Write the judgements of these models into the file; those of other models are kept."""
     known = recorded(path)
     known.update({score.model: score for score in scores})
     document = {
@@ -202,7 +211,7 @@ def record(scores: Sequence[Score], path: Path = SCORES) -> None:
 
 
 def recorded(path: Path = SCORES) -> dict[str, Score]:
-    """The scores in the file."""
+    """Return the scores in the file."""
     if not path.exists():
         return {}
     document = msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, tuple[str, str, str]]])
@@ -230,7 +239,7 @@ def _row(score: Score) -> tuple[str, ...]:
 
 
 def _through(judge: Judge, mutant: Mutant, stages: Sequence[tuple[Stage, str]], fresh: bool) -> Judgement:
-    """The first stage's judgement that is one."""
+    """Return the first stage's judgement that is not NOT, or else the last stage's."""
     for stage, base in stages:
         judgement = _remembered(judge, mutant, stage, base, fresh)
         if judgement.noticed is not Noticed.NOT:
@@ -250,7 +259,7 @@ def _remembered(judge: Judge, mutant: Mutant, stage: Stage, base: str, fresh: bo
 
 
 def _digest(subject: Subject, stage: Stage, tools: Toolbox) -> str:
-    """All that a stage's judgement rests on but the mutated module."""
+    """Return the text of everything that a stage's judgement depends on, except the mutated module."""
     questions = [f"{q.name} {q.module} {q.config.text()} {q.states} {q.deadlock}" for q in stage.runs]
     spaces = [f"{s.name} {s.ground.source} {s.ground.config.text()} {s.next_name}" for s in stage.spaces]
     witnesses = [f"{q.config.text()} {q.probes}" for q in stage.witnesses]
@@ -261,7 +270,7 @@ def _digest(subject: Subject, stage: Stage, tools: Toolbox) -> str:
 
 
 def _extended(modules: Iterable[str], subject: Subject) -> Iterator[str]:
-    """The texts of the modules that the runs begin with, and of those which they name."""
+    """Yield the texts of the modules that the runs begin with, and of the modules they name."""
     todo, seen = list(modules), {subject.module}
     while todo:
         name = todo.pop()

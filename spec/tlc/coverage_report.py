@@ -1,9 +1,10 @@
 """TLC's last coverage report: how often each action fired and each expression was evaluated.
 
-A run with `Job.coverage` ends in it. TLC splits the next-state relation as far as its constants allow; what
-it cannot split, such as a choice from a set that depends on the state, it reports under the operator around
-it, with the place of that part. It leaves out what lies inside an expression that was never evaluated, and so
-the consequents of antecedents that are never true: `spec/vacuity.py` asks for those in another way.
+A run with `Job.coverage` ends with it. TLC splits the next-state relation as far as its constants allow. It
+cannot split, for example, a choice from a set that depends on the state. Such a part is reported under the
+enclosing operator, with the place of the part. TLC leaves out the inside of an expression that was never
+evaluated, and so the consequents of antecedents that are never true. `spec/vacuity.py` checks those in
+another way.
 """
 
 import re
@@ -36,10 +37,10 @@ class Place:
 class Expression:
     place: Place
     depth: int
-    """0 is a part of the action's or property's own body."""
+    """The nesting depth; 0 is a part of the action's or property's own body."""
     evaluated: int
     cost: int
-    """What TLC had to enumerate; 0 where that is nothing beside evaluating it."""
+    """The number of elements that TLC had to enumerate; 0 if there was nothing but evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,12 @@ class Section:
     """An initial predicate, a part of the next-state relation, or an invariant."""
 
     kind: str
-    """init | action | property"""
+    """One of: init, action, property."""
     name: str
     module: str
     line: int
     part: str
-    """The place in the operator, when it is only a part of it; else empty."""
+    """The place in the operator if it is only a part of it; otherwise empty."""
     distinct: int
     """States found for the first time; 0 for a property."""
     generated: int
@@ -60,7 +61,7 @@ class Section:
 
 
 def sections(output: Output) -> tuple[Section, ...]:
-    """The last report, in its order; empty when the run was made without coverage."""
+    """Return the sections of the last report, in order; empty if the run had no coverage."""
     heads: list[tuple[str, re.Match[str], list[Expression]]] = []
     for message in output.messages:
         if message.code == _BEGINS:

@@ -1,4 +1,4 @@
-"""Why TLC gave no verdict, as one sentence for a reader."""
+"""The reasons why TLC gave no verdict, each as one sentence for a reader."""
 
 import re
 from enum import StrEnum
@@ -10,7 +10,7 @@ from mqproof.spec.tlc.output import Output
 
 
 class Reason(StrEnum):
-    """What stood in the way."""
+    """The reason why TLC gave no verdict."""
 
     TOOL_MISSING = "tool missing"
     PARSE = "parse error"
@@ -30,7 +30,7 @@ UNDECIDED: Final = (Reason.MEMORY, Reason.TIMEOUT)
 
 
 class TlcError(RuntimeError):
-    """TLC gave no verdict. `reason` says why; the message is one line; `text` is all that TLC printed."""
+    """TLC gave no verdict. `reason` is the cause; the message is one line; `text` is all that TLC printed."""
 
     def __init__(self, reason: Reason, message: str, text: str = "") -> None:
         super().__init__(message)
@@ -39,7 +39,7 @@ class TlcError(RuntimeError):
 
     @property
     def exit_code(self) -> int:
-        """With which a command ends that cannot go on."""
+        """The exit code of a command that ends because of this error."""
         if self.reason in BAD_INPUT:
             return Exit.USAGE
         return Exit.INCONCLUSIVE if self.reason in UNDECIDED else Exit.TOOL
@@ -55,7 +55,7 @@ _SYNTAX_MODULE: Final = re.compile(r"Could not parse module (\w+)")
 
 
 def diagnose(read: Output, exit_code: int, text: str) -> TlcError:
-    """The error behind an exit of TLC that is no verdict."""
+    """Return the error for an exit of TLC without a verdict."""
     reason, message = _diagnose(read, exit_code)
     return TlcError(reason, f"TLC: {reason}: {message}", text)
 
@@ -101,7 +101,7 @@ def _parse_failure(loose: str) -> str:
 
 
 def _evaluation_message(read: Output) -> str:
-    """TLC wraps the real message in a general one; the innermost says what happened."""
+    """Return the specific message. TLC wraps it in a general one; the innermost describes the failure."""
     general = {output.GENERAL, output.EVALUATION_PLACE, *output.PROPERTY_FAILED}
     start = next(i for i, message in enumerate(read.messages) if message.code in general)
     for message in read.messages[start + 1 :]:

@@ -1,8 +1,8 @@
-"""The state graph of a model, with the parameters of every action, in an order that depends on content alone.
+"""The state graph of a model with the parameters of every action, in an order that depends on content alone.
 
-TLC labels edges with an action's name, without parameters. The way around: a generated module names each
-ground action (`Ground_3 == TRUE /\\ Flush(2)`; without the `TRUE /\\` TLC would print `Flush`), and `Next`
-is their disjunction. That module also lets TLC check that these are the base model's steps, and all of them.
+TLC labels edges with an action's name, without parameters. Therefore a generated module names each ground
+action (`Ground_3 == TRUE /\\ Flush(2)`; without the `TRUE /\\` TLC would print `Flush`), and `Next` is their
+disjunction. With that module TLC can also check that these are the base model's steps, and all of them.
 """
 
 import re
@@ -26,7 +26,7 @@ Edge = tuple[int, Label, int]
 """Source, label, target; source and target are indexes into `Graph.states`."""
 
 Move = tuple[str, str]
-"""Two different states, one step apart, by TLC's own numbers of them."""
+"""Two different states, one step apart, by TLC's own numbers."""
 
 GROUND_COVERS: Final = "GroundCovers"
 NEXT_COVERS: Final = "NextCovers"
@@ -40,18 +40,18 @@ _IDENTIFIER: Final = re.compile(r'"(?:[^"\\]|\\.)*"|([A-Za-z_]\w*)')
 @dataclass(frozen=True, slots=True)
 class Graph:
     states: tuple[State, ...]
-    """Sorted by content."""
+    """The states, sorted by content."""
     initial: frozenset[int]
     edges: frozenset[Edge]
     moves: frozenset[Move] = field(default=frozenset(), compare=False)
-    """What the edges change, whatever their labels."""
+    """The state changes of the edges, independent of their labels."""
 
     def enabled(self, state: int) -> frozenset[Label]:
-        """The labels that leave a state. Slow for many states: use `successors` there."""
+        """Return the labels of the edges that leave a state. Slow for many states: use `successors` there."""
         return frozenset(label for source, label, _ in self.edges if source == state)
 
     def successors(self) -> dict[int, list[tuple[Label, int]]]:
-        """State to its labelled targets; every state has an entry."""
+        """Map each state to its labelled targets; every state has an entry."""
         table: dict[int, list[tuple[Label, int]]] = {index: [] for index in range(len(self.states))}
         for source, label, target in self.edges:
             table[source].append((label, target))
@@ -60,7 +60,7 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """A generated module whose every action is ground, and what its names stand for."""
+    """A generated module whose actions are all ground, and the meaning of their names."""
 
     module: str
     source: str
@@ -69,18 +69,18 @@ class Ground:
     init: str
 
     def stepping_by(self, next_name: str) -> "Ground":
-        """The same module with another next-state relation, so that TLC numbers the states alike."""
+        """Return the same module with another next-state relation, so that TLC numbers the states alike."""
         return replace(self, config=self.config.behaviour(self.init, next_name))
 
 
 def ground(
     base: str, config_text: str, actions: Mapping[str, Iterable[tuple[str, ...]]], init: str = "Init"
 ) -> Ground:
-    """The module that names each ground action of `base`.
+    """Return the module that names each ground action of `base`.
 
-    `actions` maps an action's name to its parameter tuples, each parameter a TLA+ literal (`"m1"` with its
-    quotes, `2`, `n1`); an action without parameters has the one tuple `()`. Constants and constraints are
-    those of `config_text`, `init` counts where that text has no INIT.
+    `actions` maps an action's name to its parameter tuples. Each parameter is a TLA+ literal (`"m1"` with its
+    quotes, `2`, `n1`). An action without parameters has the one tuple `()`. Constants and constraints are
+    those of `config_text`. `init` is used if that text has no INIT.
     """
     base_config = config.parse(config_text)
     labels: dict[str, Label] = {}
@@ -93,7 +93,7 @@ def ground(
             arguments = f"({', '.join(parameters)})" if parameters else ""
             definitions.append(f"{name} == TRUE /\\ {action}{arguments}")
             mentioned |= {word for text in parameters for word in _IDENTIFIER.findall(text) if word}
-    # A model value is a word of the configuration; the module may use it once it is a constant.
+    # A model value is a word of the configuration; the module may use it once it is declared as a constant.
     declared = sorted(mentioned & base_config.model_values())
     module = f"{base}Ground"
     source = [f"---- MODULE {module} ----", f"EXTENDS {base}"]
@@ -109,7 +109,7 @@ def ground(
 def dump_ground(
     made: Ground, libraries: tuple[Path, ...], *, seconds_max: float = 600, toolbox: Toolbox | None = None
 ) -> Graph:
-    """The labelled state graph of a ground module.
+    """Return the labelled state graph of a ground module.
 
     Raises:
         TlcError: TLC gave no verdict.
@@ -133,7 +133,7 @@ def dump_moves(
     seconds_max: float = 600,
     toolbox: Toolbox | None = None,
 ) -> frozenset[Move]:
-    """The moves of the base module's own next-state relation, numbered as those of `dump_ground`.
+    """Return the moves of the base module's own next-state relation, numbered as those of `dump_ground`.
 
     Raises:
         TlcError: TLC gave no verdict.
@@ -163,10 +163,10 @@ def check_ground_is_complete(
     seconds_max: float = 600,
     toolbox: Toolbox | None = None,
 ) -> Outcome:
-    """Asks TLC whether the steps of the base module's `next_name` are exactly the ground actions.
+    """Check with TLC that the steps of the base module's `next_name` are exactly the ground actions.
 
-    The outcome is VIOLATED, with a trace that ends in the step in question: GROUND_COVERS when the table
-    lacks it, NEXT_COVERS when `next_name` never takes what an action allows.
+    If not, the outcome is VIOLATED, with a trace that ends in the differing step. GROUND_COVERS means that
+    the table lacks the step. NEXT_COVERS means that `next_name` never takes a step that an action allows.
 
     Raises:
         TlcError: TLC gave no verdict.
@@ -185,12 +185,12 @@ def check_ground_is_complete(
 
 
 def read_dot(text: str, labels: Mapping[str, Label] | None = None) -> Graph:
-    """The graph in the text of a `-dump dot,actionlabels` of a run without liveness properties.
+    """Return the graph in the text of a `-dump dot,actionlabels` of a run without liveness properties.
 
-    Edge labels are looked up in `labels`; without it an edge carries TLC's action name and no parameters.
+    Edge labels are looked up in `labels`. Without it an edge has TLC's action name and no parameters.
 
     Raises:
-        TlcError: the text is cut or holds no state (Reason.CRASH).
+        TlcError: the text is truncated or holds no state (Reason.CRASH).
     """
     nodes = _NODE.findall(text)
     if not nodes or not text.rstrip().endswith("}"):

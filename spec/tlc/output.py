@@ -1,6 +1,6 @@
 """Reads what TLC prints with `-tool`: numbered messages, which may be nested, and loose text between them.
 
-The numbers are TLC's own message codes; they are steadier than its sentences.
+The numbers are TLC's own message codes; they change less between versions than its sentences.
 """
 
 import re
@@ -21,10 +21,10 @@ _ACTION_NAME: Final = re.compile(r"<(\w+) line \d")
 EVALUATION_PLACE: Final = 2103
 GENERAL: Final = 1000
 PROPERTY_FAILED: Final = (2102, 2111, 2113)
-"""The initial state, an invariant, or an action property, cannot be evaluated."""
+"""The initial state, an invariant, or an action property cannot be evaluated."""
 
 INVARIANT: Final = (2107, 2110)
-"""Violated by an initial state, by a later one."""
+"""Violated by an initial state, by a later state."""
 ACTION_PROPERTY: Final = (2108, 2112)
 _BY_INITIAL_STATE: Final = (2107, 2108)
 TEMPORAL: Final = 2116
@@ -52,7 +52,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How often an action fired: states it led to for the first time, and states it led to."""
+    """How often an action fired: the new states it led to, and all states it led to."""
 
     distinct: int
     generated: int
@@ -60,14 +60,14 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """The messages in order of their beginning, and the text outside of them."""
+    """The messages in the order in which they begin, and the text outside of them."""
 
     messages: tuple[Message, ...]
     loose: str
     _by_code: dict[int, list[Message]] = field(default_factory=dict, repr=False, compare=False)
 
     def of(self, *codes: int) -> list[Message]:
-        """The messages with one of these codes."""
+        """Return the messages with one of these codes."""
         return [message for code in codes for message in self._by_code.get(code, ())]
 
     @property
@@ -76,19 +76,19 @@ class Output:
 
     @property
     def states(self) -> tuple[int, int]:
-        """(distinct, generated); (0, 0) when TLC did not get so far."""
+        """(distinct, generated); (0, 0) if TLC did not get that far."""
         found = [_FINAL_COUNT.search(message.text) for message in self.of(_COUNTS)]
         return (int(found[-1][2]), int(found[-1][1])) if found and found[-1] else (0, 0)
 
     @property
     def depth(self) -> int:
-        """States on the longest shortest path; 0 when TLC did not tell (temporal violations do not)."""
+        """The number of states on the longest shortest path; 0 if TLC did not report it."""
         found = [_DEPTH.search(message.text) for message in self.of(_DEPTH_CODE)]
         return int(found[-1][1]) if found and found[-1] else 0
 
     @property
     def coverage(self) -> dict[str, Coverage]:
-        """Action name to how often it fired; empty without -coverage. TLC's last report counts."""
+        """Maps each action name to how often it fired, in TLC's last report; empty without -coverage."""
         table: dict[str, Coverage] = {}
         for message in self.of(_INIT_COVERAGE, _ACTION_COVERAGE):
             if entry := _ACTION.match(message.text):
@@ -97,7 +97,7 @@ class Output:
 
     @property
     def trace(self) -> Trace | None:
-        """The counterexample, or None when there is none."""
+        """The counterexample, or None if there is none."""
         wanted = (_STATE, _STUTTERING, _BACK)
         found = _trace([message for message in self.messages if message.code in wanted])
         return found or self._initial_state()
@@ -114,7 +114,10 @@ class Output:
         return tuple(trace for part in parts if (trace := _trace(part)) is not None)
 
     def _initial_state(self) -> Trace | None:
-        """A violation by an initial state comes without a trace, the state inside the message."""
+        """Return the state of a violation by an initial state.
+
+        It comes without a trace, inside the message.
+        """
         for message in self.of(*_BY_INITIAL_STATE):
             _, _, state = message.text.partition(":\n")
             if state.strip():
@@ -123,7 +126,7 @@ class Output:
 
 
 def read(text: str) -> Output:
-    """Takes TLC's output apart. Cut output (TLC was killed) is read as far as it goes."""
+    """Parse TLC's output. Truncated output (TLC was killed) is read as far as it goes."""
     open_messages: list[tuple[int, int, int, list[str]]] = []
     done: list[tuple[int, Message]] = []
     loose: list[str] = []

@@ -1,4 +1,4 @@
-"""Several runs of TLC side by side, as many as there are cores for their workers."""
+"""Runs several TLC jobs in parallel, as many as there are cores for their workers."""
 
 import os
 import threading
@@ -19,11 +19,11 @@ def run_each(
     on_start: Callable[[int], None] = lambda _: None,
     on_states: Callable[[int, int], None] = lambda _place, _states: None,
 ) -> Generator[Outcome | TlcError, None, None]:
-    """What TLC found for each job, or why it found nothing, in the order of the jobs.
+    """Yield the outcome of each job, or the error that prevented one, in the order of the jobs.
 
     A job takes as many cores as it has workers. When its run begins, `on_start` receives the job's place in
-    the order; while it runs, `on_states` receives the place and the distinct states so far. Both are called
-    from other threads. When the caller is interrupted or stops asking, every run is killed.
+    the order. While it runs, `on_states` receives the place and the distinct states so far. Both are called
+    from other threads. When the caller is interrupted or closes the generator, every run is killed.
 
     Raises:
         TlcError: there is no Java or no TLC.

@@ -17,13 +17,13 @@ from mqproof.spec.tlc.trace import Step, Trace
 from mqproof.spec.tlc.values import State, show
 
 _LEVELS: Final = 3
-"""Steps that are taken in one dump."""
+"""The number of steps taken in one dump."""
 
 
 def walk(job: Job, depth: int, seed: int, init: str, next_name: str, toolbox: Toolbox | None = None) -> Trace:
-    """A random behaviour of `depth` states, or fewer where it comes to an end; the same seed, the same one.
+    """Return a random behaviour of `depth` states, or fewer if it ends earlier. The seed determines it.
 
-    Each step is chosen evenly among those that change something. Nothing is judged.
+    Each step is chosen with equal probability among those that change something. No property is checked.
 
     Raises:
         TlcError: TLC gave no verdict.
@@ -47,14 +47,15 @@ def walk(job: Job, depth: int, seed: int, init: str, next_name: str, toolbox: To
 
 
 def _levels(job: Job, init: str, next_name: str, start: State | None, toolbox: Toolbox | None) -> Graph:
-    """The states that are so many steps away from the start, or from the initial states, and all between."""
+    """Return the graph of the states up to _LEVELS steps away from `start`, or from the initial states."""
     asked = config.parse(job.config)
     module = f"{job.module}Near"
     source = [f"---- MODULE {module} ----", f"EXTENDS {job.module}, TLC"]
     bounded = asked.with_section("CONSTRAINT", "Near")
     if start is not None:
         init = "Here"
-        # A model value is a word of the configuration; the module may use it once it is a constant.
+        # A model value is a word of the configuration; the module may use it once it is declared as a
+        # constant.
         words = sorted(asked.model_values())
         source += [f"CONSTANTS {', '.join(words)}"] if words else []
         for word in words:

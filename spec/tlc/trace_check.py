@@ -1,4 +1,4 @@
-r"""Asks TLC whether recorded traces are behaviours of a specification: many traces, one run.
+r"""Checks with TLC whether recorded traces are behaviours of a specification: many traces, one run.
 
 The trace module is written by hand beside the specification. It must have
 
@@ -8,9 +8,9 @@ The trace module is written by hand beside the specification. It must have
     TraceNext == ...              \* each step explains Traces[t][l], l' = l + 1, UNCHANGED t
     TraceView == <<vars, t, l>>
 
-Traces is a definition and no constant, because TLC 2.15 evaluates what a constant is replaced by again each
-time that it is looked at. A step that explains no event (hidden in the trace) leaves l as it is. A trace is
-accepted when some behaviour explains all of its events.
+Traces is a definition and not a constant, because TLC 2.15 evaluates the replacement of a constant again at
+each lookup. A step that explains no event (hidden in the trace) leaves l unchanged. A trace is accepted when
+some behaviour explains all of its events.
 """
 
 import tempfile
@@ -24,20 +24,20 @@ from mqproof.spec.tlc.run import Job, run
 from mqproof.spec.tlc.toolbox import Toolbox
 
 Event = Mapping[str, object]
-"""Field name to a simple value; a field that is absent is unknown to the trace."""
+"""Maps field names to simple values; a field that is absent is unknown to the trace."""
 
 _PROGRESS: Final = "TraceProgress"
 _BRIEF_EVENTS_MAX: Final = 20_000
-"""With more events the run is long enough for Java's slower compiler to pay."""
+"""With more events the run is long enough to benefit from Java's slower compiler."""
 
 
 class TraceCheckError(RuntimeError):
-    """The answer would mean nothing: the planted trace was accepted, or nothing was looked at."""
+    """The answer would be meaningless: a trace that must be refused was accepted, or none was examined."""
 
 
 @dataclass(frozen=True, slots=True)
 class TraceVerdict:
-    """What TLC says of one trace."""
+    """TLC's verdict on one trace."""
 
     events: int
     explained: int
@@ -51,7 +51,7 @@ class TraceVerdict:
 @dataclass(frozen=True, slots=True)
 class TraceOutcome:
     verdicts: tuple[TraceVerdict, ...]
-    """In the order of the traces."""
+    """One verdict per trace, in the order of the traces."""
     distinct: int
     seconds: float
 
@@ -67,14 +67,14 @@ def check_traces(
     heap_mib: int = 2048,
     toolbox: Toolbox | None = None,
 ) -> TraceOutcome:
-    """Checks `traces` against the trace module; constants and constraints come from `config_text`.
+    """Check `traces` against the trace module; constants and constraints come from `config_text`.
 
-    `planted` is a trace that the specification must refuse. It goes along with every batch, so that a
-    trace module that accepts anything, or a run that looked at nothing, cannot pass.
+    `planted` is a trace that the specification must refuse. It is added to every batch, so that a trace
+    module that accepts anything, or a run that examined nothing, cannot pass.
 
     Raises:
         ValueError: no trace, or a trace without events.
-        TraceCheckError: the planted trace was accepted.
+        TraceCheckError: the trace `planted` was accepted.
         TlcError: TLC gave no verdict.
     """
     if not traces:
@@ -105,13 +105,14 @@ def check_traces(
 
 
 def traces_source(batch: Sequence[Sequence[Event]]) -> str:
-    """The text of the module TraceData that holds these traces."""
+    """Return the text of the module TraceData that holds these traces."""
     rows = ",\n".join("<<" + ",\n  ".join(map(values.show, trace)) + ">>" for trace in batch)
     return f"---- MODULE TraceData ----\nEXTENDS Integers\nTraces == <<\n{rows}\n>>\n====\n"
 
 
 def _source(module: str, wrapper: str) -> str:
-    # Each trace has a register with the furthest l seen, so that only progress is printed. One worker runs.
+    # Each trace has a register with the furthest l seen, so that only progress is printed. The run uses one
+    # worker.
     lines = [
         f"---- MODULE {wrapper} ----",
         f"EXTENDS {module}, TLC",

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 
 
 class ValueSyntaxError(ValueError):
-    """Text that is not a value as TLC prints it. The message shows the place."""
+    """The text is not a value as TLC prints it. The message shows the place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Function(Mapping["Value", "Value"]):
 
     __slots__ = ("_hash", "_items")
 
-    # Any for the keys: Mapping is invariant in them, and a dict with str keys should do.
+    # Any for the keys: Mapping is invariant in them, and a dict with str keys should be accepted.
     def __init__(self, items: Mapping[Any, "Value"]) -> None:
         self._items: dict[Value, Value] = dict(items)
         self._hash: int | None = None
@@ -67,7 +67,7 @@ class Function(Mapping["Value", "Value"]):
 Value: TypeAlias = int | bool | str | ModelValue | frozenset["Value"] | tuple["Value", ...] | Function
 
 State: TypeAlias = Function
-"""Variable name to value."""
+"""Maps variable names to values."""
 
 _TOKEN: Final = re.compile(
     r'\s*(?:(?P<number>-?\d+)|(?P<string>"(?:[^"\\]|\\.)*")|(?P<word>[A-Za-z_]\w*)'
@@ -80,7 +80,9 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_]\w*\Z")
 
 @lru_cache(maxsize=1 << 17)
 def parse(text: str) -> Value:
-    """The value that TLC printed as `text`. States repeat their parts, so that answers are kept.
+    """Return the value that TLC printed as `text`.
+
+    Results are cached, because states have many parts in common.
 
     Raises:
         ValueSyntaxError: the text is no value, or more than one.
@@ -89,7 +91,7 @@ def parse(text: str) -> Value:
 
 
 def parse_state(text: str) -> State:
-    r"""The state that TLC printed as `/\ x = 1` lines (or one `x = 1`, when there is one variable).
+    r"""Return the state that TLC printed as `/\ x = 1` lines (or one `x = 1`, if there is one variable).
 
     Raises:
         ValueSyntaxError: no variable was found, or one holds what is not a value.
@@ -104,12 +106,12 @@ def parse_state(text: str) -> State:
 
 
 def show(value: object) -> str:
-    """The value as a TLA+ expression, sets and functions in a canonical order.
+    """Return the value as a TLA+ expression, with sets and functions in a canonical order.
 
-    Takes plain Python too: dict for records and functions, list for sequences, set for sets.
+    Plain Python is accepted too: dict for records and functions, list for sequences, set for sets.
 
     Raises:
-        TypeError: a value that TLA+ has no word for here (None, float, bytes, ...).
+        TypeError: a value that has no TLA+ form here (None, float, bytes, ...).
     """
     match value:
         case bool():
@@ -140,7 +142,7 @@ def _show_function(function: Mapping[object, object]) -> str:
 
 
 def _natural(text: str) -> tuple[int, str]:
-    """Sorts 2 before 10."""
+    """Return a sort key that puts 2 before 10."""
     return (int(text), "") if text.lstrip("-").isdecimal() else (0, text)
 
 
@@ -151,7 +153,7 @@ def _escape(text: str) -> str:
 
 
 class _Reader:
-    """Recursive descent over the tokens of one value."""
+    """Parses the tokens of one value by recursive descent."""
 
     __slots__ = ("_at", "_kinds", "_text", "_words")
 
@@ -218,7 +220,7 @@ class _Reader:
     def _pairs(self, arrow: str, separator: str, close: str) -> Function:
         items: dict[Value, Value] = {}
         while True:
-            # A record's field is a bare word, which stands for a string.
+            # A record's field is a bare word, which represents a string.
             key: Value = self._field() if arrow == "|->" else self._value()
             self._take(arrow)
             items[key] = self._value()

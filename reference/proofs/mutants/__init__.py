@@ -1,7 +1,7 @@
 """Deliberately broken variants of the proofs: each must fail, with a counterexample to induction.
 
-One module a proof; `MUTANTS` here is all of them. Where reference/mutants breaks the same thing, the name is
-the same.
+There is one module per proof; `MUTANTS` here contains all of them. If reference/mutants breaks the same
+thing, the name is the same.
 """
 
 from typing import Final

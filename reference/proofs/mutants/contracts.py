@@ -1,4 +1,4 @@
-"""Planted bugs, one a contract at least: CrossHair must find arguments that show it."""
+"""Injected bugs, at least one per contract: CrossHair must find arguments that reveal each of them."""
 
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class Bug:
     contract: Contract
     name: str
     function: Callable[..., Any]
-    """Takes the place of the function that the contract is about."""
+    """Replaces the function that the contract is about."""
 
 
 def _remainder_forgotten(queues: Sequence[Any], ids: Sequence[str], own: str) -> list[Any]:
@@ -36,17 +36,17 @@ def _first_only(configured: Sequence[Any]) -> list[Any]:
 
 
 def _no_way_round(position: int, ring: Sequence[tuple[int, str]]) -> str:
-    """Behind the last node the ring does not begin again."""
+    """After its last node the ring does not continue with the first."""
     return next((each for at, each in ring if at >= position), ring[-1][1])
 
 
 def _modulo(queues: Sequence[Queue], ids: Sequence[str], own: str) -> list[Queue]:
-    """Hash modulo members: who goes moves everybody's queues."""
+    """Hash modulo members: a member that leaves moves every member's queues."""
     return [q for q in queues if ids[allocation.ring_position(str(q)) % len(ids)] == own]
 
 
 def _strangers_are_first(queues: Sequence[Any], ids: Sequence[str], own: str) -> list[Any]:
-    """What a find() of -1 does in other languages."""
+    """Treats an unknown member as the first, as an index of -1 from find() would in other languages."""
     return list(queues) if own not in ids else []
 
 
@@ -94,7 +94,7 @@ def _whoever_has_most(match: Sequence[int]) -> int:
 
 
 def _old_term_counted(match: Sequence[int], _entry_terms: Sequence[int], _term: int) -> int:
-    """Raft's figure 8."""
+    """Commits by counting in an older term (Raft's figure 8)."""
     return election.majority_index(match)
 
 
@@ -109,7 +109,7 @@ def _brokers_without_queues(
 
 
 def _nobody_left(route: Set[str], resting: Set[str], strategy: bool) -> frozenset[str]:
-    """When all brokers rest there is nobody to send to."""
+    """If all brokers are avoided, no broker is left to send to."""
     return frozenset(route - resting) if strategy else frozenset(route)
 
 
@@ -118,7 +118,7 @@ def _same_broker_again(candidates: Set[str], _last: str | None) -> frozenset[str
 
 
 def _always_one_on(route: Sequence[str], queue_count: int, counter: int, brokers: Set[str]) -> int:
-    """The counter moves first, so that a broker of one queue is passed by."""
+    """The counter moves first, so that a broker of one queue is skipped."""
     size = len(route) * queue_count
     return next(k for k in range(1, size + 1) if route[(counter + k) % size // queue_count] in brokers)
 
@@ -147,7 +147,7 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "a_retry_goes_elsewhere_if_it_can": _same_broker_again,
     "the_round_robin_stops_at_the_first_queue_of_a_broker": _always_one_on,
 }
-"""By the contract that must be seen broken."""
+"""By the contract that must be found broken."""
 
 BUGS: Final = tuple(
     Bug(contract, bug.__name__.lstrip("_").replace("_", "-"), bug)

@@ -1,4 +1,4 @@
-"""Broken variants of the election proof: the classic ways to get Raft wrong, DLedger's own among them."""
+"""Broken variants of the election proof: the classic Raft mistakes, including DLedger's own."""
 
 from dataclasses import replace
 from functools import partial
@@ -13,7 +13,7 @@ Step = tuple[Term, State]
 
 
 def _votes_twice(scope: Scope, s: State, c: Term, v: Term, *message: Term) -> Step:
-    """The voter does not look whom it voted for."""
+    """The voter does not check whether it has voted already."""
     free = replace(s, voted_for=updated(s.voted_for, v, NOBODY))
     guard, after = election.handle_vote(scope, free, c, v, *message)
     kept = choose(after.voted_for(v) == NOBODY, s.voted_for(v), after.voted_for(v))
@@ -27,21 +27,21 @@ def _vote_forgotten(scope: Scope, s: State, n: Term, kept: Term) -> Step:
 
 
 def _logs_not_compared(scope: Scope, s: State, c: Term, v: Term, *message: Term) -> Step:
-    """The voter takes any log for as good as its own."""
+    """The voter accepts any log as being as good as its own."""
     empty = replace(s, log_length=updated(s.log_length, v, 0))
     guard, after = election.handle_vote(scope, empty, c, v, *message)
     return guard, replace(after, log_length=s.log_length)
 
 
 def _leader_overwrites(scope: Scope, s: State, n: Term, message: Term) -> Step:
-    """The leader writes over its last entry."""
+    """The leader overwrites its last entry."""
     shorter = replace(s, log_length=updated(s.log_length, n, s.log_length(n) - 1))
     guard, after = election.append_entry(scope, shorter, n, message)
     return conjunction(guard, s.log_length(n) >= 1), after
 
 
 def _gap_accepted(scope: Scope, s: State, source: Term, n: Term, t: Term, i: Term, *entry: Term) -> Step:
-    """The follower does not compare the entry before."""
+    """The follower does not compare the previous entry."""
     seeming = replace(s, log_term=updated(s.log_term, n, i - 1, entry[0]))
     guard, after = election.handle_push(scope, seeming, source, n, t, i, *entry)
     real = updated(after.log_term, n, i - 1, s.log_term(n, i - 1))
@@ -50,7 +50,7 @@ def _gap_accepted(scope: Scope, s: State, source: Term, n: Term, t: Term, i: Ter
 
 
 def _ack_before_fsync(scope: Scope, s: State, source: Term, n: Term, *push: Term) -> Step:
-    """DLedger as released: the follower reports what is only in its page cache."""
+    """DLedger as released: the follower confirms entries that are only in its page cache."""
     eager = replace(s, durable=updated(s.durable, n, s.log_length(n)))
     guard, after = election.handle_push(scope, eager, source, n, *push)
     return guard, replace(after, durable=updated(s.durable, n, minimum(s.durable(n), after.durable(n))))
@@ -63,7 +63,7 @@ def _old_term_counted(scope: Scope, s: State, n: Term, index: Term) -> Step:
 
 
 def _stands_again(_scope: Scope, s: State, n: Term) -> Step:
-    """A node that led comes back in the same term, without the entries that it lost."""
+    """A node that led restarts as a candidate in the same term, without the entries that it lost."""
     return s.role(n) == election.DOWN, replace(
         s,
         role=updated(s.role, n, election.CANDIDATE),

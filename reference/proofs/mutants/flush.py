@@ -1,4 +1,4 @@
-"""Broken variants of the flush proof; the same bugs, under the same names, as in reference/mutants."""
+"""Broken variants of the flush proof: the same bugs, under the same names, as in reference/mutants."""
 
 from dataclasses import replace
 from functools import partial

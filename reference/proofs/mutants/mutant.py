@@ -1,4 +1,4 @@
-"""What a broken variant of a proof is: one action, replaced; its proof must fail with a counterexample."""
+"""The Mutant type: a proof with one action replaced; it must fail with a counterexample."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -12,19 +12,19 @@ class Mutant:
     proof: Proof
     name: str
     invariant: str
-    """Catalogue name of what can no longer be proved."""
+    """The catalogue name of the invariant that can no longer be proved."""
     action: str
     apply: Callable[..., tuple[Any, Any]]
-    """Stands in for that action: (scope, state, *parameters) to the guard and the state after."""
+    """Replaces that action: (scope, state, *parameters) to the guard and the state after."""
     clause: str = ""
-    """Through which it breaks, where that takes more than one step."""
+    """The clause that fails, if the invariant fails only after several steps."""
 
     @property
     def full_name(self) -> str:
         return f"{self.proof.name} {self.name}"
 
     def broken(self) -> Proof:
-        """The proof with this mutant's action."""
+        """Return the proof with this mutant's action."""
         actions = tuple(
             replace(action, apply=self.apply) if action.name == self.action else action
             for action in self.proof.actions
@@ -32,10 +32,10 @@ class Mutant:
         return replace(self.proof, name=self.full_name, actions=actions)
 
     def refuted(self) -> Answer | None:
-        """The first obligation with a counterexample to induction, None if the mutant survives.
+        """Return the first obligation with a counterexample to induction, or None if the mutant survives.
 
-        The invariant itself is tried first, unless a clause is named: a single bad step tells most. Where it
-        takes more than one step to break, a clause of the inductive invariant is what fails.
+        The invariant itself is tried first, unless a clause is named: a single bad step is the clearest. If
+        violating the invariant takes several steps, a clause of the inductive invariant fails instead.
         """
         broken = self.broken()
         answers = (refute(broken, Obligation(self.action, name)) for name in self._conclusions())

@@ -1,4 +1,4 @@
-"""Broken variants of the replication proof; the same bugs, under the same names, as in reference/mutants."""
+"""Broken variants of the replication proof: the same bugs, under the same names, as in reference/mutants."""
 
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,7 @@ def _waits_for_nobody(scope: Scope, s: State, m: Term) -> Step:
 
 
 def _report_acknowledges(scope: Scope, s: State, position: Term) -> Step:
-    """As released: what the slave reports first, about an old log, is the new maximum."""
+    """As released: the slave's first report, which may be about an old log, becomes the new maximum."""
     guard, after = replication.accept_report(scope, s, position)
     return guard, replace(after, acked=maximum(s.acked, position))
 
@@ -33,7 +33,7 @@ def _not_compared(scope: Scope, s: State, position: Term, message: Term) -> Step
 
 
 def _position_not_checked(_scope: Scope, s: State, position: Term, message: Term) -> Step:
-    """Whatever arrives is appended."""
+    """Every frame that arrives is appended."""
     end = s.log_length(SLAVE) + 1
     return conjunction(s.transfer(position, message), s.connected(SLAVE), s.verified), replace(
         s, log_length=updated(s.log_length, SLAVE, end), log=updated(s.log, SLAVE, end, message)
@@ -41,7 +41,7 @@ def _position_not_checked(_scope: Scope, s: State, position: Term, message: Term
 
 
 def _timeout_is_ok(scope: Scope, s: State, m: Term) -> Step:
-    """A wait that was given up is answered as if it had been reached."""
+    """A wait that timed out is answered as if its position had been reached."""
     guard, after = replication.answer_send(scope, s, m)
     late = s.request_replica(m) == replication.FLUSH_SLAVE_TIMEOUT
     told = choose(late, replication.SEND_OK, after.answer(m))
@@ -56,7 +56,7 @@ def _flush_status_wins(scope: Scope, s: State, m: Term) -> Step:
 
 
 def _connected_is_usable(scope: Scope, s: State, m: Term) -> Step:
-    """A slave that is far behind is waited for."""
+    """A send waits for a slave that is far behind."""
     guard, after = replication.append_record(scope, s, m)
     gone = conjunction(s.sync_master, negation(s.connected(MASTER)))
     request = choose(gone, replication.SLAVE_NOT_AVAILABLE, replication.WAITING)
