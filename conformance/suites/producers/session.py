@@ -1,4 +1,5 @@
-"""One run of one producer: drives it, writes down where it sent, and follows what the model allows."""
+"""One run of one producer: drives it, records the brokers it chose, and follows the states that the model
+allows."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,10 +20,10 @@ _KINDS: Final = {
 
 
 class ProducerSession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """Opens the target. Each method is a step; it may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: ProducerTarget, setup: Setup) -> None:
