@@ -34,9 +34,7 @@ class Capability(StrEnum):
     """The optional operations of a target, beyond sending and pulling."""
 
     FLUSH_MODE = "flush_mode"  # `open` starts a broker in the requested flush mode
-    SYNC_FLUSH = (
-        "sync_flush"  # without FLUSH_MODE: the broker is known to be in this mode, whatever is requested
-    )
+    SYNC_FLUSH = "sync_flush"  # without FLUSH_MODE: the broker is in this mode, whatever is requested
     ASYNC_FLUSH = "async_flush"  # the same for the other mode
     COMMIT_OFFSET = "commit_offset"  # `commit_offset` and `query_offset`
     ABANDON = "abandon"  # `abandon`: close the connection before the answer
@@ -89,9 +87,7 @@ class Sent:
 class PullStatus(StrEnum):
     FOUND = "FOUND"
     NO_NEW = "NO_NEW"  # the offset is the end of the queue
-    OFFSET_MOVED = (
-        "OFFSET_MOVED"  # the offset is beyond the end; next_offset is where the consumer should read on
-    )
+    OFFSET_MOVED = "OFFSET_MOVED"  # beyond the end; next_offset is the offset to read on from
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,7 @@ class Capability(StrEnum):
     """The optional operations of a target, beyond sends, pulls and offsets."""
 
     EXPIRE = "expire"  # `expire`: old messages are deleted
-    CLOCK = (
-        "clock"  # simulated time: it passes only while nothing else happens, so response times can be judged
-    )
+    CLOCK = "clock"  # simulated time, which passes only while nothing happens: response times can be judged
     WRITE = "write"  # `write`: time passes until the broker has written its offsets
 
 

@@ -1,8 +1,8 @@
-"""The operations that an implementation must offer for the routing suite: one name server, driven step by
-step.
+"""The operations that an implementation must offer for the routing suite.
 
-The suite simulates the brokers: it registers them, stays silent for them, and closes their connections. The
-name server may serve others at the same time; the suite queries only its own names.
+A target is one name server, driven step by step. The suite simulates the brokers: it registers them, stays
+silent for them, and closes their connections. The name server may serve others at the same time; the suite
+queries only its own names.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Capability(StrEnum):
     RESTART = "restart"  # `restart`
     ISOLATE = "isolate"  # `register_isolated`
     CLIENT = "client"  # `publish`: there is a client that is judged as well
-    SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave's registration sets the queues of its broker name
+    SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave reports the queues of its name
 
 
 class Broker(NamedTuple):
@@ -81,8 +81,10 @@ class NameServerTarget(Protocol):
     def times(self) -> Times: ...
 
     def open(self) -> None:
-        """Prepare a name server that knows none of the suite's brokers and topics. Raises TargetError, as all
-        others may."""
+        """Prepare a name server that knows none of the suite's brokers and topics.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def register(self, broker: Broker, topics: Sequence[str]) -> None:
