@@ -53,8 +53,10 @@ class Caller:
         return Place(self.broker_name, str(self.broker), str(self.name_server))
 
     async def until_it_serves(self) -> None:
-        """Wait until the broker answers and its name server knows it. Raises TargetError when that takes too
-        long."""
+        """Wait until the broker answers and its name server knows it.
+
+        Raises TargetError when that takes too long.
+        """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + _SERVES_S
         while not await self._serves():
@@ -86,8 +88,10 @@ class Caller:
         to: Address | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Command:
-        """Send one request, to the broker unless `to` is given. Raises TargetError for an answer not in
-        `accepts`."""
+        """Send one request, to the broker unless `to` is given.
+
+        Raises TargetError for an answer not in `accepts`.
+        """
         return await self.ask_fields(
             code, headers.write(header) if header else {}, body, accepts=accepts, to=to, timeout_s=timeout_s
         )
@@ -157,8 +161,10 @@ class Caller:
         delay_level: int = 0,
         template: str = "TBW102",
     ) -> headers.SendResponse:
-        """Send a message and wait until it is visible. A missing topic is created from the template, if that
-        exists."""
+        """Send a message and wait until it is visible.
+
+        A missing topic is created from the template, if that exists.
+        """
         told = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
         name_end, value_end = _SEPARATORS
         properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in told.items() if value)

@@ -42,8 +42,10 @@ class MyBroker(WireOnly):
         self.committed = [0] * setup.queues
 
     def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:  # noqa: ARG002
-        """Send once, without retries. If it is unknown whether it was stored, return Outcome.INDETERMINATE,
-        not FAILED."""
+        """Send once, without retries.
+
+        If it is unknown whether it was stored, return Outcome.INDETERMINATE, not FAILED.
+        """
         self.queues[queue_id].append((msg_id, body))
         return Sent(Outcome.OK, "SEND_OK", len(self.queues[queue_id]) - 1)
 

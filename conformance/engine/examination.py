@@ -38,8 +38,10 @@ class Examination:
     held_in: Counter[str] = field(default_factory=Counter)
     """Invariant id to the number of examples in which it held."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Invariant id to the shortest run that violates it. Only the run that the search ended with is
-    minimal."""
+    """Invariant id to the shortest run that violates it.
+
+    Only the run that the search ended with is minimal.
+    """
     actions: Counter[str] = field(default_factory=Counter)
     """Action of the model to the number of times that it explained an observation."""
     seconds: float = 0.0

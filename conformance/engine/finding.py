@@ -13,8 +13,10 @@ WITNESSES_MAX: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict with its counts. The verdict is unknown if nothing was observed that could show a
-    violation."""
+    """A verdict with its counts.
+
+    The verdict is unknown if nothing was observed that could show a violation.
+    """
 
     verdict: Verdict
     counts: dict[str, int]

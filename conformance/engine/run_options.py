@@ -16,7 +16,7 @@ SINCE: Final = ("4.9", "5")
 
 
 def since_of(target: str) -> str:
-    """Return the default for `since`: for a target of a line of Apache releases, the rules of that line."""
+    """Return the default for `since`: "4.9" for targets of Apache's 4.x line, otherwise the latest rules."""
     return SINCE[0] if target.startswith(f"{APACHE}4") else SINCE[-1]
 
 

@@ -55,8 +55,10 @@ Checkers = Mapping[str, Callable[[Run[OperationT]], Finding]]
 
 
 class Stepped(Generic[StateT, OperationT]):
-    """Records observations and follows the possible states. A suite's session is a subclass that drives a
-    target."""
+    """Records observations and follows the possible states.
+
+    A suite's session is a subclass that drives a target.
+    """
 
     dead = False
     """True if the target is permanently gone."""

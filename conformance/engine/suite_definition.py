@@ -54,8 +54,10 @@ class Need:
 
     one_of: frozenset[str] = frozenset()
     ways: frozenset[str] = frozenset()
-    """The ways to test the invariant; at least one is needed. A held result lists the ways that the target
-    lacks."""
+    """The ways to test the invariant; at least one is needed.
+
+    A held result lists the ways that the target lacks.
+    """
 
 
 Needs = Mapping[str, Need]

@@ -43,7 +43,7 @@ def results(
 
 
 def with_time(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
-    """Return results that were found together, each with an equal part of the total time."""
+    """Return results that were found together; each tested one gets an equal part of the total time."""
     results = tuple(found)
     share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
     return tuple(

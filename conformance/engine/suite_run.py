@@ -139,8 +139,10 @@ class _Search:
             raise UndrivableError(error) from None
 
     def _judge(self, session: Session) -> None:
-        """Count the run and keep its violations. Raises ViolationError for a violation of a wanted
-        invariant."""
+        """Count the run and keep its violations.
+
+        Raises ViolationError for a violation of a wanted invariant.
+        """
         examination = self.examination
         findings = session.findings()
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]

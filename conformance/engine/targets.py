@@ -14,8 +14,10 @@ PYTHON: Final = "python:"
 
 
 class TargetError(Exception):
-    """The target cannot be driven: it cannot be reached, or its tools failed. The message is one line for
-    people."""
+    """The target cannot be driven: it cannot be reached, or its tools failed.
+
+    The message is one line for people.
+    """
 
 
 class UnknownTargetError(ValueError):

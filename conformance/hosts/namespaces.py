@@ -51,8 +51,10 @@ class Machines:
         return f"{_SUBNET}.{self._numbers[name]}"
 
     def launcher(self, name: str) -> tuple[str, ...]:
-        """Return the command prefix that runs a command on that machine. The command runs directly in the
-        process."""
+        """Return the command prefix that runs a command on that machine.
+
+        The command runs directly in the process.
+        """
         return ("nsenter", f"--net=/proc/{self._holders[name].pid}/ns/net", "--")
 
     def cut(self, name: str) -> None:

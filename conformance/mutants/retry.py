@@ -1,5 +1,7 @@
-"""Mutants of a broker's retries and delays, used to judge the suite. Each replaces one rule by a wrong
-one."""
+"""Mutants of a broker's retries and delays, used to judge the suite.
+
+Each replaces one rule by a wrong one.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final

@@ -231,7 +231,7 @@ class SteppedStore:
 
     def continue_from(self, other: "SteppedStore", image: Image) -> None:
         """Take over the other store's state after a crash that leaves this image, and start; the other store
-        continues."""
+        is unchanged."""
         self._die()
         self.disk = other.disk.copy()
         self.disk.crash_os(image)

@@ -33,8 +33,10 @@ _DEPENDENCY: Final = (
 
 
 class ApacheMissingError(Exception):
-    """Java, Maven or a release is not available. The message is one line: what is missing, and what to do
-    about it."""
+    """Java, Maven or a release is not available.
+
+    The message is one line: what is missing, and what to do about it.
+    """
 
 
 def releases() -> tuple[str, ...]:

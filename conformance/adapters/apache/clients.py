@@ -29,8 +29,10 @@ _COMPILE_SECONDS_MAX: Final = 120.0
 
 
 class DriverError(RuntimeError):
-    """Apache's client failed, or an expected event did not come. The message contains the client's
-    message."""
+    """Apache's client failed, or an expected event did not come.
+
+    The message contains the client's message.
+    """
 
 
 class JavaClient:
@@ -61,8 +63,10 @@ class JavaClient:
     def subscribe(
         self, name: str, topic: str, group: str, *, mode: str = "concurrent", tags: str = "*"
     ) -> None:
-        """Start a consumer; `mode` is concurrent, orderly, broadcast or lite. Its messages are collected in
-        `messages`."""
+        """Start a consumer; `mode` is concurrent, orderly, broadcast or lite.
+
+        Its messages are collected in `messages`.
+        """
         self._command("subscribe", name, mode, group, topic, tags.replace(" ", ""))
         self._until_done()
 
@@ -77,8 +81,10 @@ class JavaClient:
         self._until_done()
 
     def wait_for(self, count: int, consumer: str, seconds_max: float = _SECONDS_MAX) -> list[Event]:
-        """Wait for this number of the consumer's messages and return them. Raises DriverError if they do not
-        come."""
+        """Wait for this number of the consumer's messages and return them.
+
+        Raises DriverError if they do not come.
+        """
         deadline = time.monotonic() + seconds_max
         while len(got := self.of(consumer)) < count:
             if (event := self._next(deadline)) is None:

@@ -32,8 +32,10 @@ MODULE_FLAGS: Final = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
 )
-"""4.9 unmaps its files by reflection. On JDK 17 without these flags its clean exit fails and looks like a
-crash."""
+"""4.9 unmaps its files by reflection.
+
+On JDK 17 without these flags its clean exit fails and looks like a crash.
+"""
 
 _NAME_SERVER: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER: Final = "org.apache.rocketmq.broker.BrokerStartup"
@@ -122,8 +124,10 @@ class ApacheServer:
             time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
-        """Send SIGTERM and wait for the clean end. If it does not end, kill it and raise
-        ApacheServerError."""
+        """Send SIGTERM and wait for the clean end.
+
+        If it does not end, kill it and raise ApacheServerError.
+        """
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -237,8 +241,10 @@ def home(folder: Path) -> Path:
 
 
 def _answers(address: Address) -> bool:
-    """Return whether a server answers. A broker answers that it does not support this request, which is
-    sufficient."""
+    """Return whether a server answers.
+
+    A broker answers that it does not support this request, which is sufficient.
+    """
     return ask(address, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX) is not None
 
 

@@ -20,8 +20,10 @@ class Passed:
 
 
 class Tap(Relay):
-    """Listens in a `with` block. Byte sequences in the server's frames can be replaced by others of the same
-    length."""
+    """Listens in a `with` block.
+
+    Byte sequences in the server's frames can be replaced by others of the same length.
+    """
 
     def __init__(self, server: Address, replace: Mapping[bytes, bytes] | None = None) -> None:
         super().__init__(server, lambda: (self._frames(False, {}), self._frames(True, self._replace)))

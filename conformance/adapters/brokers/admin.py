@@ -214,8 +214,10 @@ class BrokerAdmin(OnEnvironment):
 
 
 class ReferenceAdmin:
-    """The reference itself, with random choices. If the suite does not explain its answers, the suite has a
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset(BrokerFault)

@@ -225,8 +225,10 @@ class BrokerDelivery(OnEnvironment):
 
 
 class ReferenceDelivery:
-    """The reference itself, with random choices. If the suite does not explain its answers, the suite has a
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})

@@ -126,8 +126,10 @@ class Environment(Protocol):
         ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """Inject the fault and return at its end; the broker may need more time to serve. Raises
-        TargetError."""
+        """Inject the fault and return at its end; the broker may need more time to serve.
+
+        Raises TargetError.
+        """
         ...
 
     def run(self, work: Coroutine[Any, Any, T]) -> T: ...
@@ -220,8 +222,10 @@ class RunningEnvironment:
         config: BrokerConfig,
         levers: FaultControls = MappingProxyType({}),
     ) -> None:
-        """`config`: the relevant part of its configuration. `levers`: the fault controls that are
-        available."""
+        """`config`: the relevant part of its configuration.
+
+        `levers`: the fault controls that are available.
+        """
         self.name = name
         self.name_server = name_server
         self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)

@@ -191,8 +191,10 @@ def _message(stored: StoredMessage) -> Message:
 
 
 class ReferenceOffsets:
-    """The reference itself, with random choices. If the suite does not explain its answers, the suite has a
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})

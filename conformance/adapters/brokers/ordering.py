@@ -86,8 +86,10 @@ async def _now_s() -> float:
 
 
 class ReferenceOrdering:
-    """The reference itself, with random choices. If the suite does not explain its answers, the suite has a
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})

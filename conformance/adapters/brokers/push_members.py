@@ -77,8 +77,10 @@ class _Told(PushConsumer):
 
 
 class PushMembers(Stepped[State, Operation]):
-    """One group in one environment, which is opened. Methods are steps; each returns when the group has
-    settled."""
+    """One group in one environment, which is opened.
+
+    Methods are steps; each returns when the group has settled.
+    """
 
     def __init__(self, environment: SimulatedEnvironment) -> None:
         super().__init__(

@@ -157,8 +157,10 @@ class _Stored(NamedTuple):
 
 
 class ReferenceRetry:
-    """The reference itself, with random choices. If the suite does not explain its answers, the suite has a
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     is_simulated = True

@@ -173,8 +173,10 @@ class _Played:
 
 
 class ImplNameServer(_Played):
-    """Our name server in this process, in simulated time, with our client. `events` collects its event
-    log."""
+    """Our name server in this process, in simulated time, with our client.
+
+    `events` collects its event log.
+    """
 
     capabilities = frozenset(Capability)
 

@@ -408,8 +408,10 @@ class Clients:
 
 
 class _Listener:
-    """A listener that takes some time and fails from time to time. Each concurrent call is a separate
-    process."""
+    """A listener that takes some time and fails from time to time.
+
+    Each concurrent call is a separate process.
+    """
 
     may_fail = True
     poison = 0

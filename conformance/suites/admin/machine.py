@@ -29,8 +29,10 @@ _group_settings = st.builds(Group, st.sampled_from((True, True, False)), st.inte
 
 
 class AdminMachine(Machine[AdminTarget, AdminSession]):
-    """One example, with new names. A group is created before it is used, since some brokers create it on
-    first use."""
+    """One example, with new names.
+
+    A group is created before it is used, since some brokers create it on first use.
+    """
 
     @initialize(topic=_topics, queues=st.integers(1, 3), burst=_bursts, faults=_faults)
     def open(self, topic: str, queues: int, burst: list[tuple[int, str]], faults: list[BrokerFault]) -> None:

@@ -46,8 +46,10 @@ def run(
     progress: Callable[[int, int], None],
     play: Callable[[int], Stepped[State, Operation]],
 ) -> Part:
-    """Run and judge one group per seed with `play`. Raises UnknownTargetError: the target is not our own
-    broker."""
+    """Run and judge one group per seed with `play`.
+
+    Raises UnknownTargetError: the target is not our own broker.
+    """
     if options.target != IMPL:
         raise UnknownTargetError(f"{options.target!r}: the suite examines our own consumers, on {IMPL}")
     began = time.perf_counter()

@@ -98,8 +98,10 @@ def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
-    """Yield the states after the fault. Members must join again; after a crash the last written offsets
-    apply."""
+    """Yield the states after the fault.
+
+    Members must join again; after a crash the last written offsets apply.
+    """
     if fault is BrokerFault.FREEZE:
         yield state
         return
@@ -160,8 +162,10 @@ def _delivered(state: State, operation: Deliver) -> tuple[State, ...]:
 
 
 def _committed(state: State, queue_id: int, offset: int) -> State:
-    """Return the state after a commit. The broker accepts any offset; members only commit offsets ahead of
-    its own."""
+    """Return the state after a commit.
+
+    The broker accepts any offset; members only commit offsets ahead of its own.
+    """
     service = state.inner.service
     committed = delivery.changed(service.committed, queue_id, offset)
     inner = replace(state.inner, service=replace(service, committed=committed))

@@ -177,9 +177,9 @@ class _Given(NamedTuple):
 def queue_offsets_dense(told: Record) -> Finding:
     """FLUSH-4 QueueOffsetsDense: no offset is assigned twice, and none is left out.
 
-    An omitted offset shows as an offset higher than the number of messages that can have been stored. Sends
-    that were lost later, or have an indeterminate outcome, count as stored, so small gaps after them are not
-    detected.
+    An omitted offset shows as an offset that is too high for the number of messages that can have been
+    stored. Sends that were lost later, or have an indeterminate outcome, count as stored, so small gaps after
+    them are not detected.
     """
     tally = Tally()
     given: dict[tuple[str, int], _Given] = {}

@@ -81,8 +81,10 @@ class FlushMachine(Machine[Target, Session]):
     """
 
     ahead: Fault | None = None
-    """The fault of this example, injected at its end at the latest. One is enough, since timeouts take
-    time."""
+    """The fault of this example, injected at its end at the latest.
+
+    One is enough, since timeouts take time.
+    """
 
     @initialize(
         mode=st.sampled_from((flush.SYNC_FLUSH, flush.ASYNC_FLUSH)),
@@ -137,8 +139,10 @@ class FlushMachine(Machine[Target, Session]):
     @precondition(lambda machine: bool(_crashes(machine)))
     @rule(burst=_bursts, how=_drawn_by(_crashes), seed=_seeds)
     def fail_syncs(self, burst: list[tuple[int, int]], how: End, seed: int) -> None:
-        """Make every fsync fail until the broker stops. Any answer to the sends is allowed that makes no
-        false promise."""
+        """Make every fsync fail until the broker stops.
+
+        Any answer to the sends is allowed that makes no false promise.
+        """
         self.session.fail_syncs()
         self.send_some(burst)
         self.session.drain()

@@ -58,8 +58,10 @@ class Oracle:
         self._flushable: int | None = None  # set once syncs fail: the number of messages sent before
 
     def observe(self, operation: Operation) -> bool:
-        """Keep the states that explain the operation. Return False if there is none; the oracle is then
-        finished."""
+        """Keep the states that explain the operation.
+
+        Return False if there is none; the oracle is then finished.
+        """
         self._store_pending()
         match operation:
             case Send():

@@ -99,8 +99,10 @@ class Session:
     # -- the consumer
 
     def pull(self, queue_id: int, max_count: int) -> None:
-        """Pull at the consumer's position. If it is beyond the end, go back to the end and commit that
-        offset."""
+        """Pull at the consumer's position.
+
+        If it is beyond the end, go back to the end and commit that offset.
+        """
         answer = self._pull(queue_id, self.positions[queue_id], max_count)
         self.positions[queue_id] = answer.next_offset
         if answer.status is PullStatus.OFFSET_MOVED and Capability.COMMIT_OFFSET in self.target.capabilities:

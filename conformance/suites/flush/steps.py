@@ -42,8 +42,10 @@ class Send:
     body: bytes
     answer: Sent
     abandoned: bool = False
-    """The client closed the connection. Whether the message was stored is decided when the next operation
-    that is not abandoned ends."""
+    """The client closed the connection.
+
+    Whether the message was stored is decided when the next operation that is not abandoned ends.
+    """
 
     def __str__(self) -> str:
         text = f"send {self.msg_id} ({len(self.body)} bytes) to queue {self.queue_id}"
@@ -176,8 +178,10 @@ _CRASH_KINDS: Final = {End.KILL: "process", End.OS_CRASH: "os", End.POWER_LOSS: 
 
 
 def events(history: History, node: str = "client") -> Iterator[Event]:
-    """Yield the history as the event log of one node. Its time is logical: one microsecond per step, from
-    0."""
+    """Yield the history as the event log of one node.
+
+    Its time is logical: one microsecond per step, from 0.
+    """
     seq = 0
     for ts, operation in enumerate(history.operations):
         for kind, columns in _told(history.setup, operation):

@@ -12,13 +12,17 @@ from typing import Protocol
 
 
 class RestartFailedError(Exception):
-    """The broker does not start on the data that its last stop left. The message is one line with the
-    reason."""
+    """The broker does not start on the data that its last stop left.
+
+    The message is one line with the reason.
+    """
 
 
 class Fault(StrEnum):
-    """The faults that may disturb a running broker, from `disturb` to `calm`. Each is a capability of the
-    same name."""
+    """The faults that may disturb a running broker, from `disturb` to `calm`.
+
+    Each is a capability of the same name.
+    """
 
     FREEZE = "freeze"  # SIGSTOP; calm is SIGCONT
     ISOLATE = "isolate"  # nothing reaches the broker, and nothing leaves it

@@ -143,8 +143,10 @@ def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
 
 
 def _is(told: Pulled, queue: Queue, answer: Answer) -> bool:
-    """Return whether the target's answer agrees with the model. The checkers judge the identity of the
-    messages."""
+    """Return whether the target's answer agrees with the model.
+
+    The checkers judge the identity of the messages.
+    """
     offsets = tuple(message.offset for message in told.messages)
     return (
         (told.status, offsets) == (answer.status, answer.offsets)

@@ -88,8 +88,10 @@ class OffsetsTarget(Protocol):
     def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     def open(self) -> None:
-        """Create a new topic of QUEUES queues and a new group. Raises TargetError, as all other methods
-        may."""
+        """Create a new topic of QUEUES queues and a new group.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:

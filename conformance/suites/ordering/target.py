@@ -49,8 +49,10 @@ class OrderingTarget(Protocol):
         ...
 
     def open(self) -> None:
-        """Create a new topic of QUEUES queues and new groups. Raises TargetError, as all other methods
-        may."""
+        """Create a new topic of QUEUES queues and new groups.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:

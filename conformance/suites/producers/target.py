@@ -68,8 +68,10 @@ class ProducerTarget(Protocol):
         ...
 
     def send(self, fates: tuple[Fate, ...]) -> tuple[tuple[Attempt, ...], bool]:
-        """Send once; the attempts get these answers in turn. Return the attempts and whether the send
-        succeeded."""
+        """Send once; the attempts get these answers in turn.
+
+        Return the attempts and whether the send succeeded.
+        """
         ...
 
     def wait(self, seconds: float) -> None: ...

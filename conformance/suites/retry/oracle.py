@@ -101,8 +101,10 @@ def _with(
 
 
 def _read(setup: Setup, state: State, read: Read) -> tuple[State, ...]:
-    """Return the state after the read. Each copy matches the pending copy that was due first; the others may
-    be later."""
+    """Return the state after the read.
+
+    Each copy matches the pending copy that was due first; the others may be later.
+    """
     left = list(state.ways)
     for copy in read.copies:
         key = (copy.msg_id, copy.times, read.place)

@@ -46,8 +46,10 @@ class Oracle:
         self._silent_s = dict.fromkeys(BROKERS, 0.0)
 
     def observe(self, operation: Operation) -> bool:
-        """Keep the tables that explain the operation. Return False if there is none; the oracle is then
-        finished."""
+        """Keep the tables that explain the operation.
+
+        Return False if there is none; the oracle is then finished.
+        """
         match operation:
             case Register(broker, topics):
                 self._connected.add(broker)
