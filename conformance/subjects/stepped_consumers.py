@@ -52,7 +52,10 @@ class _Member(SteppedMember):
 
 
 class SteppedConsumers:
-    """Names of variables and actions are those of Group.tla."""
+    """Drives a broker and consumers through a behaviour of Group.
+
+    Names of variables and actions are those of Group.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps

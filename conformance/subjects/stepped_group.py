@@ -112,7 +112,10 @@ class _Member:
 
 
 class SteppedGroup:
-    """Names of variables and actions are those of Election.tla. Indexes count from 1 there, from 0 here."""
+    """Drives the cores of a group through a behaviour of Election.
+
+    Names of variables and actions are those of Election.tla. Indexes count from 1 there, from 0 here.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -132,9 +135,9 @@ class SteppedGroup:
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
-        """Deliver an old message again, which must have no effect.
+        """Try a disabled action, which must have no effect: for example, deliver an old message again.
 
-        After the Calm action, only messages that their sender still supports may arrive.
+        After the Calm action, the model delivers only current messages, so old ones are not tried.
         """
         tried = _REFUSALS.get(step.action)
         if tried is None or (self._is_calm and step.action.startswith("Handle")):

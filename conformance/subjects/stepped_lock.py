@@ -159,7 +159,10 @@ class _Member(SteppedMember):
 
 
 class SteppedLock:
-    """Names of variables and actions are those of OrderLock.tla."""
+    """Drives a lock table and orderly consumers through a behaviour of OrderLock.
+
+    Names of variables and actions are those of OrderLock.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps

@@ -97,7 +97,10 @@ class _Client:
 
 
 class SteppedNameServers:
-    """Names of variables and actions are those of Routing.tla."""
+    """Drives name servers and clients through a behaviour of Routing.
+
+    Names of variables and actions are those of Routing.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps

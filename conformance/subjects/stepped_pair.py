@@ -158,7 +158,10 @@ class _RecordByRecord:
 
 
 class SteppedPair:
-    """Names of variables and actions are those of Replication.tla, where positions count records."""
+    """Drives a master and a slave through a behaviour of Replication.
+
+    Names of variables and actions are those of Replication.tla, where positions count records.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps

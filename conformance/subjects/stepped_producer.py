@@ -73,7 +73,10 @@ class _Producer(Producer):
 
 
 class SteppedProducer:
-    """Names of variables and actions are those of QueueChoice.tla."""
+    """Drives a producer through a behaviour of QueueChoice.
+
+    Names of variables and actions are those of QueueChoice.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -228,8 +231,10 @@ class SteppedProducer:
         return True
 
     async def _refuses_elsewhere(self, broker: str, ticks: int) -> bool:
-        """Send elsewhere without the strategy, or repeat a send; brokers without writable queues get no
-        sends."""
+        """Make an attempt of another thread that changes nothing: without the strategy, or repeated.
+
+        Brokers without writable queues get no sends.
+        """
         if broker not in self._writable:
             return False
         await self._elsewhere(0, broker, ticks)

@@ -309,7 +309,10 @@ class _Services:
 
 
 class SteppedDelivery:
-    """Names of variables and actions are those of Delivery.tla. The group is represented by its requests."""
+    """Drives a broker through a behaviour of Delivery; the group is represented by its requests.
+
+    Names of variables and actions are those of Delivery.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps

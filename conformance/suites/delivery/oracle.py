@@ -100,7 +100,7 @@ def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
     """Yield the states after the fault.
 
-    Members must join again; after a crash the last written offsets apply.
+    Except after a freeze, members must join again. After a crash the last written offsets apply.
     """
     if fault is BrokerFault.FREEZE:
         yield state

@@ -94,9 +94,9 @@ def _survives(told: Record, scope: Scope) -> Finding:
 def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Scope) -> tuple[bool, str]:
     """Return whether a message with a known offset was seen since, and the reason why it is lost, or "".
 
-    It is lost if a read passed its offset without returning it, or if its queue ends before its offset after
-    a later start of the broker: a broker that serves again has dispatched everything that it recovered.
-    Before that restart a queue that ends early may only lag behind.
+    It is lost if a read passed its offset without returning it. It is also lost if its queue ends before its
+    offset after a later start of the broker: a broker that serves again has dispatched everything that it
+    recovered. Before that restart a queue that ends early may only lag behind.
     """
     seen = False
     for read in told.reads:

@@ -168,7 +168,7 @@ class FlushMachine(Machine[Target, Session]):
         then=_drawn_by(_second_ends),
     )
     def end(self, how: End, seed: int, then: End | None) -> None:
-        """Stop the broker, perhaps crash the system afterwards, and restart both."""
+        """Stop the broker, possibly crash the system afterwards, and restart both."""
         self.session.end(how, seed)
         if then:
             self.session.end(then, seed)

@@ -178,9 +178,9 @@ class Oracle:
         """Yield the states after a crash of the system, one for each possible end of the log.
 
         A power loss keeps exactly the flushed data, but the amount of hidden flushes is unknown, as is the
-        amount that a crashing system writes. Both therefore allow the same outcomes. A torn record is cut off
-        and lost queue entries are dispatched again before a client can see them, so only the end of the log
-        matters.
+        amount that a crashing system writes. Both therefore allow the same outcomes. Only the end of the log
+        matters: a torn record is cut off, and lost queue entries are dispatched again, before a client can
+        see them.
         """
         for length in range(state.flushed, len(state.log) + 1):
             yield from _some(self._take("OsCrash", state, length, False, state.queue_flushed))
