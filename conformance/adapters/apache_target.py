@@ -1,5 +1,7 @@
-"""An Apache broker as a target of the flush suite; it is started for the run, and killed, stopped or frozen
-in it."""
+"""An Apache broker as a target of the flush suite.
+
+It is started for the run, and killed, stopped or frozen during the run.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator

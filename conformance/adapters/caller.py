@@ -196,8 +196,10 @@ class Caller:
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
     async def _visible(self, topic: str, queue_id: int, offset: int) -> None:
-        """Wait until the message is visible, or should be: brokers answer before the message is in the
-        queue."""
+        """Wait until the message is visible, or should be.
+
+        Brokers answer a send before its message is in the queue.
+        """
         for _ in range(_LOOKS):
             if await self.offset(RequestCode.GET_MAX_OFFSET, topic, queue_id) > offset:
                 return

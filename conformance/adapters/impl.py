@@ -38,13 +38,17 @@ _SEGMENT_BYTES: Final = 1024
 _FLUSH_TIMEOUT_MS: Final = 6
 _CHECKPOINT_MS: Final = 1500
 _FLUSH_QUEUES_MS: Final = 10_000
-"""Checkpoints are frequent, so that recovery has one to start from; most of them precede the flush of the
-queues."""
+"""Checkpoints are frequent, so that recovery has one to start from.
+
+Most of them precede the flush of the queues.
+"""
 _FLUSH_MS_MAX: Final = 4.0
 """Before and after the fsync: some flushes take longer than _FLUSH_TIMEOUT_MS, most do not."""
 _PAUSES_S: Final = (0.0, 0.0, 0.0, 0.002, 0.7, 4.0, 12.0)
-"""The pauses between two steps: none, long enough for a flush, for some of the services, or for all of
-them."""
+"""The pauses between two steps.
+
+They allow no service, a flush, some of the services, or all of them to run.
+"""
 _NEARLY_ALL_CHANCE: Final = 0.4
 _NEAR_BYTES: Final = 40
 _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)

@@ -195,8 +195,10 @@ class RemotingTarget(WireOnly):
         return True
 
     def _leave_as_it_was(self) -> None:
-        """Undo the current fault and restart a stopped broker: an example may have been interrupted at any
-        point."""
+        """Undo the current fault and restart a stopped broker.
+
+        An example may have been interrupted at any point.
+        """
         if self._fault in _UNDONE:
             self._pull(_UNDONE[self._fault][1])
         if self._is_down:

@@ -89,8 +89,10 @@ class _Files:
 
 
 def expand(script: Script, nodes: Sequence[str], found: Recovered, every: int = 1) -> None:
-    """Check the images of the first crash of a script, and of the ballots before it; none if there is no
-    crash."""
+    """Check the images of the first crash of a script, and of the ballots before it.
+
+    Without a crash, nothing is checked.
+    """
     if (at := first_crash(script, (CRASH,))) is None:
         return
     n = nodes.index(script.steps[at].parameters[0])

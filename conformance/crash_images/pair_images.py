@@ -15,8 +15,10 @@ CRASH = "SystemCrash"
 
 
 def expand(script: Script, found: Recovered, every: int = 1) -> None:
-    """Check the images of the first system crash of a script, one of every `every`; none if there is no
-    crash."""
+    """Check one of every `every` images of the first system crash of a script.
+
+    Without a crash, nothing is checked.
+    """
     if (at := first_crash(script, (CRASH,))) is None:
         return
     n = script.steps[at].parameters[0]

@@ -68,8 +68,10 @@ class States:
 
 
 def expand(script: Script, states: States, found: Recovered, every: int = 1) -> None:
-    """Check the images of the first system crash of a script, one of every `every`; none if there is no
-    crash."""
+    """Check one of every `every` images of the first system crash of a script.
+
+    Without a crash, nothing is checked.
+    """
     at = first_crash(script, CRASHES)
     if at is None or (before := list(script.states())[at])["phase"] != "running":
         return
@@ -102,10 +104,10 @@ def recover_each(
     recover: Callable[[Image], T],
     every: int = 1,
 ) -> None:
-    """Recover from one of every `every` images that the crash at a step may leave; each result must be
-    allowed.
+    """Recover from one of every `every` images that the crash at a step may leave.
 
-    `reach` runs the steps before the crash, and returns the disk that the crash affects.
+    Each result must be allowed. `reach` runs the steps before the crash, and returns the disk that the crash
+    affects.
     """
     landed: set[T] = set()
     try:
@@ -137,8 +139,7 @@ def _projected(state: Variables) -> str:
 
 
 def images(disk: SimulatedDisk) -> Iterator[Image]:
-    """Yield images with each file cut at each byte while the others are whole or empty, and some random
-    images."""
+    """Yield images with one file cut at each byte while the others are whole or empty, and random images."""
     most = disk.unsynced()
     for label, size in most.contents.items():
         for others in (most.contents, dict.fromkeys(most.contents, 0)):

@@ -1,5 +1,4 @@
-"""Compares two runs: the verdicts that changed, the results that got worse, and the evidence behind each
-run."""
+"""Compares two runs: changed verdicts, results that got worse, and the evidence behind each run."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -43,8 +43,10 @@ class FaultCommands:
     """
 
     start: str = ""
-    """Starts the broker. It must return by the time the broker starts; the target then waits until the broker
-    serves."""
+    """Starts the broker. It must return by the time the broker starts.
+
+    The target then waits until the broker serves.
+    """
     stop: str = ""
     """Stops the broker cleanly; returns when the process has ended."""
     kill: str = ""

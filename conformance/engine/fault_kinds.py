@@ -1,5 +1,7 @@
-"""The kinds of faults that a scoreboard counts, independent of their names in suites, targets and
-histories."""
+"""The kinds of faults that a scoreboard counts.
+
+They are independent of the names of faults in suites, targets and histories.
+"""
 
 from enum import StrEnum
 from typing import Final

@@ -44,8 +44,10 @@ class RunOptions:
 
     @property
     def name_server(self) -> str:
-        """The target's name for suites that find a broker through its name server, which is the first
-        address."""
+        """The target's name for suites that find a broker through its name server.
+
+        The name server is the first address.
+        """
         return self.target.partition(",")[0] if self.target.startswith(REMOTING) else self.target
 
     def chosen(self, ids: Iterable[str]) -> tuple[str, ...]:

@@ -1,5 +1,4 @@
-"""The scoreboard: the results of all suites for a target, as a report that every renderer of report/ can
-show."""
+"""The scoreboard: the results of all suites for a target, as a report for the renderers of report/."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -16,8 +15,7 @@ FAULTS: Final = "Faults"
 
 
 def scoreboard(parts: Sequence[Part], options: RunOptions) -> Report:
-    """Return a report with every result, the minimal script of each violation, and the evidence of each
-    suite."""
+    """Return a report with every result, the minimal script of each violation, and each suite's evidence."""
     results = (result for part in parts for result in part.results)
     return _report(parts, options, results, (*_minimal_scripts(parts), *_tables(parts)))
 
@@ -103,7 +101,7 @@ def _evidence(parts: Sequence[Part]) -> Table:
 
 
 def _faults(parts: Sequence[Part]) -> Iterator[Table]:
-    """Yield a table with one row for each kind of fault that occurred and one column for each suite with
+    """Yield a table with a row for each kind of fault that occurred and a column for each suite with
     faults."""
     met = {part.suite: part.faults for part in parts if part.faults is not None}
     rows = tuple(

@@ -29,8 +29,7 @@ class Explanation(Generic[StateT, OperationT]):
 
     initial: Iterable[StateT]
     after: Callable[[StateT, OperationT], Iterable[StateT]]
-    """Returns the states that an operation may lead to; none if it cannot have been observed in this
-    state."""
+    """Returns the states that may follow; none if the operation cannot be observed in this state."""
     tell: Callable[[StateT], str]
     """Returns a description of a state for people."""
     action: Callable[[OperationT], str]
@@ -39,8 +38,7 @@ class Explanation(Generic[StateT, OperationT]):
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[OperationT]):
-    """The operations of a run and their observed results, in order of time; `opened` describes the first
-    step."""
+    """The operations of a run with their results, in order of time; `opened` describes the first step."""
 
     opened: str
     operations: tuple[OperationT, ...]

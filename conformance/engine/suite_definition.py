@@ -1,5 +1,4 @@
-"""The definition of a suite: its invariants, the capabilities that they need, and the machine for its
-examples."""
+"""The definition of a suite: its invariants, the capabilities they need, and the machine for its examples."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -49,8 +48,10 @@ TargetFactory = Callable[[], Any]
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The capabilities without which an invariant cannot be tested: at least one of `one_of`, if it is not
-    empty."""
+    """The capabilities without which an invariant cannot be tested.
+
+    At least one of `one_of` is needed, if it is not empty.
+    """
 
     one_of: frozenset[str] = frozenset()
     ways: frozenset[str] = frozenset()

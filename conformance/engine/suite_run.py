@@ -38,8 +38,10 @@ OnExample = Callable[[int, Session], None]
 
 
 class ViolationError(Exception):
-    """Ends an example. Each invariant has its own subclass, so that shrinking cannot switch to another
-    invariant."""
+    """Ends an example.
+
+    Each invariant has its own subclass, so that shrinking cannot switch to another invariant.
+    """
 
 
 @cache

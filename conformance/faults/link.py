@@ -28,8 +28,10 @@ class Link(Relay):
             self._fault = fault
 
     def calm(self) -> None:
-        """End the fault. Connections that lost bytes are closed, because the bytes after the loss cannot be
-        decoded."""
+        """End the fault and close the connections that lost bytes.
+
+        The bytes after the loss cannot be decoded.
+        """
         with self._lock:
             fault, self._fault = self._fault, None
         if fault in (Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS):
@@ -68,8 +70,7 @@ class LinkedNetwork:
         return await self._network.connect(link.address if link else address, on_connection)
 
     def link(self, address: Address) -> Link:
-        """Return the link in front of that server; new connections to the server go through it from now
-        on."""
+        """Return the link in front of that server; new connections to the server go through it."""
         if address not in self._links:
             self._links[address] = Link(address).__enter__()
         return self._links[address]

@@ -1,8 +1,7 @@
-"""Machines on a separate network, each in its own network namespace: links can be cut, and processes are
-real.
+"""Machines on a separate network, each in its own network namespace, with real processes.
 
-It needs Linux, root, and the commands ip, nsenter and unshare. Everything created here disappears with its
-last process: nothing has a name outside, and the system's own network is not changed.
+Links can be cut. It needs Linux, root, and the commands ip, nsenter and unshare. Everything created here
+disappears with its last process: nothing has a name outside, and the system's own network is not changed.
 """
 
 import ctypes

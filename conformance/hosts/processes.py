@@ -103,8 +103,10 @@ class Cluster:
         process.wait(STOP_SECONDS_MAX)
 
     def start_server(self, name: str, *arguments: str) -> dict[str, str]:
-        """Start a server; return the fields of its `ready` line, for example {"namesrv":
-        "127.0.0.1:9876"}."""
+        """Start a server and return the fields of its `ready` line.
+
+        For example: {"namesrv": "127.0.0.1:9876"}.
+        """
         log = self._log(name)
         seen = log.stat().st_size if log.exists() else 0
         process = self._start(name, *arguments)

@@ -142,8 +142,10 @@ class Machine:
 
 
 class Cluster:
-    """Two name servers, a master, and optionally a slave and another master; all stopped until they are
-    started."""
+    """Two name servers, a master, and optionally a slave and another master.
+
+    All of them are stopped until they are started.
+    """
 
     def __init__(self, loop: SimulatedLoop, seed: int, setup: Setup) -> None:
         self.setup = setup
@@ -293,10 +295,9 @@ class Cluster:
             await asyncio.wait([self._working[node]])
 
     async def _while_it_lives(self, node: str, work: Coroutine[Any, Any, Any]) -> BaseException | None:
-        """Run work of a process on that machine; return the exception that it raised, None if the process was
-        killed.
+        """Run work of a process on that machine; return the exception that it raised.
 
-        The work continues if the waiting task is cancelled.
+        Return None if the process was killed. The work continues if the waiting task is cancelled.
         """
         life = self.machines[node].life
         context = self._loop.context_of(self.machines[node].host)
@@ -403,8 +404,7 @@ class Cluster:
     # -- observations that no client makes
 
     def log(self, node: str) -> Sequence[StoredMessage]:
-        """Return the messages in a running broker's log, in order; for a member, those known to be
-        committed."""
+        """Return the messages in a running broker's log, in order; for a member, only committed ones."""
         if self.setup.elected:
             return self._committed(node)
         broker, store = self.brokers[node], self._store(node)

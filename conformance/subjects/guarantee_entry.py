@@ -1,10 +1,9 @@
-"""Runs an entry of the guarantee matrix on our brokers: a master, an optional slave, and another healthy
-master.
+"""Runs an entry of the guarantee matrix on our brokers.
 
-A producer sends messages, and the faults of the entry are injected. `replay` takes the steps of a
-counterexample of the model one by one: links and fsyncs are held, and released when the model says so. `live`
-injects faults at random times while messages are sent. Both return the worst fate of a message, in the
-model's terms.
+There are a master, an optional slave, and another healthy master. A producer sends messages, and the faults
+of the entry are injected. `replay` takes the steps of a counterexample of the model one by one: links and
+fsyncs are held, and released when the model says so. `live` injects faults at random times while messages are
+sent. Both return the worst fate of a message, in the model's terms.
 """
 
 import asyncio
@@ -274,8 +273,10 @@ class _Stage:
         return node in self.cluster.brokers
 
     async def _strike(self, node: str, fault: str, *, keeps_all: bool | None) -> None:
-        """Inject a fault. `keeps_all`: whether the system writes out all data before it crashes; None is
-        random."""
+        """Inject a fault.
+
+        `keeps_all`: whether the system writes out all data before it crashes; None is random.
+        """
         cluster = self.cluster
         match fault:
             case "clean":

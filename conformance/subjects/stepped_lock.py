@@ -271,8 +271,7 @@ class SteppedLock:
         await at_rest()
 
     async def _unlocks(self, name: str) -> Held | None:
-        """Return the unlock request of a member that is done with the queue; None if it has nothing to
-        unlock."""
+        """Return the unlock request of a member that is done with the queue; None if there is none."""
         member = self._members[name]
         if member.unlocks is not None:
             unlocks, member.unlocks = member.unlocks, None
@@ -348,8 +347,7 @@ class SteppedLock:
         return True
 
     async def _refuses_begin(self, name: str) -> bool:
-        """Deliver a message to a member that does not trust its lock, or is still consuming another
-        message."""
+        """Deliver a message to a member that does not trust its lock, or still consumes another message."""
         member = self._members[name]
         if not await member.hand():
             return True  # it does not even pull without the lock

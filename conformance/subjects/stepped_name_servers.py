@@ -134,8 +134,7 @@ class SteppedNameServers:
         return self._run(self._look())
 
     def refuses(self, step: Stimulus) -> bool:
-        """Try an extra scan, which must remove nothing, or a wipe without writable queues, which must change
-        nothing."""
+        """Try an action that must change nothing: an extra scan, or a wipe without writable queues."""
         server = self._servers.get(step.parameters[0]) if step.action in ("Scan", "WipeWrite") else None
         if server is None:
             return False
@@ -193,8 +192,10 @@ class SteppedNameServers:
         return route
 
     async def _poll_fails(self, client: str, following: str) -> None:
-        """Let the request fail. A following request, if there is one, is held until the script lets it
-        arrive."""
+        """Let the request fail.
+
+        A following request, if there is one, is held until the script lets it arrive.
+        """
         state = self._clients[client]
         state.answered = False
         n = await self._asks(client)

@@ -467,8 +467,7 @@ class SteppedPair:
         return _refused(self._settled(m) is PutStatus.PUT_OK, "FlushTimeout")
 
     def _refuses_slave_timeout(self, m: int) -> bool:
-        """Expire the wait for a slave that has acknowledged, or that has already timed out; it must change
-        nothing."""
+        """Expire the wait for a slave that has acknowledged or timed out, which must change nothing."""
         replica = self._replica.get(m)
         if self._answer[m] != "waiting" or replica is None:
             return False

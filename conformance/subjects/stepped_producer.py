@@ -1,10 +1,10 @@
-"""Our producer as a target for behaviours of QueueChoice: each attempt starts and ends when the script says
-so.
+"""Our producer as a target for behaviours of QueueChoice.
 
-Brokers are represented only by their answers; a tick is five seconds of the loop's clock. An attempt of
-another thread is another send of the same producer to a queue that the application chose. It does not use the
-round robin, and its result goes into the same table. A slow attempt of another thread starts before the
-current attempt; the script is known in advance, so it can start in time.
+Each attempt starts and ends when the script says so. Brokers are represented only by their answers; a tick is
+five seconds of the loop's clock. An attempt of another thread is another send of the same producer to a queue
+that the application chose. It does not use the round robin, and its result goes into the same table. A slow
+attempt of another thread starts before the current attempt; the script is known in advance, so it can start
+in time.
 """
 
 import asyncio
@@ -35,8 +35,10 @@ T = TypeVar("T")
 _TOPIC: Final = "T"
 _TICK_MS: Final = 5000
 _SLOW_S: Final = 1 / 64
-"""The duration of an answer for each tick of rest that it causes; short, so that many answers fit into a
-tick."""
+"""The duration of an answer for each tick of rest that it causes.
+
+It is short, so that many answers fit into a tick.
+"""
 _THRESHOLD_MS: Final = 15
 _PORT: Final = 10_911
 _SEND_MS: Final = 10**9
@@ -53,8 +55,10 @@ def _levels(config: Config) -> LatencyLevels:
 
 
 class _Producer(Producer):
-    """A producer that chooses a queue when the script says so: after a failure the choice is a separate
-    step."""
+    """A producer that chooses a queue when the script says so.
+
+    After a failure the choice is a separate step.
+    """
 
     begins: "asyncio.Future[None]"
 

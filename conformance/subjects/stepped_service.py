@@ -123,8 +123,10 @@ class Service:
         self._answer[message] = "waiting"
 
     def store(self, at: int, queue: str, message: str) -> None:
-        """Store a message. Earlier messages in the queue are made durable before, unless they will be
-        lost."""
+        """Store a message.
+
+        Earlier messages in the queue are made durable before, unless they will be lost.
+        """
         del queue
         if self._answer[message] == "unsent":
             self.send(at, message)
@@ -192,8 +194,7 @@ class Service:
             store.dispatch()
 
     def pull(self, offset: int) -> tuple[list[str], PullResponse, int]:
-        """Return at most one message from the offset on, the other fields of the answer, and the response
-        code."""
+        """Return at most one message from the offset on, the other fields of the answer, and its code."""
         header = PullRequest(GROUP, TOPIC, 0, offset, 1, PULL_HAS_SUBSCRIPTION, 0, 0, 0, "*", "TAG")
         answer = self.ask(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
         assert answer is not None, "it may not be held"
@@ -223,8 +224,10 @@ class Service:
         """Do nothing: messages that are no longer guaranteed may be lost, but need not be."""
 
     def restart(self, at: int) -> None:
-        """Restart with the remaining data: without unsynced data or, if no promise holds, with damaged
-        files."""
+        """Restart with the remaining data.
+
+        Unsynced data may be lost. If no promise holds, the files may be damaged too.
+        """
         there = [end for _, end in self._node.records()]
         left, self._left = self._left, None
         if left is None or left >= len(there):
@@ -371,7 +374,7 @@ class SteppedDelivery:
         self._service.commit(at, offset)
 
     def _corrected(self) -> int | None:
-        """Return the offset to which the broker moves a reader after the last seen message; None if it may
+        """Return the offset to which the broker moves a reader after its last message; None if it may
         stay."""
         self._service.ready(len(self._service._queue()))
         _, told, code = self._service.pull(len(self._seen))

@@ -230,8 +230,10 @@ class SteppedStore:
         return Image(most.names, contents)
 
     def continue_from(self, other: "SteppedStore", image: Image) -> None:
-        """Take over the other store's state after a crash that leaves this image, and start; the other store
-        is unchanged."""
+        """Take over the other store's state after a crash that leaves this image, and start.
+
+        The other store is unchanged.
+        """
         self._die()
         self.disk = other.disk.copy()
         self.disk.crash_os(image)
@@ -324,8 +326,10 @@ class SteppedStore:
         self._answers[message] = told
 
     def _status(self, message: str) -> PutStatus:
-        """Return the status that the producer receives if it is answered now; simulated time passes as
-        necessary."""
+        """Return the status that the producer receives if it is answered now.
+
+        Simulated time passes as necessary.
+        """
         appended = next(one for one in self._appended if one.message_id == message)
         return self._run(self._store.settle(appended, True))
 

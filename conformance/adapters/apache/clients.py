@@ -96,8 +96,7 @@ class JavaClient:
         return [message for message in self.messages if message["consumer"] == consumer]
 
     def end(self) -> None:
-        """End the clients. They leave their groups when their input ends; a process that does not end is
-        killed."""
+        """End the clients, which then leave their groups; a process that does not end is killed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:

@@ -230,8 +230,10 @@ def _server(
 
 
 def home(folder: Path) -> Path:
-    """Create and return the folder that Apache uses as its installation; it contains only the log
-    configuration."""
+    """Create and return the folder that Apache uses as its installation.
+
+    It contains only the log configuration.
+    """
     conf = folder / "home" / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name in ("logback_namesrv", "logback_broker", "logback_tools"):

@@ -1,7 +1,6 @@
-"""The targets of the routing suite: our name server in simulated time, its mutants, running ones, and
-Apache's.
+"""The targets of the routing suite: our name server, its mutants, running ones, and Apache's.
 
-Start with `targets`, which turns the name passed to `--target` into a factory.
+Ours runs in simulated time. Start with `targets`, which turns the name passed to `--target` into a factory.
 """
 
 import asyncio

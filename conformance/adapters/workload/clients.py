@@ -101,16 +101,18 @@ class Clients:
         self._prefix = prefix
         self._directory = directory
         self._same_clock = same_clock
-        """True if the broker uses our clock: then the times of creating and storing a message can be
-        compared."""
+        """True if the broker uses our clock, so that the times of creating and storing can be compared."""
         self._sending = True
         self._striking = False
         self._sessions: list[Session] = []
         self._pushed: list[PushConsumer] = []
 
     async def run(self, nemesis: Nemesis | None, told: Callable[[str], None]) -> None:
-        """Run the workload. Raises TargetError: the cluster does not accept a first message for each
-        topic."""
+        """Run the workload.
+
+        Raises:
+            TargetError: the cluster does not accept a first message for each topic.
+        """
         workload = self._workload
         first = await self._producer("p0")
         for topic in ("plain", "orders", "later"):
@@ -284,8 +286,10 @@ class Clients:
     # Groups with push consumers.
 
     async def _push(self) -> list[Coroutine[None, None, None]]:
-        """Start the push consumers; return the coroutines that change the members of the groups while
-        messages come."""
+        """Start the push consumers.
+
+        Return the coroutines that change the members of the shared groups while messages come.
+        """
         first = ConsumeFrom.FIRST_OFFSET
         everybody = PushConsumerConfig(
             MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory

@@ -104,8 +104,7 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(topic=_topics, burst=_bursts)
     def befall(self, topic: str, burst: list[tuple[int, str]]) -> None:
-        """Inject the next fault, send messages immediately, and check that all acknowledged messages are
-        found."""
+        """Inject the next fault, send at once, and check that all acknowledged messages are found."""
         self.session.befall(self.ahead.pop())
         self.send(topic, burst)
         self._look_everywhere()

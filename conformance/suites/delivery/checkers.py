@@ -97,8 +97,7 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:
-    """DELIV-1 NoAckedLost: a member that starts a queue does not skip messages that the group has not
-    committed.
+    """DELIV-1 NoAckedLost: a member that starts a queue skips no message that the group has not committed.
 
     A group that has settled has received every message.
     """
@@ -133,8 +132,10 @@ def no_phantom(run: Run[Operation]) -> Finding:
 
 
 def duplicates_explained(run: Run[Operation]) -> Finding:
-    """DELIV-3 DuplicatesExplained: a member that starts a queue does not receive messages again that the
-    group has committed."""
+    """DELIV-3 DuplicatesExplained: no committed message is delivered again.
+
+    This is checked when a member starts to read a queue.
+    """
     tally = Tally()
     for step, operation, facts in _followed(run):
         if isinstance(operation, Rebalance):

@@ -16,8 +16,10 @@ from mqproof.conformance.suites.delivery.steps import Change
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
 
 UNKNOWN_MAX: Final = 3
-"""The maximum number of ambiguous commits in one example: each one multiplies the states that the oracle
-keeps."""
+"""The maximum number of ambiguous commits in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _members = st.sampled_from(MEMBERS)
@@ -68,8 +70,10 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(member=_members)
     def befall(self, member: str) -> None:
-        """Inject the next fault, then let a member join or leave, so that other members must query the
-        committed offsets."""
+        """Inject the next fault, then let a member join or leave.
+
+        Other members must then query the committed offsets.
+        """
         self.session.befall(self.ahead.pop())
         self.come_or_go(member, Change.DIES)
         self.session.settle()

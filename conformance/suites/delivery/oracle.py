@@ -122,8 +122,10 @@ def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[Stat
 
 
 def _changed(state: State, operation: Membership) -> tuple[State, ...]:
-    """Return the states after a membership change: all present members are notified and the queues
-    reallocated."""
+    """Return the states after a membership change.
+
+    All present members are notified, and the queues are allocated again.
+    """
     member = operation.member
     comes = operation.change in (Change.JOINS, Change.RETURNS)
     live = state.live | {member} if comes else state.live - {member}
@@ -183,8 +185,10 @@ def _positions(state: State, member: str) -> tuple[int, ...]:
 
 
 def _take(state: State, *steps: tuple[str, ...], skip: tuple[str, ...] = ()) -> tuple[State, ...]:
-    """Return the state after these actions; no state if an action is disabled, unless it is listed in
-    `skip`."""
+    """Return the state after these actions.
+
+    There is none if an action is disabled, unless the action is listed in `skip`.
+    """
     config, inner = _config(state.messages), state.inner
     for action, *parameters in steps:
         taken = group.MODEL.actions[action].apply(config, inner, *parameters)

@@ -1,5 +1,7 @@
-"""One run of one group: simulates members that behave as clients do, records observations, follows the
-model."""
+"""One run of one group.
+
+It simulates members that behave as clients do, records observations, and follows the model.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -131,8 +133,10 @@ class DeliverySession(Stepped[State, Operation]):
         return faults_of_members(operation) or super().faults_in(operation)
 
     def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
-        """Commit only an offset ahead of the stored one: a late commit of a former owner would move the group
-        back."""
+        """Commit the member's position if it is ahead of the stored offset.
+
+        A late commit of a former owner would otherwise move the group back.
+        """
         offset = self.positions[member][queue_id]
         if offset <= self.query(queue_id):
             return

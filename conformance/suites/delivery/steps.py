@@ -89,8 +89,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """All present members have rebalanced since the last change of members, and have read all their
-    messages."""
+    """All present members have rebalanced since the last membership change, and have read all messages."""
 
     def __str__(self) -> str:
         return "the group has settled"

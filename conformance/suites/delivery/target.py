@@ -1,8 +1,8 @@
-"""The operations that an implementation must offer to serve a consumer group: one broker, driven step by
-step.
+"""The operations that an implementation must offer to serve a consumer group.
 
-The suite has its own topic, group and members. Each member has a connection; it announces itself, queries the
-other members, reads and commits. The broker may serve other clients at the same time.
+A target is one broker, driven step by step. The suite has its own topic, group and members. Each member has a
+connection; it announces itself, queries the other members, reads and commits. The broker may serve other
+clients at the same time.
 """
 
 from collections.abc import Set

@@ -54,8 +54,7 @@ def sync_acked_durable(told: Record) -> Finding:
 
 
 def async_acked_survives_process_crash(told: Record) -> Finding:
-    """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, as long as only processes
-    crashed."""
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, if only processes crashed."""
     if told.setup.flush_mode != ASYNC_FLUSH:
         return Tally().finding("seen")
     return _survives(
@@ -73,8 +72,10 @@ def no_acked_lost(told: Record) -> Finding:
 
 
 def _promised(told: Record, then: int, now: int) -> bool:
-    """Return whether the flush mode protects the message: under ASYNC_FLUSH not after a crash of the
-    system."""
+    """Return whether the flush mode protects the message.
+
+    ASYNC_FLUSH does not protect it once the system has crashed.
+    """
     return told.setup.flush_mode != ASYNC_FLUSH or not told.crashes.between(then, now)
 
 

@@ -164,8 +164,7 @@ class Oracle:
         return [after, *_some(self._take("PersistOffsets", after))]
 
     def _end(self, state: flush.State, queue_id: int, end: int) -> States:
-        """Return the state in which the queue is readable up to `end`, exclusive, and no further; none if
-        impossible."""
+        """Return the state in which the queue ends at `end`, exclusive; none if that is impossible."""
         after: flush.State | None = state
         while after is not None and len(after.queue[queue_id]) < end:
             after = self._dispatch(after)
@@ -263,8 +262,10 @@ class Oracle:
             )
 
     def _admit(self, message: str) -> None:
-        """Add the message to the model, which knows all messages in advance; a history adds them one by
-        one."""
+        """Add the message to the model.
+
+        The model knows all messages in advance; a history adds them one by one.
+        """
         self.config = replace(self.config, messages=(*self.config.messages, message))
         self.states = frozenset(replace(state, answer=(*state.answer, "unsent")) for state in self.states)
 

@@ -1,5 +1,7 @@
-"""The steps of one client as the lines of a history, for the suite's checkers and the rules for many
-clients."""
+"""The steps of one client as the lines of a history.
+
+The suite's checkers and the rules for many clients judge them.
+"""
 
 from collections.abc import Iterator
 from typing import Final

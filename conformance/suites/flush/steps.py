@@ -80,8 +80,7 @@ class Commit:
     offset: int
     accepted: bool
     reset: bool = False
-    """The broker reported that the consumer's offset is beyond the end, and the consumer goes back on
-    purpose."""
+    """The consumer goes back on purpose, because the broker reported that its offset is beyond the end."""
 
     def __str__(self) -> str:
         what = "reset" if self.reset else "commit"

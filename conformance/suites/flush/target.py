@@ -59,8 +59,7 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The setup of one run: a broker without messages, one topic, queues 0 to `queues` - 1, one consumer
-    group."""
+    """The setup of one run: a broker without messages, one topic, `queues` queues, and one consumer group."""
 
     flush_mode: str
     """SYNC_FLUSH | ASYNC_FLUSH; not binding without Capability.FLUSH_MODE."""
@@ -168,8 +167,7 @@ class Target(Protocol):
         ...
 
     def crash_os(self, seed: int) -> None:
-        """Crash the machine: any part of the data that was not synced may be lost, and the last write
-        torn."""
+        """Crash the machine: any part of the unsynced data may be lost, and the last write may be torn."""
         ...
 
     def lose_power(self) -> None:
@@ -210,8 +208,7 @@ class Target(Protocol):
 
 
 class WireOnly:
-    """A base class for targets that cannot be stopped or disturbed, with the methods that are never
-    called."""
+    """A base class for targets that cannot be stopped or disturbed; its methods are never called."""
 
     def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
         raise NotImplementedError

@@ -42,8 +42,7 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
 
 
 def no_phantom(run: Run[Operation]) -> Finding:
-    """DELIV-2 NoPhantom: every pulled message was sent to that queue and has the offset that its send
-    returned."""
+    """DELIV-2 NoPhantom: every pulled message was sent to that queue and has the offset its send returned."""
     tally = Tally()
     for step, pull, answer, sent in _reads(run):
         for message in answer.messages:

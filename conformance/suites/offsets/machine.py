@@ -1,5 +1,4 @@
-"""Sends, pulls from any offset, waiting pulls, commits in both directions, expiry and broker faults in any
-order.
+"""Sends, pulls, waiting pulls, commits in both directions, expiry and broker faults in any order.
 
 Hypothesis draws and shrinks the examples. A rule is one step of a session.
 """
@@ -15,8 +14,10 @@ from mqproof.conformance.suites.offsets.session import OffsetsSession
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, OffsetsTarget
 
 UNKNOWN_MAX: Final = 3
-"""The maximum number of ambiguous commits in one example: each one multiplies the states that the oracle
-keeps."""
+"""The maximum number of ambiguous commits in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """Aa and BB have the same hash."""

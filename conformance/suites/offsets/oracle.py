@@ -97,8 +97,10 @@ def _committed(state: State, queue_id: int, offset: int) -> State:
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
-    """Yield the states after the fault: acknowledged messages stay, and open commits end with the broker
-    process."""
+    """Yield the states after the fault.
+
+    Acknowledged messages stay. Open commits end with the broker process.
+    """
     if fault not in ENDS:
         yield state
         return
@@ -130,8 +132,8 @@ def _held(state: State, operation: Hold) -> tuple[State, ...]:
 
 
 def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
-    """Yield the queue before, between and after these messages: the broker may have looked at it at any of
-    these times.
+    """Yield the queue before, between and after these messages: the broker may look at it at any of these
+    times.
 
     The broker looks at a waiting pull when a selected message arrives, and in a scan of all waiting pulls,
     which ignores tags.

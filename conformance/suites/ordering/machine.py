@@ -15,11 +15,15 @@ from mqproof.conformance.suites.ordering.session import OrderingSession
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
 
 UNHEARD_MAX: Final = 3
-"""The maximum number of requests with a lost answer in one example: each one multiplies the states to
-keep."""
+"""The maximum number of requests with a lost answer in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 _PARTS: Final = (0.3, 0.45, 0.6, 1.1)
-"""Parts of the lease after which members still trust their locks, almost no longer do, no longer do, and
-cannot."""
+"""Parts of the lease.
+
+After these times members still trust their locks, almost no longer do, no longer do, and cannot.
+"""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _groups = st.sampled_from(GROUPS)
@@ -63,8 +67,10 @@ class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
     @precondition(lambda machine: Capability.LEASE_ENDS in machine.target.capabilities)
     @rule(part=st.sampled_from(_PARTS), group=_groups, renews=st.booleans(), member=_members)
     def wait(self, part: float, group: str, renews: bool, member: str) -> None:
-        """Let time pass. One member may renew its locks in the middle; afterwards all members request the
-        locks."""
+        """Let time pass.
+
+        One member may renew its locks in the middle. Afterwards all members request the locks.
+        """
         lease_s = self.target.lease_s
         self.session.wait(round(part * lease_s, 3))
         if renews:

@@ -1,5 +1,7 @@
-"""One run of one broker's locks: simulates members that behave as clients do, records observations, follows
-the model."""
+"""One run of one broker's locks.
+
+It simulates members that behave as clients do, records observations, and follows the model.
+"""
 
 from collections.abc import Iterable, Set
 
@@ -47,7 +49,7 @@ class OrderingSession(Stepped[State, Operation]):
         self.saw(Lock(group, member, frozenset(queues), None, span))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> None:
-        """Unlock the queues that the member is not consuming, including queues that another member has
+        """Unlock the queues that the member is not consuming, including those that another member has
         locked."""
         free = {queue_id for queue_id in queues if (group, queue_id, member) not in self._calls}
         if free:

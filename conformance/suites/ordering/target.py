@@ -56,8 +56,7 @@ class OrderingTarget(Protocol):
         ...
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
-        """Request the locks; return the queues that the member holds now, and the time span of the
-        request."""
+        """Request the locks; return the queues that the member holds now, and the span of the request."""
         ...
 
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:

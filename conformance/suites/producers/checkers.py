@@ -16,8 +16,7 @@ from mqproof.conformance.suites.producers.target import BROKERS, Attempt, Setup
 
 
 def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
-    """ROUTE-5 RetryAvoidsLastBroker: a retry goes to another broker, if more than the last one is
-    eligible."""
+    """ROUTE-5 RetryAvoidsLastBroker: a retry goes to another broker, if another one is eligible."""
     tally = Tally()
     for step, send, route, rested in _followed(setup, run):
         for number, (last, then) in enumerate(pairwise(send.attempts), start=1):
@@ -31,8 +30,7 @@ def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
 
 
 def faulty_broker_rested(setup: Setup, run: Run[Operation]) -> Finding:
-    """ROUTE-6 FaultyBrokerRested: with the strategy on, a resting broker is not chosen while another one is
-    free."""
+    """ROUTE-6 FaultyBrokerRested: with the strategy on, no resting broker is chosen while another is free."""
     tally = Tally()
     for step, send, route, rested in _followed(setup, run):
         for number, attempt in enumerate(send.attempts if setup.strategy else ()):

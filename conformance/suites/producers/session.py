@@ -1,5 +1,4 @@
-"""One run of one producer: drives it, records the brokers it chose, and follows the states that the model
-allows."""
+"""One run of one producer: drives it, records the brokers it chose, and follows the model."""
 
 from collections.abc import Iterable
 from typing import Final

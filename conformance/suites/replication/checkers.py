@@ -22,15 +22,13 @@ class SendSeen:
 
     name: str
     status: str
-    """One of the four stored statuses, or another one if the broker did not confirm that the message is
-    stored."""
+    """One of the four stored statuses, or another one if the broker did not confirm the storing."""
     waits: bool
     """The message was sent with the request to wait (WAIT)."""
     expected: frozenset[str]
     """The correct statuses, given the state of the slave and the disk; empty allows any status."""
     on_slave: bool
-    """The message was in the slave's log right after the answer, or had been there before a crash removed
-    it."""
+    """The message was in the slave's log right after the answer, or before a crash removed it."""
     in_master: bool
     """The same for the master's log."""
 
@@ -64,8 +62,7 @@ class Life:
     logs: tuple[LogsSeen, ...]
     reads: tuple[ReadsSeen, ...]
     caught_up: bool | None
-    """Whether the slave caught up after the faults ended; None if it need not, because the logs have
-    forked."""
+    """Whether the slave caught up after the faults ended; None if the logs have forked and it need not."""
     slave_offsets: tuple[int, ...]
     """The slave's answers for a group's committed offset, in order of time."""
 
@@ -80,8 +77,10 @@ def sync_acked_on_slave(life: Life) -> Finding:
 
 
 def slave_is_prefix(life: Life) -> Finding:
-    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's; after a fork the slave does not
-    follow."""
+    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's.
+
+    After a fork the slave does not follow.
+    """
     both = [seen for seen in life.logs if seen.master is not None and seen.slave is not None]
     wrong = [
         f"the slave {'follows' if seen.follows else 'has'} {_end(seen.slave)}, its master {_end(seen.master)}"
@@ -109,7 +108,7 @@ def status_honest(life: Life) -> Finding:
 
 
 def readable_without_master(life: Life) -> Finding:
-    """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave are read from it, in
+    """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave can be read in
     order."""
     wrong = [
         f"the slave holds {len(seen.log)} messages, {len(seen.read)} were read of it"
@@ -120,8 +119,7 @@ def readable_without_master(life: Life) -> Finding:
 
 
 def slave_catches_up(life: Life) -> Finding:
-    """REPL-5 SlaveCatchesUp: after the last fault the slave's log becomes equal to its master's in bounded
-    time."""
+    """REPL-5 SlaveCatchesUp: after the last fault the slave's log equals its master's in bounded time."""
     if life.caught_up is None:
         return _finding("lives", 0, [])
     return _finding("lives", 1, [] if life.caught_up else ["the slave did not catch up"])

@@ -72,8 +72,7 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
 
 
 def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation]) -> Finding:
-    """DELIV-7 RetryThenDeadLetter: a message that was sent back successfully arrives again, or becomes a dead
-    letter.
+    """DELIV-7 RetryThenDeadLetter: a message sent back successfully arrives again, or becomes a dead letter.
 
     It becomes a dead letter after the maximum number of retries, not before and not later. Copies of one
     message look alike, and after a crash one may arrive twice. Therefore each message sent back needs a copy
@@ -109,16 +108,20 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
 
 
 def _ahead_s(run: Run[Operation]) -> float:
-    """Return the maximum by which the reader's clock is ahead of the broker's: a message is never read before
-    it is stored."""
+    """Return the maximum by which the reader's clock is ahead of the broker's.
+
+    It follows from the fact that a message is never read before it is stored.
+    """
     reads = (operation for _, operation in run.numbered() if isinstance(operation, Read))
     between = (r.span.end_s - copy.stored_s for r in reads for copy in r.copies if copy.stored_s is not None)
     return min(between, default=0.0)
 
 
 def _all_came(due_s: Sequence[float], came_s: Sequence[float]) -> bool:
-    """Return whether each due time can be matched to its own arrival at that time or later, pairing the
-    latest first."""
+    """Return whether each due time can be matched to its own arrival at that time or later.
+
+    The latest times are paired first.
+    """
     latest = sorted(came_s, reverse=True)
     return len(due_s) <= len(latest) and all(map(le, sorted(due_s, reverse=True), latest))
 

@@ -15,8 +15,10 @@ from mqproof.conformance.suites.retry.session import RetrySession
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Copy, RetryTarget
 
 UNKNOWN_MAX: Final = 3
-"""The maximum number of requests with an unknown result in one example: each one doubles the states to
-keep."""
+"""The maximum number of requests with an unknown result in one example.
+
+Each one doubles the states that the oracle keeps.
+"""
 ROUNDS_MAX: Final = 3
 """The maximum number of rounds in one example, in real time."""
 _SHORT_S: Final = 0.6
@@ -73,8 +75,10 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     @precondition(lambda machine: bool(machine.session.copies))
     @rule(age=st.integers(0, 1), rounds=st.integers(1, 3))
     def fail_again_and_again(self, age: int, rounds: int) -> None:
-        """Send the newest copies back as clients do, until they are dead letters; fewer times if waiting
-        takes real time."""
+        """Send the newest copies back as clients do, until they are dead letters.
+
+        If waiting takes real time, the number of rounds is limited.
+        """
         for _ in range(rounds):
             self.rounds += 1
             if self.rounds > ROUNDS_MAX and not self.target.is_simulated:

@@ -100,8 +100,10 @@ class RetryTarget(Protocol):
         ...
 
     def send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
-        """Send a message back. `times_max`: the maximum number of retries in the request, None for the
-        group's."""
+        """Send a message back; return the answer and the time span.
+
+        `times_max`: the maximum number of retries in the request, None for the group's.
+        """
         ...
 
     def send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span: ...

@@ -17,8 +17,7 @@ from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability
 _brokers = st.sampled_from(BROKERS)
 _registrations = st.lists(st.tuples(_brokers, st.sampled_from((TOPICS, TOPICS[1:]))), min_size=1, max_size=4)
 _PARTS: Final = (0.05, 0.5, 0.9, 1.04)
-"""Parts of the time from a broker's registration to its certain removal: below the expiry, and beyond the
-scan."""
+"""Parts of the time from a registration to the certain removal: below the expiry, and beyond the scan."""
 
 
 def _events(machine: "RoutingMachine") -> list[str]:

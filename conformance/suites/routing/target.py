@@ -88,8 +88,7 @@ class NameServerTarget(Protocol):
         ...
 
     def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        """Register the broker over its own connection; its data version is derived from its number of
-        topics."""
+        """Register the broker over its own connection; its number of topics determines its data version."""
         ...
 
     def unregister(self, broker: Broker) -> None: ...

@@ -41,8 +41,9 @@ def lines(options: RunOptions) -> Iterator[str]:
 
 
 def run(options: RunOptions, progress: Callable[[int, int], None], play: Play) -> Part:
-    """Run one workload with `play` and judge its history; write the history to the events folder, if there is
-    one.
+    """Run one workload with `play` and judge its history.
+
+    The history is written to the events folder, if there is one.
 
     Raises:
         RunOptionsError, UnknownTargetError, TargetError.
