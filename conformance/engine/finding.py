@@ -66,7 +66,7 @@ def with_explanation(
 
 
 def unexplained_step(step: int, operation: object, allowed: str) -> Witness:
-    """Return the witness that no state of the model explains this step; `allowed` describes the earlier
+    """Return the witness that no state of the model explains this step; `allowed` describes earlier
     states."""
     text = f"no state of the model explains step {step} ({operation})"
     return Witness(text, {"the model allowed before": allowed})

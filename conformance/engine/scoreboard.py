@@ -101,8 +101,7 @@ def _evidence(parts: Sequence[Part]) -> Table:
 
 
 def _faults(parts: Sequence[Part]) -> Iterator[Table]:
-    """Yield a table with a row for each kind of fault that occurred and a column for each suite with
-    faults."""
+    """Yield a table with a row for each kind of fault that occurred, and a column for each suite with any."""
     met = {part.suite: part.faults for part in parts if part.faults is not None}
     rows = tuple(
         (kind.value, *(f"{faults.get(kind, 0):,}" for faults in met.values()))

@@ -42,8 +42,7 @@ class Examined(Protocol):
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """The optional operations of the target, beyond the calls that all targets of the suite must
-        offer."""
+        """The optional operations of the target, beyond the calls that all targets of the suite offer."""
         ...
 
     def close(self) -> None:

@@ -374,8 +374,7 @@ class SteppedDelivery:
         self._service.commit(at, offset)
 
     def _corrected(self) -> int | None:
-        """Return the offset to which the broker moves a reader after its last message; None if it may
-        stay."""
+        """Return the offset to which the broker moves a reader after its last message; None if it stays."""
         self._service.ready(len(self._service._queue()))
         _, told, code = self._service.pull(len(self._seen))
         return told.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None

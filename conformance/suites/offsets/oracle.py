@@ -132,8 +132,7 @@ def _held(state: State, operation: Hold) -> tuple[State, ...]:
 
 
 def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
-    """Yield the queue before, between and after these messages: the broker may look at it at any of these
-    times.
+    """Yield the queue before, between and after these messages: the broker may look at it at any such time.
 
     The broker looks at a waiting pull when a selected message arrives, and in a scan of all waiting pulls,
     which ignores tags.

@@ -49,8 +49,7 @@ class OrderingSession(Stepped[State, Operation]):
         self.saw(Lock(group, member, frozenset(queues), None, span))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> None:
-        """Unlock the queues that the member is not consuming, including those that another member has
-        locked."""
+        """Unlock the queues that the member is not consuming, including those of other members."""
         free = {queue_id for queue_id in queues if (group, queue_id, member) not in self._calls}
         if free:
             span = self.target.unlock(group, member, free)

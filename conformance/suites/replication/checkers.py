@@ -108,7 +108,7 @@ def status_honest(life: Life) -> Finding:
 
 
 def readable_without_master(life: Life) -> Finding:
-    """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave can be read in
+    """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave are readable in
     order."""
     wrong = [
         f"the slave holds {len(seen.log)} messages, {len(seen.read)} were read of it"

@@ -102,8 +102,7 @@ def live_broker_kept(history: History) -> Finding:
 
 
 def dead_broker_forgotten(history: History) -> Finding:
-    """ROUTE-3 DeadBrokerForgotten: a broker that was silent for the expiry time and a scan is not
-    reported."""
+    """ROUTE-3 DeadBrokerForgotten: a broker that is silent for the expiry time and a scan is not reported."""
     tally = Tally()
     for step, operation, facts in _followed(history):
         if isinstance(operation, AskRoute | AskCluster):
