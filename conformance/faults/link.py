@@ -16,7 +16,7 @@ FAULTS: Final = frozenset({Fault.CUT, Fault.DELAY, Fault.LOSE_REQUESTS, Fault.LO
 
 
 class Link(Relay):
-    """Forwards everything, unless a fault is active."""
+    """A relay that forwards everything, unless a fault is active."""
 
     def __init__(self, server: Address) -> None:
         super().__init__(server, lambda: (partial(self._way, False), partial(self._way, True)))

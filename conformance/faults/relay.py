@@ -17,7 +17,7 @@ Way = Callable[[bytes], Iterable[bytes]]
 
 
 class Relay:
-    """Listens in a `with` block.
+    """A port that forwards bytes in both directions; it listens in a `with` block.
 
     `ways` is called for each connection; it returns the functions for the client's and for the server's
     bytes.

@@ -21,7 +21,10 @@ T = TypeVar("T")
 
 
 class Pair(Cluster):
-    """`async with` starts all of it. A node that was killed is restarted by `start`."""
+    """A master and a slave with a client; `async with` starts all of them.
+
+    A node that was killed is restarted by `start`.
+    """
 
     def __init__(
         self,

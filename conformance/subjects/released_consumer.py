@@ -12,7 +12,10 @@ from mqproof.impl.runtime.network import Address
 
 
 class ReleasedCommits(GroupRequests):
-    """Use it only for commits: it would request locks from a slave, too."""
+    """Group requests that commit to any replica.
+
+    Use them only for commits: they would request locks from a slave, too.
+    """
 
     async def _master(self, queue: MessageQueue) -> Address:
         return await self._any_replica(queue)

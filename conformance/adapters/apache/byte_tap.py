@@ -5,7 +5,10 @@ from mqproof.impl.runtime.network import Address
 
 
 class ByteTap(Relay):
-    """Listens in a `with` block. Each connection has its own pair of records."""
+    """A relay that records all bytes; it listens in a `with` block.
+
+    Each connection has its own pair of records.
+    """
 
     def __init__(self, server: Address) -> None:
         super().__init__(server, self._record)

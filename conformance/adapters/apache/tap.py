@@ -20,7 +20,7 @@ class Passed:
 
 
 class Tap(Relay):
-    """Listens in a `with` block.
+    """A relay that records all frames; it listens in a `with` block.
 
     Byte sequences in the server's frames can be replaced by others of the same length.
     """

@@ -84,7 +84,10 @@ _SETUP: Final = Setup(
 
 
 class Environment(Protocol):
-    """`open` is called first and `close` last; the environment may be opened again afterwards."""
+    """The environment of a broker under test.
+
+    `open` is called first and `close` last; the environment may be opened again afterwards.
+    """
 
     @property
     def name(self) -> str:

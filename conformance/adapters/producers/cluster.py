@@ -21,7 +21,10 @@ _CODES: Final = {Fate.BUSY: ResponseCode.SYSTEM_BUSY, Fate.ILLEGAL: ResponseCode
 
 
 class PlayedCluster:
-    """`fates` has the answers to the next attempts, `attempts` the attempts received so far."""
+    """A simulated name server with its brokers.
+
+    `fates` has the answers to the next attempts, `attempts` the attempts received so far.
+    """
 
     def __init__(self, runtime: Runtime, brokers: tuple[str, ...], queues: int) -> None:
         self._runtime = runtime

@@ -64,7 +64,10 @@ class RecordingPushConsumer(PushConsumer):
 
 
 class _RecordingCalls(GroupRequests):
-    """Offsets of several queues are queried concurrently: each call is a separate process while it runs."""
+    """Group requests that are recorded in a history.
+
+    Offsets of several queues are queried concurrently, so each call is a separate process while it runs.
+    """
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
         super().__init__(*arguments)

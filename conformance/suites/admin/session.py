@@ -25,7 +25,9 @@ from mqproof.reference.administration import Group, Topic
 
 
 class AdminSession(Stepped[State, Operation]):
-    """Opens the target. Each method is a step; it may raise TargetError, and no step is possible after that.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
         TargetError: the target cannot be started.

@@ -15,7 +15,9 @@ from mqproof.conformance.suites.ordering.target import OrderingTarget
 
 
 class OrderingSession(Stepped[State, Operation]):
-    """Opens the target. Each method is a step; it may raise TargetError, and no step is possible after that.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
         TargetError: the target cannot be started.
