@@ -1,7 +1,7 @@
 """Connects the suites to an implementation: one module for each kind of target.
 
-Start with `resolve`, which turns the name given to `--target` into a factory of targets, and with
-`template.py`, an adapter to copy. The protocol that the targets of the suite flush implement is `Target`.
+Start with `resolve`, which turns the name passed to `--target` into a factory of targets, and with
+`template.py`, an adapter to copy. The targets of the flush suite implement the protocol `Target`.
 """
 
 from mqproof.conformance.adapters.resolution import resolve

@@ -1,4 +1,7 @@
-"""A broker of Apache's as a target of the suite flush: started for the run, killed, stopped, frozen in it."""
+"""An Apache broker as a target of the flush suite.
+
+It is started for the run, and killed, stopped or frozen during the run.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -16,10 +19,10 @@ from mqproof.impl.runtime.network import Address
 
 @contextmanager
 def targets(name: str) -> Iterator[Callable[[], Target]]:
-    """The factory of the target called `apache:LINE`; one name server and one broker for all its examples.
+    """Yield the factory of the target `apache:LINE`; all examples share one name server and one broker.
 
     Raises:
-        UnknownTargetError: there is no such release. TargetError: the servers did not come up.
+        UnknownTargetError: there is no such release. TargetError: the servers did not start.
     """
     release = release_of(name.removeprefix(APACHE))
     with tempfile.TemporaryDirectory(prefix="mqproof-apache-") as folder, ExitStack() as stack:

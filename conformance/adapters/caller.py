@@ -1,5 +1,7 @@
-"""Whoever the suites play asks a broker through this: raw requests, so that nothing of our clients stands
-between what was asked and what was answered."""
+"""Sends raw requests to a broker on behalf of the clients that the suites simulate.
+
+None of our client code is between the request and the answer.
+"""
 
 import asyncio
 import secrets
@@ -27,7 +29,7 @@ _SEPARATORS: Final = ("\x01", "\x02")
 
 
 class Caller:
-    """A client of one broker. Make it on a running event loop, then `start`."""
+    """A client of one broker. Create it on a running event loop, then call `start`."""
 
     def __init__(self, name_server: Address, runtime: Runtime) -> None:
         self.name_server = name_server
@@ -36,7 +38,7 @@ class Caller:
         self._remoting = RemotingClient(runtime.remoting)
 
     async def start(self) -> None:
-        """Find the broker. Raises TargetError when there is none."""
+        """Find the broker. Raises TargetError if there is none."""
         answer = await self.ask(RequestCode.GET_BROKER_CLUSTER_INFO, to=self.name_server)
         known = java_json.read(ClusterInfo, answer.body).broker_addr_table
         masters = {name: data.broker_addrs[0] for name, data in known.items() if 0 in data.broker_addrs}
@@ -47,11 +49,14 @@ class Caller:
 
     @property
     def place(self) -> Place:
-        """Of the broker that was found."""
+        """The place of the broker that was found."""
         return Place(self.broker_name, str(self.broker), str(self.name_server))
 
     async def until_it_serves(self) -> None:
-        """The broker answers, and its name server knows it. Raises TargetError when that takes too long."""
+        """Wait until the broker answers and its name server knows it.
+
+        Raises TargetError when that takes too long.
+        """
         loop = asyncio.get_running_loop()
         end_s = loop.time() + _SERVES_S
         while not await self._serves():
@@ -83,7 +88,10 @@ class Caller:
         to: Address | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Command:
-        """One request, to the broker if `to` says nothing else. Raises TargetError at any other answer."""
+        """Send one request, to the broker unless `to` is given.
+
+        Raises TargetError for an answer not in `accepts`.
+        """
         return await self.ask_fields(
             code, headers.write(header) if header else {}, body, accepts=accepts, to=to, timeout_s=timeout_s
         )
@@ -98,7 +106,7 @@ class Caller:
         to: Address | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> Command:
-        """The same with the fields of a header."""
+        """Send one request with the given fields as its header."""
         server = to or self.broker
         try:
             answer = await self._remoting.invoke(server, new_request(code, fields, body), timeout_s)
@@ -110,14 +118,14 @@ class Caller:
         return answer
 
     async def tell(self, code: RequestCode, header: headers.Header | None = None, body: bytes = b"") -> None:
-        """One request that nobody answers."""
+        """Send a one-way request."""
         try:
             request = new_request(code, headers.write(header) if header else {}, body, oneway=True)
             await self._remoting.send_oneway(self.broker, request)
         except RemotingError as error:
             raise TargetError(f"{self.broker}: {error}") from None
 
-    # What several suites need
+    # Operations that several suites need
 
     async def make_topic(self, topic: str, queues: int) -> None:
         header = headers.UpdateTopicRequest(
@@ -131,7 +139,7 @@ class Caller:
         await self.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)
 
     async def forget(self, topics: Collection[str], groups: Collection[str]) -> None:
-        """Delete what the suite made; what cannot be deleted stays. Nothing, where no broker was found."""
+        """Delete the topics and groups of the suite; ignore failures. Does nothing if no broker was found."""
         if not self.broker_name:
             return
         for topic in topics:
@@ -153,7 +161,10 @@ class Caller:
         delay_level: int = 0,
         template: str = "TBW102",
     ) -> headers.SendResponse:
-        """Stored, and to be seen. A topic that does not exist is made after the template, if that does."""
+        """Send a message and wait until it is visible.
+
+        A missing topic is created from the template, if that exists.
+        """
         told = {UNIQUE_KEY: msg_id, TAGS: tag, KEYS: key, DELAY: str(delay_level or "")}
         name_end, value_end = _SEPARATORS
         properties = "".join(f"{name}{name_end}{value}{value_end}" for name, value in told.items() if value)
@@ -171,12 +182,12 @@ class Caller:
         return sent
 
     async def offset(self, code: RequestCode, topic: str, queue_id: int) -> int:
-        """GET_MIN_OFFSET or GET_MAX_OFFSET."""
+        """Return the answer to GET_MIN_OFFSET or GET_MAX_OFFSET."""
         answer = await self.ask(code, headers.QueueRequest(topic, queue_id))
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
     async def committed(self, group: str, topic: str, queue_id: int) -> int | None:
-        """What QUERY_CONSUMER_OFFSET answers; None for QUERY_NOT_FOUND."""
+        """Return the answer to QUERY_CONSUMER_OFFSET; None for QUERY_NOT_FOUND."""
         header = headers.QueryOffsetRequest(group, topic, queue_id)
         codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
         answer = await self.ask(RequestCode.QUERY_CONSUMER_OFFSET, header, accepts=codes)
@@ -185,7 +196,10 @@ class Caller:
         return headers.read(headers.OffsetResponse, answer.fields).offset
 
     async def _visible(self, topic: str, queue_id: int, offset: int) -> None:
-        """Returns when it is, or should be: brokers answer a send before its message is in the queue."""
+        """Wait until the message is visible, or should be.
+
+        Brokers answer a send before its message is in the queue.
+        """
         for _ in range(_LOOKS):
             if await self.offset(RequestCode.GET_MAX_OFFSET, topic, queue_id) > offset:
                 return

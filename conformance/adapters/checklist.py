@@ -1,7 +1,7 @@
-"""Is the adapter itself right? A checklist for people who write one (`mqproof conform check-adapter`).
+"""Checks whether an adapter itself is correct, for its author (`mqproof conform check-adapter`).
 
-Each check asks for one thing that the suite takes for granted, in an order in which the first that fails says
-what to mend first. The suite judges the broker; what fails here would make it judge a misunderstanding.
+Each check tests one thing that the suite assumes. They are ordered so that the first one that fails is the
+first to fix. The suite judges the broker; with an adapter that fails here, it would judge a misunderstanding.
 """
 
 import inspect
@@ -31,7 +31,7 @@ from mqproof.report.model import Result, Verdict, Witness
 LAYER: Final = "adapter"
 _SETUP: Final = Setup(SYNC_FLUSH, queues=2)
 _BODY: Final = bytes(range(256))
-"""An adapter that takes bodies for text fails by it."""
+"""A body that makes an adapter fail if it treats bodies as text."""
 _STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 _METHODS: Final = {
     Capability.COMMIT_OFFSET: ("commit_offset", "query_offset"),
@@ -51,7 +51,7 @@ _ENDS: Final[dict[Capability, Callable[[Target], None]]] = {
 
 
 class _WrongError(Exception):
-    """What was expected, and what there was."""
+    """A check failed; the message has the expected and the actual result."""
 
 
 def _expect(condition: bool, text: str) -> None:
@@ -63,7 +63,7 @@ def _expect(condition: bool, text: str) -> None:
 class _Check:
     id: str
     what: str
-    """What the suite takes for granted."""
+    """The property that the suite assumes."""
     ask: Callable[[Target], None]
     needs: Capability | None = None
 
@@ -116,7 +116,7 @@ def _pull_back(target: Target) -> None:
     _status(pulled, PullStatus.FOUND, "of a queue with two messages")
     ids = [message.msg_id for message in pulled.messages]
     _expect(ids[:1] == ["m0"], f"msg_id is the unique key given to send: m0 expected, there is {ids}")
-    if len(ids) == 1:  # a broker may hand over less than it could
+    if len(ids) == 1:  # a broker may return fewer messages than possible
         pulled = _pull(target, 0, pulled.next_offset)
         ids += [message.msg_id for message in pulled.messages]
     _expect(ids == ["m0", "m1"], f"m0 and m1 expected, there is {ids}")
@@ -172,7 +172,7 @@ def _ends(capability: Capability) -> Callable[[Target], None]:
             target.restart()
         except RestartFailedError as error:
             raise _WrongError(f"the broker does not come up again: {error}") from None
-        # What a crash may take depends on the flush mode; that somebody answers does not.
+        # The messages that a crash may lose depend on the flush mode; an answer is always required.
         _expect(isinstance(_pull(target, 0, 0), Pulled), "no answer after the restart")
 
     return ask
@@ -210,8 +210,10 @@ CHECKS: Final = (
 
 
 def check(factory: Callable[[], Target], replay: str) -> Iterator[Result]:
-    """A result for each check, as soon as it is known. After one that fails because the adapter raises, the
-    others are not tested."""
+    """Yield a result for each check, as soon as it is known.
+
+    After a check in which the adapter raises, the remaining checks except `close` are not tested.
+    """
     broken = ""
     target: Target | None = None
     for one in (*CHECKS, _Check("again", "a new object begins with an empty topic", _open)):
@@ -236,8 +238,10 @@ def check(factory: Callable[[], Target], replay: str) -> Iterator[Result]:
 
 
 def check_for(suite: Suite, protocol: type[Any], factory: Callable[[], Any], replay: str) -> Iterator[Result]:
-    """The same for a suite that has no list of its own: what any target of it has, and that an example can be
-    driven to its end, whatever becomes of it."""
+    """Yield the results of general checks, for a suite that has no list of its own.
+
+    They test the members of the target, and that an example can be driven to its end, whatever its verdict.
+    """
 
     def drive(_: Any) -> None:
         examine(factory, 1, 0, suite=suite, shrink=False)

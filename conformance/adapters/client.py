@@ -1,4 +1,4 @@
-"""Our client as the caller that an adapter needs, with the answers of conformance/suites/flush/target.py."""
+"""Our client as used by adapters, with the answers of conformance/suites/flush/target.py."""
 
 from collections.abc import Awaitable
 
@@ -16,13 +16,13 @@ from mqproof.impl.runtime.network import Address
 from mqproof.impl.runtime.runtime import Runtime
 
 TEMPLATE_TOPIC = "TBW102"
-"""Every broker that creates topics by itself has it, so that its route tells which brokers there are."""
+"""The topic of every broker that creates topics automatically; its route lists these brokers."""
 
 _STATUSES = {"FOUND": PullStatus.FOUND, "OFFSET_ILLEGAL": PullStatus.OFFSET_MOVED}
 
 
 class Client:
-    """One producer and one consumer of one topic. Make it on a running event loop."""
+    """One producer and one consumer of one topic. Create it on a running event loop."""
 
     def __init__(self, name_server: Address, runtime: Runtime, topic: str, group: str) -> None:
         self._name_server = name_server
@@ -33,7 +33,7 @@ class Client:
         self._broker = ""
 
     async def start(self) -> None:
-        """Find the broker. Raises TargetError when there is none."""
+        """Find the broker. Raises TargetError if there is none."""
         try:
             route = await self._session.routes.refresh(TEMPLATE_TOPIC)
         except RemotingError as error:
@@ -57,7 +57,7 @@ class Client:
         await self._session.stop()
 
     async def serves(self) -> bool:
-        """The broker is known, and answers."""
+        """Return whether the broker is known and answers."""
         try:
             await self.start()
             await self.max_offset(0)
@@ -81,7 +81,7 @@ class Client:
         except NoRouteError as error:
             raise TargetError(str(error)) from None
         except ClientError as error:
-            if "TOPIC_NOT_EXIST" in str(error):  # nobody has sent yet: an empty queue
+            if "TOPIC_NOT_EXIST" in str(error):  # no message was sent yet: an empty queue
                 return Pulled(PullStatus.OFFSET_MOVED if offset else PullStatus.NO_NEW, (), 0, 0, 0)
             if "makes no sense" in str(error):
                 unreadable = PulledMessage("", b"", "", -1, -1)
@@ -121,7 +121,7 @@ class Client:
 
 
 def _pulled(result: PullResult) -> Pulled:
-    # Whatever finds nothing and does not send the consumer elsewhere claims that there is nothing new.
+    # A status that finds no messages and does not move the consumer counts as "no new messages".
     status = _STATUSES.get(result.status, PullStatus.NO_NEW)
     messages = tuple(map(_message, result.messages))
     return Pulled(status, messages, result.next_offset, result.min_offset, result.max_offset)

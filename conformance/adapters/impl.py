@@ -1,8 +1,9 @@
-"""The implementation as a target: the real name server, broker and client in this process, in simulated time.
+"""Our implementation as a target: the real name server, broker and client in this process, in simulated time.
 
-Clock, disk and network are the simulated ones of impl/runtime, so that a run follows from its seed, a crash
-takes what a crash may take, and thousands of operations run in a second. When a broker's life ends, all that
-ran beside it ends with it: each life has an event loop of its own, and only the disk and the time go on.
+Clock, disk and network are the simulated ones of impl/runtime. Therefore a run is determined by its seed, a
+crash loses what a real crash may lose, and thousands of operations run in a second. When the broker stops,
+all tasks that ran with it end too: each start has its own event loop, and only the disk and the time
+continue.
 """
 
 import asyncio
@@ -33,15 +34,21 @@ T = TypeVar("T")
 NODE: Final = "broker"
 _STORE: Final = "store"
 _SEGMENT_BYTES: Final = 1024
-"""Small, so that a run fills several."""
+"""Small, so that a run fills several segments."""
 _FLUSH_TIMEOUT_MS: Final = 6
 _CHECKPOINT_MS: Final = 1500
 _FLUSH_QUEUES_MS: Final = 10_000
-"""Checkpoints come often, so that recovery has one to rest on, and most of them before the queues' flush."""
+"""Checkpoints are frequent, so that recovery has one to start from.
+
+Most of them precede the flush of the queues.
+"""
 _FLUSH_MS_MAX: Final = 4.0
 """Before and after the fsync: some flushes take longer than _FLUSH_TIMEOUT_MS, most do not."""
 _PAUSES_S: Final = (0.0, 0.0, 0.0, 0.002, 0.7, 4.0, 12.0)
-"""Between two steps: no time, time for a flush, for one service or another, for all of them."""
+"""The pauses between two steps.
+
+They allow no service, a flush, some of the services, or all of them to run.
+"""
 _NEARLY_ALL_CHANCE: Final = 0.4
 _NEAR_BYTES: Final = 40
 _ABANDON_S: Final = (0.0, 0.0005, 0.002, 0.01)
@@ -57,7 +64,7 @@ _log = logging.getLogger("mqproof.impl")
 
 
 class ImplTarget:
-    """A broker of ours in a world of its own. `events` fills with the broker's event log."""
+    """Our broker in its own simulated world. `events` collects the broker's event log."""
 
     capabilities = frozenset(Capability)
 
@@ -68,7 +75,7 @@ class ImplTarget:
         self._fault: Fault | None = None
 
     def open(self, setup: Setup) -> None:
-        # What our crashes and failing disks break is no news, and telling it would cost more than the run.
+        # Errors caused by the injected faults are expected, and logging them would take longer than the run.
         _log.setLevel(logging.CRITICAL + 1)
         self._setup = setup
         self._chance = random.Random(setup.seed)
@@ -129,7 +136,7 @@ class ImplTarget:
         self._loop = SimulatedLoop()
         self._abandoned: list[asyncio.Task[Sent]] = []
         self._clock = SimulatedClock(self._loop, self._now_us)
-        # Each life draws its own numbers: what one abandons does not shift what the next one draws.
+        # Each start draws from its own generator, so that abandoned draws do not shift later ones.
         chance = random.Random(self._chance.getrandbits(64))
         self._network = SimulatedNetwork()
         self._syncs = SlowCalls(chance, _FLUSH_MS_MAX)
@@ -175,7 +182,7 @@ class ImplTarget:
         self._disk.on_step = None
 
     async def _hang_up(self) -> None:
-        """Connections that lost something end, at the latest when a broker is asked that has hung up."""
+        """Close the connections that lost bytes; each ends at the latest when the broker has closed it."""
         self._network.cut(self._address)
         await asyncio.sleep(_HEARD_S)
 
@@ -210,7 +217,7 @@ class ImplTarget:
         return self._loop.run_until_complete(work)
 
     def _end(self) -> None:
-        """Everything that runs ends where it is, and can do nothing more to the disk."""
+        """Stop everything that runs, without any further change to the disk."""
         if self._loop is None:
             return
         self._now_us = self._clock.now_us()
@@ -222,7 +229,10 @@ class ImplTarget:
 
 
 def _image(disk: SimulatedDisk, chance: random.Random) -> Image:
-    """What the crash leaves: anything, but often nearly everything: checks are weakest at a record's end."""
+    """Draw the data that survives a crash.
+
+    Any state is possible, but often nearly everything is kept: checks are weakest at the end of a record.
+    """
     if chance.random() < _NEARLY_ALL_CHANCE:
         most = disk.unsynced()
         kept = {file: max(0, size - chance.randint(1, _NEAR_BYTES)) for file, size in most.contents.items()}

@@ -1,4 +1,4 @@
-"""A mutant of our broker as a target of the suite flush."""
+"""A mutant of our broker as a target of the flush suite."""
 
 from contextlib import ExitStack
 
@@ -9,7 +9,7 @@ from mqproof.conformance.suites.flush.target import Setup
 
 
 class MutantTarget(ImplTarget):
-    """The target `impl` with the mutant's defect while it is open."""
+    """The target `impl`, with the mutant's defect while it is open."""
 
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(f"mutant:{mutant.name}")

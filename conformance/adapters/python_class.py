@@ -1,4 +1,4 @@
-"""Targets that somebody else wrote: `python:MODULE:CLASS`, in the working folder or on the path."""
+"""Targets written by users: `python:MODULE:CLASS`, in the working folder or on the path."""
 
 import importlib
 import sys
@@ -10,7 +10,7 @@ from mqproof.conformance.engine.targets import PYTHON, UnknownTargetError
 
 
 def adapter_class(name: str) -> type[Any]:
-    """The class of that name.
+    """Return the class with that name.
 
     Raises:
         UnknownTargetError: there is none, or its module cannot be imported.
@@ -31,7 +31,7 @@ def adapter_class(name: str) -> type[Any]:
 
 
 def adapter(name: str, protocol: type[Any]) -> Callable[[], Any]:
-    """The class as a factory, for suites that ask for `protocol`.
+    """Return the class as a factory, for suites that require `protocol`.
 
     Raises:
         UnknownTargetError: as above, or the class lacks members.
@@ -43,5 +43,5 @@ def adapter(name: str, protocol: type[Any]) -> Callable[[], Any]:
 
 
 def members(protocol: type[Any]) -> tuple[str, ...]:
-    """What a class must have, in the protocol's order."""
+    """Return the members that a class must have, in the protocol's order."""
     return tuple(name for name in vars(protocol) if not name.startswith("_"))

@@ -1,6 +1,6 @@
-"""The reference as a target: the flush model itself, its inner steps and its crashes chosen by the seed.
+"""The reference as a target: the flush model itself, with internal steps and crashes chosen by the seed.
 
-It shows that the suite accepts every behaviour of the model; what fails here is a defect of the suite.
+It shows that the suite accepts the behaviours of the model; a failure here is a defect of the suite.
 """
 
 import random
@@ -51,7 +51,7 @@ class ReferenceTarget:
         return Sent(Outcome.OK, "SEND_OK", offset)
 
     def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
-        if self._chance.random() < 0.8:  # else it never arrives
+        if self._chance.random() < 0.8:  # otherwise it never arrives
             self._append(topic, queue_id, msg_id, body)
 
     def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
@@ -69,7 +69,7 @@ class ReferenceTarget:
         return Pulled(PullStatus.FOUND, messages, offset + len(messages), 0, end)
 
     def commit_offset(self, topic: str, queue_id: int, offset: int) -> bool:  # noqa: ARG002
-        """The model's consumer is here only to commit: it has seen what the true one's offsets say."""
+        """Commit the offset with the model's consumer, which is first moved to where the real consumer is."""
         committed = self._state.committed[queue_id]
         if offset < committed:
             self._consumer_is_at(queue_id, committed)
@@ -150,12 +150,12 @@ class ReferenceTarget:
     def _consumer_is_at(self, queue_id: int, offset: int) -> None:
         entries = self._state.queue[queue_id][:offset]
         held = tuple(self._state.log[position - 1].message for position in entries)
-        held += ("lost",) * (offset - len(held))  # seen before a crash took it
+        held += ("lost",) * (offset - len(held))  # seen before a crash lost it
         seen = self._state.seen
         self._state = replace(self._state, seen=(*seen[:queue_id], held, *seen[queue_id + 1 :]))
 
     def _work(self) -> None:
-        """A few of the steps that the broker takes on its own, by chance."""
+        """Take a few random steps that the broker performs on its own."""
         for _ in range(self._chance.randint(0, _INNER_STEPS_MAX)):
             match self._chance.randrange(5):
                 case 0 if self._state.log:

@@ -1,9 +1,9 @@
-"""Any running cluster as a target, over its remoting protocol: `remoting://HOST:PORT` of a name server.
+"""A running cluster as a target, over its remoting protocol: `remoting://HOST:PORT` of a name server.
 
-Nothing of the cluster is touched but topics of our own, a new one for each example; they stay behind. Our
-client talks to it through links on loopback, where connections are cut, delayed, and lose what is said in one
-direction. The broker tells which flush mode it is in. What neither the wire nor a lever can do (power loss,
-the choice of a flush mode) is not among the capabilities.
+Only our own topics in the cluster are changed, a new one for each example; they are not deleted. Our client
+uses links on loopback that can cut connections, delay them, and lose bytes in one direction. The broker
+reports its own flush mode. Operations that neither the wire nor a fault control can do (power loss, the
+choice of a flush mode) are not among the capabilities.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ from mqproof.reference.flush import ASYNC_FLUSH, SYNC_FLUSH
 T = TypeVar("T")
 
 _DISTURBED_MS: Final = 500
-"""How long a send waits for its answer while something is the matter."""
+"""The timeout of a send while a fault is active."""
 _SERVES_SECONDS_MAX: Final = 120.0
 _LOOK_S: Final = 0.1
 _UNDONE: Final = {
@@ -50,8 +50,10 @@ _UNDONE: Final = {
 
 
 def read_flush_mode(name_server: Address) -> Callable[[], str]:
-    """The flush mode of the broker there, as itself says, which is asked for once; empty when it does not
-    say."""
+    """Return a function that returns the flush mode reported by the broker; "" if it does not report it.
+
+    The broker is queried only once.
+    """
 
     @cache
     def asked() -> str:
@@ -66,7 +68,7 @@ async def _flush_mode(name_server: Address) -> str:
         await caller.start()
         answer = await caller.ask(RequestCode.GET_BROKER_CONFIG, accepts=())
     except TargetError:
-        return ""  # whoever opens the target is told why
+        return ""  # opening the target reports the error
     finally:
         await caller.stop()
     if answer.code != ResponseCode.SUCCESS:
@@ -79,7 +81,7 @@ async def _flush_mode(name_server: Address) -> str:
 
 
 class RemotingTarget(WireOnly):
-    """Our client, talking to a cluster of somebody else."""
+    """Our client, connected to a cluster that was already running."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class RemotingTarget(WireOnly):
         pulled: FaultControls = MappingProxyType({}),
         flush_mode: Callable[[], str] = str,
     ) -> None:
-        """`flush_mode` is asked for the broker's, and says nothing where nobody knows."""
+        """`flush_mode` returns the broker's flush mode, or "" if it is unknown."""
         self.name = name or f"{REMOTING}{name_server}"
         self._flush_mode = flush_mode
         self._name_server = name_server
@@ -110,7 +112,7 @@ class RemotingTarget(WireOnly):
         self._setup = setup
         self._loop = asyncio.new_event_loop()
         self._network = LinkedNetwork(AsyncioNetwork())
-        # A broker remembers: no two runs may share a topic, whatever their seed.
+        # A broker keeps its data, so two runs must not share a topic, whatever their seeds.
         self._topic = f"{setup.topic}_{secrets.token_hex(8)}"
         self._run(self._start())
 
@@ -172,7 +174,7 @@ class RemotingTarget(WireOnly):
         try:
             self._leave_as_it_was()
             loop.run_until_complete(self._client.stop())
-            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+            loop.run_until_complete(asyncio.sleep(0))  # let the transports process the close
         finally:
             self._network.close()
             loop.close()
@@ -184,7 +186,7 @@ class RemotingTarget(WireOnly):
         self._link()  # before the first connection to the broker
 
     def _serves(self) -> bool:
-        """Waits until it does; False when it takes too long."""
+        """Wait until the broker serves; return False if it takes too long."""
         deadline = time.monotonic() + _SERVES_SECONDS_MAX
         while not self._run(self._client.serves()):
             if time.monotonic() > deadline:
@@ -193,7 +195,10 @@ class RemotingTarget(WireOnly):
         return True
 
     def _leave_as_it_was(self) -> None:
-        """An example may have been broken off anywhere."""
+        """Undo the current fault and restart a stopped broker.
+
+        An example may have been interrupted at any point.
+        """
         if self._fault in _UNDONE:
             self._pull(_UNDONE[self._fault][1])
         if self._is_down:
@@ -207,7 +212,7 @@ class RemotingTarget(WireOnly):
         self._levers[lever](self._client.place)
 
     def _renamed(self, message: PulledMessage, topic: str) -> PulledMessage:
-        """Our topic under the name that the caller gave it; a foreign one keeps its own."""
+        """Return the message with the caller's name for our topic; other topics keep their names."""
         told = topic if message.topic == self._topic else message.topic
         return PulledMessage(message.msg_id, message.body, told, message.queue_id, message.queue_offset)
 

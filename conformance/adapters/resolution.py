@@ -1,4 +1,4 @@
-"""Turns the name given to `--target` into a factory of targets of the suite flush."""
+"""Turns the name passed to `--target` into a factory of targets of the flush suite."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,15 @@ from mqproof.conformance.suites.flush.target import Target
 
 
 def resolve(name: str, commands: FaultCommands = NO_COMMANDS) -> Callable[[], Target]:
-    """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `mutant:NAME` or
-    `python:MODULE:CLASS`. `commands` inject faults into a running broker that
-    the wire cannot inject.
+    """Return the factory of the target with the given name.
+
+    The names are `reference`, `impl`, `remoting://HOST:PORT`, `mutant:NAME` and `python:MODULE:CLASS`.
+    `commands` inject faults into a running broker that the wire cannot inject.
 
     Raises:
         UnknownTargetError: the name is none of these.
     """
-    # Imported late: an examination of a cluster does not need the broker, and the other way round.
+    # Imported late: a test of a cluster does not need our broker, and vice versa.
     if name == REFERENCE:
         from mqproof.conformance.adapters.reference import ReferenceTarget
 

@@ -1,4 +1,4 @@
-"""An adapter to begin with, for any suite: what its target has to offer, with nothing in it yet."""
+"""Generates an adapter to start with, for any suite: the members of its target, without any code yet."""
 
 import ast
 import inspect
@@ -8,12 +8,14 @@ from typing import Any, Final
 
 CLASS: Final = "MyTarget"
 _ATTRIBUTES: Final = {"name": '"python:MODULE:MyTarget"', "capabilities": "frozenset()"}
-"""Properties that are the same for every object."""
+"""Properties that have the same value for every object."""
 
 
 def skeleton(protocol: type[Any], suite: str) -> str:
-    """The source of a module with one class that has all members of the protocol. It can be imported, and
-    raises NotImplementedError wherever it is asked for something."""
+    """Return the source of a module with one class that has all members of the protocol.
+
+    The module can be imported; its methods raise NotImplementedError.
+    """
     (declared,) = ast.parse(inspect.getsource(protocol)).body
     assert isinstance(declared, ast.ClassDef)
     members = [member for member in declared.body if isinstance(member, ast.FunctionDef)]
@@ -45,7 +47,7 @@ def _member(member: ast.FunctionDef) -> Iterator[str]:
 
 
 def _names(members: list[ast.FunctionDef], protocol: type[Any]) -> list[str]:
-    """What the signatures need of the protocol's module."""
+    """Return the names from the protocol's module that the signatures use."""
     known = vars(sys.modules[protocol.__module__])
     signatures = [part for member in members for part in (member.args, member.returns) if part]
     used = {node.id for part in signatures for node in ast.walk(part) if isinstance(node, ast.Name)}

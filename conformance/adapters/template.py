@@ -1,16 +1,16 @@
-"""A broker of your own, held to the specification: replace the toy below, method by method.
+"""An adapter for your own broker: replace the toy broker below, method by method.
 
     mqproof conform template my_broker.py                          # this file
     mqproof conform check-adapter python:my_broker:MyBroker        # is the adapter itself right?
     mqproof conform --target python:my_broker:MyBroker             # is the broker?
 
-The suite makes an object of this class for each example, without arguments, and calls `open` first and
-`close` last; in between it calls one method at a time. A method returns when its effect is known. Whatever
-keeps you from driving your broker raises TargetError. A broker that is wrong is no error: return what it
-said.
+The suite creates an object of this class for each example, without arguments. It calls `open` first and
+`close` last; in between it calls one method at a time. A method returns when its effect is known. Raise
+TargetError if something prevents you from driving your broker. A wrong answer of the broker is not an error:
+return the answer.
 
-This toy keeps its messages in memory and passes; it can be killed, and forgets nothing, for its "disk" is a
-list that lives as long as the object.
+This toy keeps its messages in memory and passes the suite. It can be killed without losing anything, because
+its "disk" is a list that lives as long as the object.
 """
 
 from mqproof.conformance.suites.flush.target import (
@@ -29,20 +29,23 @@ class MyBroker(WireOnly):
     """WireOnly has the methods of capabilities that are not declared; they are never called."""
 
     name = "python:my_broker:MyBroker"
-    # Start with frozenset() and add what your broker can be made to do; conformance/suites/flush/target.py
-    # says what each capability requires. What is left out is reported as not tested.
+    # Start with frozenset() and add what your broker offers; conformance/suites/flush/target.py lists what
+    # each capability requires. Missing capabilities are reported as not tested.
     capabilities = frozenset({Capability.COMMIT_OFFSET, Capability.KILL})
 
     def open(self, setup: Setup) -> None:
-        """A broker on which the topic has no message and the group no offset: start one, or use a new topic.
+        """Start a broker, or use a new topic: the topic has no message and the group no offset.
 
-        `setup.flush_mode` is a wish, unless you declare Capability.FLUSH_MODE.
+        `setup.flush_mode` is not binding, unless you declare Capability.FLUSH_MODE.
         """
         self.queues: list[list[tuple[str, bytes]]] = [[] for _ in range(setup.queues)]
         self.committed = [0] * setup.queues
 
     def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:  # noqa: ARG002
-        """Send once, without retries. Not sure whether it was stored? Outcome.INDETERMINATE, never FAILED."""
+        """Send once, without retries.
+
+        If it is unknown whether it was stored, return Outcome.INDETERMINATE, not FAILED.
+        """
         self.queues[queue_id].append((msg_id, body))
         return Sent(Outcome.OK, "SEND_OK", len(self.queues[queue_id]) - 1)
 
@@ -73,13 +76,13 @@ class MyBroker(WireOnly):
     def query_offset(self, topic: str, queue_id: int) -> int:  # noqa: ARG002
         return self.committed[queue_id]
 
-    # Capability.KILL: SIGKILL to the process, and a start on what it left
+    # Capability.KILL: SIGKILL to the process, and a start on the remaining data
 
     def kill(self) -> None:
         pass
 
     def restart(self) -> None:
-        """Returns when the broker serves again; raises RestartFailedError when it does not come up."""
+        """Return when the broker serves again; raise RestartFailedError if it does not start."""
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""

@@ -1,4 +1,4 @@
-"""Finds the servers that the suite wire examines: running ones, or ones that are started here."""
+"""Finds the servers that the wire suite tests: running ones, or ones that are started here."""
 
 import tempfile
 import time
@@ -16,7 +16,7 @@ from mqproof.impl.remoting.command import new_request
 from mqproof.impl.runtime.network import Address as NetworkAddress
 
 _ROOM: Final = ("-Xmx512m", "-XX:MaxDirectMemorySize=1g")
-"""5.5.0 takes 4 MiB for each thread outside the heap, and without them leaves pops unanswered."""
+"""5.5.0 takes 4 MiB outside the heap for each thread; without this memory it leaves pops unanswered."""
 _SAMPLE_TRIES: Final = 600
 _SAMPLE_SECONDS_MAX: Final = 10.0
 EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:5"
@@ -24,7 +24,7 @@ EXPECTED: Final = "remoting://HOST:PORT[,HOST:PORT], impl, apache:4.9 or apache:
 
 @contextmanager
 def servers(target: str) -> Iterator[list[Address]]:
-    """Their addresses: a name server alone, a broker alone, or both in any order.
+    """Yield the addresses: a name server only, a broker only, or both in any order.
 
     Raises:
         UnknownTargetError, TargetError.
@@ -55,7 +55,7 @@ def _parsed(target: str) -> list[Address]:
 
 @contextmanager
 def _ours(folder: Path) -> Iterator[list[Address]]:
-    # A loaded machine is no reason to refuse.
+    # The broker must not refuse requests because the machine is loaded.
     patient = folder / "broker.properties"
     patient.write_text("osPageCacheBusyTimeOutMills=60000\n", encoding="utf-8")
     with cluster(folder, "ASYNC_FLUSH") as made:
@@ -85,7 +85,7 @@ def _apache(line: str, folder: Path) -> Iterator[list[Address]]:
 
 
 def _wait_for_first_sample(address: NetworkAddress) -> None:
-    """4.9.5 fails when it is asked for its runtime info before it has counted for the first time."""
+    """Wait until the broker answers: 4.9.5 fails to return its runtime info before its first sample."""
     for _ in range(_SAMPLE_TRIES):
         answer = ask(address, new_request(RequestCode.GET_BROKER_RUNTIME_INFO), _SAMPLE_SECONDS_MAX)
         if answer is not None and answer.code == ResponseCode.SUCCESS:

@@ -1,1 +1,1 @@
-"""Disk images that a crash may leave behind; each is recovered and compared with the model."""
+"""Disk images that a crash may leave; each is recovered and compared with the model."""

@@ -1,8 +1,8 @@
-"""A crash of a DLedger member stands for many disk images: of its ballot file and of its ledger, as its life
-up to there has written them.
+"""Expands a crash of a DLedger member into many disk images of its ballot file and its ledger.
 
-Whatever is left, it finds the term and vote of the last ballot, or of the one before while the last is being
-written; and of its entries what was durable, and a prefix of what was there.
+The files are written as in the member's steps before the crash. From any image, a start must find the term
+and vote of the last ballot; while a ballot is being written, the previous one is allowed too. The entries
+found must be a prefix of the ledger that contains all durable entries.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ Entries = Sequence[Mapping[str, Any]]
 
 
 class _Files:
-    """One member's, written as its states say."""
+    """The files of one member, written according to its states."""
 
     def __init__(self, found: Recovered, every: int) -> None:
         self.disk = SimulatedDisk()
@@ -40,7 +40,7 @@ class _Files:
         self._durable = 0
 
     def become(self, ballot: Ballot, log: Entries, durable: int) -> None:
-        """The next state, on disk."""
+        """Write the next state to the disk."""
         if ballot != self._ballot:
             self.disk.on_step = lambda step: self._in_between(step, ballot)
             ballot_file.write(self.disk, _BALLOT, ballot)
@@ -60,7 +60,7 @@ class _Files:
         self._durable = durable
 
     def recover(self, image: Image) -> int:
-        """How many entries a start finds in the image."""
+        """Return the number of entries that a start finds in the image."""
         ballot, log = self._started_from(image)
         if ballot != self._ballot:
             raise DeviationError(f"a start finds {ballot}, {self._ballot} expected")
@@ -89,7 +89,10 @@ class _Files:
 
 
 def expand(script: Script, nodes: Sequence[str], found: Recovered, every: int = 1) -> None:
-    """The images of the first crash of a script, and of the ballots before it; none if it has none."""
+    """Check the images of the first crash of a script, and of the ballots before it.
+
+    Without a crash, nothing is checked.
+    """
     if (at := first_crash(script, (CRASH,))) is None:
         return
     n = nodes.index(script.steps[at].parameters[0])

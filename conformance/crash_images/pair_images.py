@@ -1,8 +1,7 @@
-"""A crash of a master's or a slave's system stands for many disk images, as one of Flush does: each is made
-of the real files, and the broker is started from it.
+"""Expands a system crash of a master or a slave into many disk images, and starts the broker from each.
 
-Whatever is left, the log that it finds has what was durable and is a prefix of what was there; all of it is
-durable then, and all of it is shown.
+The images are made of the real files, as in `store_images`. From any image, the log found must be a prefix of
+the log before the crash that contains all durable records. The whole log found is then durable and readable.
 """
 
 from mqproof.conformance.behaviours.corpus import Script
@@ -16,7 +15,10 @@ CRASH = "SystemCrash"
 
 
 def expand(script: Script, found: Recovered, every: int = 1) -> None:
-    """The images of the first system crash of a script, every so many-th of them; none if it has none."""
+    """Check one of every `every` images of the first system crash of a script.
+
+    Without a crash, nothing is checked.
+    """
     if (at := first_crash(script, (CRASH,))) is None:
         return
     n = script.steps[at].parameters[0]
@@ -38,7 +40,7 @@ def expand(script: Script, found: Recovered, every: int = 1) -> None:
 
 
 def _recover(node: Node, image: Image) -> tuple[str, ...]:
-    """The messages that a start finds in the image."""
+    """Return the messages that a start finds in the image."""
     after = Node(node.flush_mode, follows=node.follows)
     after.disk = node.disk.copy()
     after.disk.crash_os(image)

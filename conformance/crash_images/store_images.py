@@ -1,7 +1,7 @@
-"""A crash edge of Flush stands for many disk images: each is made of the real files, and recovered from.
+"""Expands a crash in a behaviour of Flush into many disk images, and recovers from each.
 
-Of what was not synced any prefix of each file may be left, cut at any byte. From whatever is left, recovery
-must land in a state that the model reaches from the same crash.
+The images are made of the real files. For data that was not synced, any prefix of each file may remain, cut
+at any byte. From each image, recovery must reach a state that the model reaches from the same crash.
 """
 
 import random
@@ -19,41 +19,41 @@ from mqproof.impl.runtime.simulated_disk import Image, SimulatedDisk
 from mqproof.impl.store.errors import StoreError
 
 T = TypeVar("T", bound=Hashable)
-"""What a recovery lands in, as far as it can be seen."""
+"""The visible result of a recovery."""
 
 CRASHES: Final = ("OsCrash", "PowerLoss")
 _RECOVERY: Final = ("RecoverLog", "TruncateQueues", "Redispatch", "Start")
 _SEEN: Final = ("log", "queue", "next_offset", "flushed", "dispatched", "abort", "persisted", "committed")
 _DRAWN: Final = 20
-"""Images in which all files are cut at once, at random."""
+"""The number of images in which all files are cut at random positions."""
 
 
 @dataclass(slots=True)
 class Recovered:
     edges: int = 0
-    """Crash edges that were expanded."""
+    """The number of crash edges that were expanded."""
     images: int = 0
     outcomes: int = 0
-    """Different states that recovery landed in, edge by edge."""
+    """The number of different states that recoveries reached, summed over the crash edges."""
     allowed: int = 0
-    """Those that the model has."""
+    """The number of states that the model allows, summed over the crash edges."""
     failures: list[Failure] = field(default_factory=list)
 
     @property
     def counts(self) -> dict[str, int]:
-        """For a report."""
+        """The counts for a report."""
         return {"crash_edges": self.edges, "disk_images": self.images}
 
 
 class States:
-    """The model's states, found by what they look like."""
+    """The model's states, indexed by their variables."""
 
     def __init__(self, steps: Steps[Any]) -> None:
         self._steps = steps
         self._numbers = {order(plain(state)): number for number, state in enumerate(steps.states)}
 
     def after_recovery(self, before: Variables) -> frozenset[str]:
-        """What may be seen after recovery from any system crash in that state."""
+        """Return the results that may be seen after recovery from any system crash in that state."""
         out, number = self._steps.out, self._numbers[order(before)]
         todo = [step.target for step in out[number] if step.label[0] in CRASHES]
         found: set[str] = set()
@@ -68,7 +68,10 @@ class States:
 
 
 def expand(script: Script, states: States, found: Recovered, every: int = 1) -> None:
-    """The images of the first system crash of a script, every so many-th of them; none if it has none."""
+    """Check one of every `every` images of the first system crash of a script.
+
+    Without a crash, nothing is checked.
+    """
     at = first_crash(script, CRASHES)
     if at is None or (before := list(script.states())[at])["phase"] != "running":
         return
@@ -88,7 +91,7 @@ def expand(script: Script, states: States, found: Recovered, every: int = 1) -> 
 
 
 def first_crash(script: Script, actions: Collection[str]) -> int | None:
-    """The number of the first step of a script that is one of these actions."""
+    """Return the number of the first step of a script that is one of these actions; None if there is none."""
     return next((number for number, step in enumerate(script.steps) if step.action in actions), None)
 
 
@@ -101,8 +104,10 @@ def recover_each(
     recover: Callable[[Image], T],
     every: int = 1,
 ) -> None:
-    """Recovers from every so many-th image that the crash at a step may leave; each must land in what is
-    allowed. `reach` goes up to the crash, and returns the disk that it will hit.
+    """Recover from one of every `every` images that the crash at a step may leave.
+
+    Each result must be allowed. `reach` runs the steps before the crash, and returns the disk that the crash
+    affects.
     """
     landed: set[T] = set()
     try:
@@ -119,7 +124,7 @@ def recover_each(
 
 
 def _recover(target: SteppedStore, script: Script, image: Image) -> str:
-    """What recovery makes of the image, as text."""
+    """Return the result of recovery from the image, as text."""
     after = SteppedStore()
     after.open(replace(script, steps=()))
     try:
@@ -134,7 +139,7 @@ def _projected(state: Variables) -> str:
 
 
 def images(disk: SimulatedDisk) -> Iterator[Image]:
-    """Each file cut at each byte, the others whole or lost; and some drawn images."""
+    """Yield images with one file cut at each byte while the others are whole or empty, and random images."""
     most = disk.unsynced()
     for label, size in most.contents.items():
         for others in (most.contents, dict.fromkeys(most.contents, 0)):

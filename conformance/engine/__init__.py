@@ -1,4 +1,4 @@
-"""Runs suites: examples, sessions, the scoreboard, the comparison of two runs, the round trip to TLC.
+"""Runs suites: examples, sessions, the scoreboard, and the comparison of two runs.
 
-Start with `suite_run.py`: a suite as a function of a target.
+Start with `suite_run.py`, which runs one suite against one target.
 """

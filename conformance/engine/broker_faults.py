@@ -1,7 +1,8 @@
-"""What may befall the broker of a suite that asks it request by request, and what of it outlives that.
+"""The faults that a suite injects into the broker under test, and the broker state that survives each one.
 
-Each fault comes between two requests, and is over when the broker serves again; requests whose answers nobody
-waited for may be under way. A target that can do one to its broker has it among its capabilities.
+A fault is injected between two requests and has ended when the broker serves again. One-way requests, which
+the suite does not wait for, may be in progress at that time. A target lists the faults that it can inject
+among its capabilities.
 """
 
 from collections.abc import Hashable
@@ -13,19 +14,22 @@ T = TypeVar("T", bound=Hashable)
 
 
 class BrokerFault(StrEnum):
-    KILL = "kill"  # SIGKILL, and a start
-    RESTART = "clean_restart"  # a clean exit, and a start
-    POWER_LOSS = "power_loss"  # the machine dies and keeps exactly what was synced; then a start
-    FREEZE = "freeze"  # SIGSTOP, and SIGCONT a while later
-    CUT = "cut"  # all connections to it break
+    KILL = "kill"  # SIGKILL, then a start
+    RESTART = "clean_restart"  # a clean exit, then a start
+    POWER_LOSS = "power_loss"  # the machine crashes and keeps exactly the synced data; then a start
+    FREEZE = "freeze"  # SIGSTOP, then SIGCONT after a while
+    CUT = "cut"  # all connections to the broker break
 
 
 ENDS: Final = frozenset({BrokerFault.KILL, BrokerFault.RESTART, BrokerFault.POWER_LOSS})
-"""What is only in memory is gone, and so are requests that were under way."""
+"""Faults that end the broker process: data that is only in memory and requests in progress are lost."""
 CRASHES: Final = frozenset({BrokerFault.KILL, BrokerFault.POWER_LOSS})
 FAULTS_MAX: Final = 2
-"""In one example: brokers take their time to start. They are drawn at its beginning and come before its end
-at the latest; a rule that is one of ten would seldom be drawn."""
+"""The maximum number of faults in one example, because a broker restart takes time.
+
+The faults are drawn at the beginning of the example and injected at its end at the latest. A rule that draws
+a fault would be chosen too rarely, because it would be only one of about ten rules.
+"""
 _TOLD: Final = {
     BrokerFault.KILL: "the broker is killed, and starts again",
     BrokerFault.RESTART: "the broker is stopped, and starts again",
@@ -37,17 +41,20 @@ _TOLD: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Befall:
-    """The step of a suite."""
+    """The step of a run in which a fault is injected."""
 
     fault: BrokerFault
     over_s: float = 0.0
-    """When it was over, where a suite looks at the clock."""
+    """The time at which the fault had ended, for suites that check times."""
 
     def __str__(self) -> str:
         return _TOLD[self.fault]
 
 
 def found_after(fault: BrokerFault, now: T, written: frozenset[T]) -> frozenset[T]:
-    """What a table can be found to be that the broker has in memory, writes as a whole now and then, and when
-    it stops. `written` is all that may have been written last."""
+    """Return the contents that a table may have after the fault.
+
+    The broker keeps such a table in memory and writes it as a whole from time to time, and when it stops.
+    `written` contains every value that may have been written last.
+    """
     return written if fault in CRASHES else frozenset({now})

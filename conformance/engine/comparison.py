@@ -1,4 +1,4 @@
-"""Two runs compared: whose verdict changed, what got worse, and how much evidence either rests on."""
+"""Compares two runs: changed verdicts, results that got worse, and the evidence behind each run."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -7,17 +7,18 @@ from mqproof.conformance.engine.scoreboard import EVIDENCE, FAULTS
 from mqproof.report.model import Report, Result, Table, Verdict
 
 ABSENT: Final = "absent"
-"""Stands for the verdict where a run has no such result."""
+"""The verdict shown when a run does not contain the result."""
 
 _Key = tuple[str, str, str]
 _Entries = dict[tuple[str, str], str]
 
 
 def compare(before: Report, after: Report) -> Report:
-    """A result for each verdict that changed; the unchanged ones are one more.
+    """Return a report with one result for each changed verdict and one result for all unchanged ones.
 
-    VIOLATED is what is violated now and was not. What was held and is not seen to be any more, is not tested
-    or not there, is UNKNOWN: nobody knows that it got worse.
+    A result is VIOLATED if the second run violates it and the first did not. If the first run held it and the
+    second does not show that it holds (unknown, not tested or absent), it is UNKNOWN: the change does not
+    prove that the target got worse.
     """
     first, then = _by_key(before), _by_key(after)
     keys = tuple(dict.fromkeys((*first, *then)))
@@ -86,7 +87,7 @@ def _evidence(before: Report, after: Report) -> Table:
 
 
 def _entries(run: Report) -> Iterator[tuple[tuple[str, str], str]]:
-    """((suite, what), how much) of the scoreboard's tables."""
+    """Yield ((suite, name), number) for each entry of the scoreboard's evidence and fault tables."""
     for table in run.tables:
         if table.title in (EVIDENCE, FAULTS):
             for row, *entries in table.rows:

@@ -1,4 +1,4 @@
-"""What a run of a suite found, while it runs and at its end."""
+"""The results of one run of a suite, collected while it runs."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -22,25 +22,28 @@ class Failure:
     events: tuple[Event, ...] = ()
     """The target's event log of this run, if it keeps one."""
     drawn: bool = True
-    """The drawn example violates this invariant; otherwise only a shorter run made of it does."""
+    """True if the drawn example violates this invariant; false if only a run shrunk from it does."""
 
 
 @dataclass(slots=True)
 class Examination:
-    """What a run of the suite found; grows while it runs."""
+    """The results of one run of a suite; updated after each example."""
 
     suite: Suite
     examples: int = 0
-    """Until the first violation; shrinking is not counted."""
+    """The number of examples until the first violation, without those used for shrinking."""
     operations: int = 0
     faults: Counter[FaultKind] = field(default_factory=Counter)
     counts: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     held_in: Counter[str] = field(default_factory=Counter)
-    """Id to the number of examples in which it held."""
+    """Invariant id to the number of examples in which it held."""
     failures: dict[str, Failure] = field(default_factory=dict)
-    """Id to the shortest run that violates it. Only the one that the search ended with is minimal."""
+    """Invariant id to the shortest run that violates it.
+
+    Only the run that the search ended with is minimal.
+    """
     actions: Counter[str] = field(default_factory=Counter)
-    """How often each action of the model was needed to explain what was seen."""
+    """Action of the model to the number of times that it explained an observation."""
     seconds: float = 0.0
 
     def count(self, session: Session, findings: Mapping[str, Finding]) -> None:
@@ -54,7 +57,7 @@ class Examination:
             self.held_in[invariant] += finding.verdict is Verdict.HELD
 
     def keep_failure(self, invariant: str, session: Session, finding: Finding, *, shrinking: bool) -> None:
-        """Keep this run as the failure of the invariant, unless a shorter one is known."""
+        """Keep this run as the failure of the invariant, unless a shorter one was found before."""
         script = tuple(session.script())
         found = self.failures.get(invariant)
         if found is None and shrinking:

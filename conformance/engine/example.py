@@ -1,4 +1,4 @@
-"""What the machines of all suites have alike: one example, from its first step to its judge."""
+"""The base class of the machines of all suites: one example, from its first step to its judgement."""
 
 import sys
 from collections.abc import Callable
@@ -19,8 +19,11 @@ TargetT = TypeVar("TargetT", bound=Closable)
 
 
 class UndrivableError(BaseException):
-    """Ends the search at once. No Exception: Hypothesis would take it for one more failure, and run the
-    example again and again on a target that is gone."""
+    """Ends the search at once, because the target cannot be driven.
+
+    It is not an Exception: Hypothesis would treat an Exception as one more failure and would run the example
+    repeatedly on a target that no longer works.
+    """
 
     def __init__(self, error: TargetError) -> None:
         super().__init__(str(error))
@@ -28,12 +31,14 @@ class UndrivableError(BaseException):
 
 
 class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
-    """One example of one target. `judge` gets the session at the end of an example that nothing interrupted,
-    and raises if it is displeased.
+    """One example, run on one target.
 
-    A suite's machine has rules, each one step of a session, and an initialize rule that makes the session.
-    The one with the fewest arguments is the simplest to Hypothesis: it must be possible at any time, or the
-    run that it takes for the simplest of all is never made smaller.
+    `judge` receives the session at the end of each example that was not interrupted, and raises if it finds a
+    violation.
+
+    A suite's machine has one rule for each step of a session, and an initialize rule that creates the
+    session. Hypothesis treats the rule with the fewest arguments as the simplest one. That rule must always
+    be possible; otherwise Hypothesis cannot shrink the run that it considers the simplest.
     """
 
     session: SessionT
@@ -44,10 +49,10 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
         self._judge = judge
 
     def last_look(self) -> None:
-        """What the session is asked for at the end of every whole example."""
+        """Make the final observations of the session, at the end of every uninterrupted example."""
 
     def teardown(self) -> None:
-        """Take the last look, free the target, and judge.
+        """Make the final observations, close the target, and judge the session.
 
         Raises:
             UndrivableError: the example ended because the target could not be driven.
@@ -61,7 +66,7 @@ class Machine(RuleBasedStateMachine, Generic[TargetT, SessionT]):
             finally:
                 self.target.close()
         except TargetError as error:
-            # What came first says why; a target that is gone may not even be closed.
+            # The first error shows the cause: closing a target that no longer works may fail too.
             interrupted = interrupted or error
         if isinstance(interrupted, TargetError):
             raise UndrivableError(interrupted)

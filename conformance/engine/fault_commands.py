@@ -1,7 +1,7 @@
 """Shell commands that inject faults which the wire cannot inject: `conform --kill 'docker kill {broker}'`.
 
-Each option is a template whose fields stand for the broker under test, quoted for the shell. A fault without
-a command is not among the target's capabilities.
+Each option is a template. Its fields are replaced by values of the broker under test, quoted for the shell. A
+fault without a command is not among the target's capabilities.
 """
 
 import shlex
@@ -19,7 +19,7 @@ FIELDS: Final = {
     "address": "where it listens, HOST:PORT",
     "name_server": "the name server's address, HOST:PORT",
 }
-"""What a template may name, and what it stands for."""
+"""The fields that a template may contain, with their meanings."""
 _PAIRS: Final = (
     ("isolate", "rejoin"),
     ("freeze", "thaw"),
@@ -31,33 +31,36 @@ _SAID_MAX: Final = 200
 
 
 class FaultCommandError(ValueError):
-    """A template that cannot be used; the message has the option and what is wrong."""
+    """A template cannot be used; the message names the option and the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class FaultCommands:
-    """The templates; an empty one is none.
+    """The templates; an empty string means that there is no command.
 
     Raises:
         FaultCommandError: a template has an unknown field, or a template that another one needs is missing.
     """
 
     start: str = ""
-    """Returns when the broker starts, at the latest; it is waited for until it serves."""
+    """Starts the broker. It must return by the time the broker starts.
+
+    The target then waits until the broker serves.
+    """
     stop: str = ""
-    """A clean exit; returns when the process is gone."""
+    """Stops the broker cleanly; returns when the process has ended."""
     kill: str = ""
-    """SIGKILL; returns when the process is gone."""
+    """Kills the broker with SIGKILL; returns when the process has ended."""
     isolate: str = ""
-    """Nothing reaches the broker from now on."""
+    """Blocks all traffic to the broker."""
     rejoin: str = ""
-    """Undoes it."""
+    """Undoes `isolate`."""
     freeze: str = ""
-    """SIGSTOP."""
+    """Sends SIGSTOP."""
     thaw: str = ""
-    """SIGCONT."""
+    """Sends SIGCONT."""
     namesrv_start: str = ""
-    """The same for the name server, whose only field is {name_server}."""
+    """Starts the name server. The only field of the name server's templates is {name_server}."""
     namesrv_kill: str = ""
     namesrv_isolate: str = ""
     namesrv_rejoin: str = ""
@@ -74,7 +77,7 @@ class FaultCommands:
                 )
 
     def given(self) -> Iterator[tuple[str, str]]:
-        """(option, template) of those that are not empty."""
+        """Yield (option, template) for each template that is not empty."""
         for one in fields(self):
             if template := getattr(self, one.name):
                 yield _option(one.name), template
@@ -84,15 +87,16 @@ NO_COMMANDS: Final = FaultCommands()
 
 
 def run(option: str, template: str, values: Mapping[str, str]) -> None:
-    """Run the command and wait for its end. `values` has each of FIELDS.
+    """Run the command and wait for its end. `values` has a value for each field in FIELDS.
 
     Raises:
-        TargetError: it fails, or does not end within SECONDS_MAX.
+        TargetError: the command fails, or does not end within SECONDS_MAX.
     """
     command = template.format_map({name: shlex.quote(value) for name, value in values.items()})
     try:
-        # A group of its own is not needed: whatever the command leaves running is the broker, and stays. What
-        # it prints goes to a file: a broker that holds the pipe open would never let us read to its end.
+        # The command needs no process group of its own: a process that it leaves running is the broker, which
+        # must stay. The output goes to a file: with a pipe that the broker keeps open, reading would never
+        # reach the end.
         with tempfile.TemporaryFile() as said:
             done = subprocess.run(
                 command, shell=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said,

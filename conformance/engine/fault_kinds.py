@@ -1,4 +1,7 @@
-"""The kinds of faults that a scoreboard counts, whatever a suite, a target or a history calls them."""
+"""The kinds of faults that a scoreboard counts.
+
+They are independent of the names of faults in suites, targets and histories.
+"""
 
 from enum import StrEnum
 from typing import Final
@@ -7,8 +10,8 @@ from typing import Final
 class FaultKind(StrEnum):
     KILL = "SIGKILL"
     FREEZE = "SIGSTOP"
-    RESTART = "restart"  # a clean exit, and a start
-    LOSE_WRITES = "lost unsynced writes"  # the machine dies, or its power fails
+    RESTART = "restart"  # a clean exit, then a start
+    LOSE_WRITES = "lost unsynced writes"  # the machine crashes, or its power fails
     LOSE_DISK = "lost disk"
     FAIL_SYNCS = "failed fsync"
     SLOW_DISK = "slow disk"
@@ -16,12 +19,12 @@ class FaultKind(StrEnum):
     CUT = "connection cut"
     DELAY = "delay"
     PARTITION = "partition"
-    ONE_WAY = "one-way partition"  # either way
+    ONE_WAY = "one-way partition"  # in either direction
     NAME_SERVER = "name server killed"
     NAME_SERVER_AWAY = "name server cut off"
     CLIENT = "client died"
-    SILENCE = "silence"  # a peer says nothing for long
-    UNHEARD = "answer not heard"  # nobody waits for it
+    SILENCE = "silence"  # a peer sends nothing for a long time
+    UNHEARD = "answer not heard"  # no client waits for the answer
     REFUSAL = "refusal"
 
 
@@ -43,4 +46,4 @@ KINDS: Final = {
     "lose_requests": FaultKind.ONE_WAY,
     "lose_answers": FaultKind.ONE_WAY,
 }
-"""By the name in a target or a history."""
+"""The kind for each fault name used by a target or a history."""

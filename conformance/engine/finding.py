@@ -6,14 +6,17 @@ from typing import Final
 from mqproof.report.model import Verdict, Witness
 
 SPEC_1: Final = "SPEC-1"
-"""The id of the invariant that the model explains every observation."""
+"""The id of the invariant "the model explains every observation"."""
 WITNESSES_MAX: Final = 16
-"""So many are kept; all are counted."""
+"""The maximum number of witnesses that are kept; all violations are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A verdict with what was counted. Having seen nothing that could show a violation is unknown."""
+    """A verdict with its counts.
+
+    The verdict is unknown if nothing was observed that could show a violation.
+    """
 
     verdict: Verdict
     counts: dict[str, int]
@@ -22,22 +25,22 @@ class Finding:
 
 @dataclass(slots=True)
 class Tally:
-    """What a rule has looked at and found so far."""
+    """The number of checks that a rule has made so far, and the violations found."""
 
     looked: int = 0
     wrong: int = 0
     explained: int = 0
-    """Would be wrong, had it no cause."""
+    """The number of checks that would be violations if no known cause explained them."""
     witnesses: list[Witness] = field(default_factory=list)
 
     def found(self, text: str, **values: object) -> None:
-        """One violation; the values are those that a program may want."""
+        """Record one violation; the values are for programs that read the report."""
         self.wrong += 1
         if len(self.witnesses) < WITNESSES_MAX:
             self.witnesses.append(Witness(text, {name: str(value) for name, value in values.items()}))
 
     def finding(self, looked_at: str, **counts: int) -> Finding:
-        """`looked_at` names what `looked` counts."""
+        """Return the finding; `looked_at` names the things that `looked` counts."""
         told = {looked_at: self.looked, **counts, "wrong": self.wrong}
         if self.explained:
             told["explained"] = self.explained
@@ -51,8 +54,8 @@ def with_explanation(
 ) -> dict[str, Finding]:
     """Add SPEC-1 to the findings of a run.
 
-    It is violated when the model does not explain an observation and no named invariant says why, and unknown
-    when nothing was observed or the possible states were too many to follow (`lost_track`).
+    SPEC-1 is violated when the model does not explain an observation and no named invariant is violated. It
+    is unknown when nothing was observed or too many states were possible to follow (`lost_track`).
     """
     counts = {"observations": observations}
     named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
@@ -63,11 +66,12 @@ def with_explanation(
 
 
 def unexplained_step(step: int, operation: object, allowed: str) -> Witness:
-    """Return the witness that no state of the model explains this step; `allowed` are those before it."""
+    """Return the witness that no state of the model explains this step; `allowed` describes earlier
+    states."""
     text = f"no state of the model explains step {step} ({operation})"
     return Witness(text, {"the model allowed before": allowed})
 
 
 def not_judged(counts: dict[str, int] | None = None) -> Finding:
-    """The history does not say what is asked of it."""
+    """Return the finding for a history that does not contain the data that the invariant needs."""
     return Finding(Verdict.NOT_TESTED, counts or {})

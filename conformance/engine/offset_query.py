@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The broker returned this offset for the group; None for "not found"."""
+    """The broker returned this offset for the group; None means "not found"."""
 
     queue_id: int
     offset: int | None

@@ -1,4 +1,4 @@
-"""What a run of `mqproof conform` is asked for, and what each suite gives for it."""
+"""The options of a run of `mqproof conform`, and the part that each suite adds to the result."""
 
 import shlex
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ SINCE: Final = ("4.9", "5")
 
 
 def since_of(target: str) -> str:
-    """What is asked of it where nobody says: of a line of Apache's its own rules."""
+    """Return the default for `since`: "4.9" for targets of Apache's 4.x line, otherwise the latest rules."""
     return SINCE[0] if target.startswith(f"{APACHE}4") else SINCE[-1]
 
 
 class RunOptionsError(ValueError):
-    """A wrong use of an option; the message names it."""
+    """An option is used wrongly; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +31,33 @@ class RunOptions:
     target: str
     seed: int = 0
     examples: int = 100
-    """Of each suite that draws them."""
+    """The number of examples, for each suite that draws examples."""
     ids: tuple[str, ...] = ()
-    """Patterns of invariants and wire cases; none for all."""
+    """Patterns of invariant ids and wire cases; empty selects all."""
     since: str = SINCE[-1]
-    """Of SINCE: rules that a later release brought are left out."""
+    """One of SINCE. Rules that a later release introduced are left out."""
     strict: bool = False
-    """A SHOULD that is not met fails."""
+    """If true, a SHOULD that is not met is a failure."""
     events: Path | None = None
-    """A folder for the event logs of targets that have one."""
+    """The folder for the event logs of targets that write one."""
     controls: FaultCommands = field(default_factory=FaultCommands)
 
     @property
     def name_server(self) -> str:
-        """The target's name for those who find a broker by its name server, which is the first address."""
+        """The target's name for suites that find a broker through its name server.
+
+        The name server is the first address.
+        """
         return self.target.partition(",")[0] if self.target.startswith(REMOTING) else self.target
 
     def chosen(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Those of the ids that are asked for, in their order."""
+        """Return the ids that the options select, in the given order."""
         return tuple(
             each for each in ids if not self.ids or any(fnmatchcase(each, glob) for glob in self.ids)
         )
 
     def replay(self, suite: str, *words: str) -> str:
-        """The command that asks one suite for the same once more."""
+        """Return the command that repeats the run for one suite."""
         command = ["mqproof", "conform", "--target", self.target, "--suite", suite]
         for name, template in self.controls.given():
             command += [f"--{name}", template]
@@ -65,17 +68,17 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one suite adds to the scoreboard."""
+    """The results that one suite adds to the scoreboard."""
 
     suite: str
     results: tuple[Result, ...]
     looked_at: dict[str, int]
-    """The evidence: examples, operations, cases and the like, to their number."""
+    """The evidence: names such as examples, operations or cases, to their numbers."""
     seconds: float
     tables: tuple[Table, ...] = ()
     summary: tuple[Result, ...] | None = None
-    """The results in fewer rows, for people; None: as they are."""
+    """The results summarized in fewer rows for display; None if they are shown unchanged."""
     refusal: Exception | None = None
-    """Why nothing of it was judged."""
+    """The reason why the suite judged nothing."""
     faults: Mapping[FaultKind, int] | None = None
-    """How often each was met; None where there are none to be met."""
+    """How often each kind of fault was injected or observed; None if the suite has no faults."""

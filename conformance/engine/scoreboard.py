@@ -1,4 +1,4 @@
-"""The scoreboard: what all suites found at a target, as a report that every renderer of report/ can show."""
+"""The scoreboard: the results of all suites for a target, as a report for the renderers of report/."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
@@ -9,24 +9,24 @@ from mqproof.conformance.engine.suite_results import SCRIPT
 from mqproof.report.model import Report, Result, Table, Verdict
 
 EVIDENCE: Final = "Evidence"
-"""The title of the table that says how much each suite looked at."""
+"""The title of the table with the amount of evidence of each suite."""
 FAULTS: Final = "Faults"
-"""The title of the table that says how often each suite met each kind."""
+"""The title of the table with the number of faults of each kind in each suite."""
 
 
 def scoreboard(parts: Sequence[Part], options: RunOptions) -> Report:
-    """Every result, the minimal script of each violation, and the evidence suite by suite."""
+    """Return a report with every result, the minimal script of each violation, and each suite's evidence."""
     results = (result for part in parts for result in part.results)
     return _report(parts, options, results, (*_minimal_scripts(parts), *_tables(parts)))
 
 
 def page(parts: Sequence[Part], options: RunOptions) -> Report:
-    """The same for people: with the rows that a part sums up, and a script only at its violation."""
+    """Return the report for a page: summarized rows, and each script only at its violation."""
     return _report(parts, options, _summed(parts), _tables(parts))
 
 
 def screen(parts: Sequence[Part], options: RunOptions) -> Report:
-    """The same for a terminal: without what is of one suite alone, if there are several."""
+    """Return the report for a terminal: without tables of single suites if there are several suites."""
     tables = _tables(parts) if len(parts) == 1 else (*_untried(parts), _evidence(parts), *_faults(parts))
     return _report(parts, options, _summed(parts), (*_minimal_scripts(parts), *tables))
 
@@ -63,7 +63,7 @@ def _tables(parts: Sequence[Part]) -> Iterator[Table]:
 
 
 def _untried(parts: Sequence[Part]) -> Iterator[Table]:
-    """What is held, in all the ways that the target could be asked for, but not in others."""
+    """Yield the table of results that are held, but were not tested in every way."""
     held = [one for part in parts for one in part.results if one.verdict is Verdict.HELD and one.detail]
     if held:
         rows = tuple((f"{one.id} {one.name}", one.layer, one.detail) for one in held)
@@ -71,7 +71,10 @@ def _untried(parts: Sequence[Part]) -> Iterator[Table]:
 
 
 def _minimal_scripts(parts: Sequence[Part]) -> Iterator[Table]:
-    """The shortest script of each suite, with what it violates; the others are among the witnesses."""
+    """Yield the shortest script of each suite, with the invariants that it violates.
+
+    The other scripts are among the witnesses of the results.
+    """
     for part in parts:
         scripts = {
             result.id: witness.timeline
@@ -98,7 +101,7 @@ def _evidence(parts: Sequence[Part]) -> Table:
 
 
 def _faults(parts: Sequence[Part]) -> Iterator[Table]:
-    """A row for each kind that was met, a column for each suite that can meet any."""
+    """Yield a table with a row for each kind of fault that occurred, and a column for each suite with any."""
     met = {part.suite: part.faults for part in parts if part.faults is not None}
     rows = tuple(
         (kind.value, *(f"{faults.get(kind, 0):,}" for faults in met.values()))

@@ -1,4 +1,4 @@
-"""Draws that follow from the seed, and from nothing else, each for itself."""
+"""Makes Hypothesis draw from the seed alone, independently for each example."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,17 +11,18 @@ from hypothesis.internal.constants_ast import Constants
 
 @contextmanager
 def repeatable() -> Iterator[None]:
-    """Within the block Hypothesis knows no constants of ours, and tries no variants of what it has drawn.
+    """Make Hypothesis use no constants from our source and no variants of earlier draws within the block.
 
-    It draws some of the literals in the source of whatever modules are loaded. A seed would then mean one run
-    after an edit, or with another suite beside it, and another run without. And to each example it adds five
-    in which a few draws are copied from elsewhere: of runs as long as ours nearly the same run five times.
+    Hypothesis draws some of the literals in the source of all loaded modules. A seed would then stand for
+    different runs after an edit, or when another suite is loaded. Hypothesis also adds up to five examples to
+    each example, in which a few draws are copied from elsewhere. With runs as long as ours, these would be
+    nearly the same run again.
     """
     with (
         patch.object(providers, "_get_local_constants", Constants),
         patch.object(ConjectureRunner, "generate_mutations_from", lambda *_: None),
     ):
-        # What was drawn before has left its constants there, and nobody is to find that there are none.
+        # Earlier draws leave constants in this cache. It is cleared before and after the block.
         providers.CONSTANTS_CACHE.cache.clear()
         try:
             yield

@@ -1,8 +1,8 @@
 """One run of one target in steps, each explained by the states of a model that are still possible.
 
-A suite says which states are possible at first, and which can come of one by an operation as it was observed.
-Whatever is not known (an answer that was not waited for, what an expiry took) is several states, until an
-observation decides; when none is left, the model forbids what was seen.
+A suite defines the initial states, and the states that may follow from a state by an observed operation. An
+unknown effect (a request whose answer was not awaited, or the messages that an expiry deleted) leads to
+several states until an observation decides. When no state is left, the model forbids the observation.
 """
 
 from collections import Counter
@@ -19,45 +19,47 @@ StateT = TypeVar("StateT", bound=Hashable)
 OperationT = TypeVar("OperationT")
 
 STATES_MAX: Final = 5_000
-"""More possible states than this are not followed."""
+"""The maximum number of possible states; with more, the model is no longer followed."""
 _SHOWN_MAX: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation(Generic[StateT, OperationT]):
-    """How a model explains operations."""
+    """The functions by which a model explains operations."""
 
     initial: Iterable[StateT]
     after: Callable[[StateT, OperationT], Iterable[StateT]]
-    """The states that an operation may lead to; none if it cannot have been observed in this one."""
+    """Returns the states that may follow; none if the operation cannot be observed in this state."""
     tell: Callable[[StateT], str]
-    """A state for people."""
+    """Returns a description of a state for people."""
     action: Callable[[OperationT], str]
-    """The action of the model that explains it."""
+    """Returns the action of the model that explains the operation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run(Generic[OperationT]):
-    """What was done and seen, in the order of time; `opened` says of what, as the first step."""
+    """The operations of a run with their results, in order of time; `opened` describes the first step."""
 
     opened: str
     operations: tuple[OperationT, ...]
 
     def numbered(self) -> Iterable[tuple[int, OperationT]]:
-        """Every operation with the number of its step."""
+        """Return every operation with the number of its step."""
         return enumerate(self.operations, start=2)
 
 
 Checkers = Mapping[str, Callable[[Run[OperationT]], Finding]]
-"""The named invariants, by id: each a pure function of a run."""
+"""The named invariants, by id: each one is a pure function of a run."""
 
 
 class Stepped(Generic[StateT, OperationT]):
-    """Writes down what was seen and follows the possible states. A suite's session is one that drives a
-    target."""
+    """Records observations and follows the possible states.
+
+    A suite's session is a subclass that drives a target.
+    """
 
     dead = False
-    """Whether the target is gone for good."""
+    """True if the target is permanently gone."""
 
     def __init__(
         self,
@@ -92,25 +94,25 @@ class Stepped(Generic[StateT, OperationT]):
         self._lost_track = len(after) > STATES_MAX
 
     def findings(self) -> dict[str, Finding]:
-        """Every invariant judged on what was seen so far, by id; with SPEC-1."""
+        """Judge every invariant on the observations so far; return the findings by id, including SPEC-1."""
         run = self.run
         findings = {invariant: checker(run) for invariant, checker in self._checkers.items()}
         return with_explanation(findings, len(run.operations), self._unexplained, lost_track=self._lost_track)
 
     def actions(self) -> Counter[str]:
-        """How often each action of the model was taken to explain something."""
+        """Return how often each action of the model explained an observation."""
         return self._actions
 
     def faults(self) -> Counter[FaultKind]:
-        """How often each was met."""
+        """Return how often each kind of fault occurred."""
         return Counter(kind for one in self._operations for kind in self.faults_in(one))
 
     def faults_in(self, operation: OperationT) -> Iterable[FaultKind]:
-        """Those that the operation met; a suite adds its own."""
+        """Return the faults in the operation; a suite adds its own."""
         return (KINDS[operation.fault],) if isinstance(operation, Befall) else ()
 
     def script(self) -> list[str]:
-        """The run as steps for people, the first of which opens the target."""
+        """Return the run as steps for people; the first step opens the target."""
         return [self._opened, *map(str, self._operations)]
 
     def _shown(self) -> str:

@@ -1,4 +1,4 @@
-"""What a suite is: what it judges, what it needs of a target, and the machine that draws its examples."""
+"""The definition of a suite: its invariants, the capabilities they need, and the machine for its examples."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -16,43 +16,49 @@ class Session(Protocol):
     """One run of one target."""
 
     dead: bool
-    """The target does not come up again."""
+    """True if the target does not start again."""
 
     @property
     def target(self) -> object:
-        """The target that the session drives. One that keeps an event log has it as `events`."""
+        """The target that the session drives. A target that writes an event log has it as `events`."""
         ...
 
     def findings(self) -> dict[str, Finding]:
-        """Every invariant of the suite judged on the run, by id."""
+        """Judge every invariant of the suite on the run; return the findings by id."""
         ...
 
     def faults(self) -> Counter[FaultKind]:
-        """How often each was met."""
+        """Return how often each kind of fault occurred."""
         ...
 
     def actions(self) -> Counter[str]:
-        """How often each action of the model was needed to explain what was seen."""
+        """Return how often each action of the model explained an observation."""
         ...
 
     def script(self) -> list[str]:
-        """The run as steps for people."""
+        """Return the run as steps for people."""
         ...
 
 
 Judge = Callable[[Session], None]
-"""Called with each run that nothing interrupted; raises if the run violates an invariant."""
+"""Called with each run that was not interrupted; raises if the run violates an invariant."""
 TargetFactory = Callable[[], Any]
-"""Makes targets of one suite, each of which implements the suite's own protocol."""
+"""Creates targets of one suite; each target implements the protocol of that suite."""
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """The capabilities without which an invariant cannot be tested."""
+    """The capabilities without which an invariant cannot be tested.
+
+    At least one of `one_of` is needed, if it is not empty.
+    """
 
     one_of: frozenset[str] = frozenset()
     ways: frozenset[str] = frozenset()
-    """One of these as well. A result that is held lists those that the target lacks."""
+    """The ways to test the invariant; at least one is needed.
+
+    A held result lists the ways that the target lacks.
+    """
 
 
 Needs = Mapping[str, Need]
@@ -62,12 +68,12 @@ Needs = Mapping[str, Need]
 class Suite:
     name: str
     model: str
-    """The module of spec/tla whose actions explain what is seen."""
+    """The module of spec/tla whose actions explain the observations."""
     ids: tuple[str, ...]
-    """The invariants that it judges."""
+    """The invariants that the suite judges."""
     needs: Needs
     machine: Callable[[Any, Judge], RuleBasedStateMachine]
-    """A class of state machines, made of a target and a judge."""
+    """A class of state machines; it is called with a target and a judge."""
 
 
 def known(suite: Suite) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from mqproof.report.model import Moment, Result, Verdict, Witness
 from mqproof.spec.catalogue import catalogue
 
 SCRIPT: Final = "the shortest run seen that violates it"
-"""The text of the witness whose timeline has the steps."""
+"""The text of the witness whose timeline contains the steps."""
 
 
 def results(
@@ -24,9 +24,10 @@ def results(
     ids: Container[str] | None = None,
     replay: str = "",
 ) -> tuple[Result, ...]:
-    """The examination as results; `examples` is how many there could have been.
+    """Return the results of the examination; `examples` is the number of examples that were requested.
 
-    `ids`: only these; None for all. `replay`: the command that repeats it, if it is not the plain one.
+    `ids`: the invariants to include; None for all. `replay`: the command that repeats the run, if it is not
+    the default one.
     """
     suite = examination.suite
     replay = replay or (
@@ -42,7 +43,7 @@ def results(
 
 
 def with_time(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
-    """Results that were found together, each with its share of the time that they took."""
+    """Return results that were found together; each tested one gets an equal part of the total time."""
     results = tuple(found)
     share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
     return tuple(

@@ -1,4 +1,4 @@
-"""A suite as a function of a target: every invariant, judged on as many drawn examples as wanted.
+"""Runs a suite against a target: judges every invariant on drawn examples.
 
 The same seed draws the same examples. A failure is shrunk to a minimal script. The suites are in
 conformance/suites; `conformance/registry` lists them all.
@@ -24,18 +24,24 @@ from mqproof.conformance.engine.targets import TargetError
 from mqproof.report.model import Result, Verdict
 
 STEPS_MAX: Final = 40
-"""Of one example, not counting what the session adds to examine a restarted broker."""
+"""The maximum number of steps of one example, without the steps that examine a restarted broker."""
 SHRINK_EXAMPLES_MAX: Final = 300
-"""So many are judged to make a violation smaller, at most. No time: the same seed ends in the same script."""
+"""The maximum number of runs judged while a violation is shrunk.
+
+It is not a time limit, so that the same seed ends in the same script.
+"""
 
 Progress = Callable[[int, int], None]
-"""Called with (examples so far, examples in all)."""
+"""Called with (number of finished examples, total number of examples)."""
 OnExample = Callable[[int, Session], None]
-"""Called with the number and the session of each example that counts; not while a violation is shrunk."""
+"""Called with the number and the session of each counted example; not called while a violation is shrunk."""
 
 
 class ViolationError(Exception):
-    """Ends an example. Each invariant has a class of its own, so that shrinking cannot slip to another."""
+    """Ends an example.
+
+    Each invariant has its own subclass, so that shrinking cannot switch to another invariant.
+    """
 
 
 @cache
@@ -44,7 +50,7 @@ def _violation(invariant: str) -> type[ViolationError]:
 
 
 class _EnoughShrinkingError(BaseException):
-    """Ends the search: no Exception, so that Hypothesis does not take it for one more failure."""
+    """Ends the search. It is not an Exception, so that Hypothesis does not treat it as one more failure."""
 
 
 def run_suite(
@@ -77,8 +83,8 @@ def examine(
 ) -> Examination:
     """Draw and judge examples until one violates an invariant; then shrink it.
 
-    `wanted`: only violations of these ids count; None for all. What is drawn depends on the seed, and on the
-    answers of a target that does not repeat itself.
+    `wanted`: only violations of these ids count; None for all. The drawn examples depend on the seed, and on
+    the answers of the target if it is not deterministic.
 
     Raises:
         TargetError: the target could not be driven.
@@ -96,7 +102,7 @@ def examine(
 
 @dataclass(slots=True)
 class _Search:
-    """Draws examples with Hypothesis, and notes in the examination what each of them shows."""
+    """Draws examples with Hypothesis and records the findings of each in the examination."""
 
     target_factory: TargetFactory
     examination: Examination
@@ -105,16 +111,16 @@ class _Search:
     on_progress: Progress | None
     on_example: OnExample
     shrunk: int = 0
-    """How many runs were judged since the first violation."""
+    """The number of runs judged since the first violation."""
 
     def run(self, seed: int | str, examples: int, *, shrink: bool) -> bool:
-        """Return False when the search broke off because the target answered a like example differently.
+        """Return False if the search stopped because the target answered a repeated example differently.
 
         Raises:
             TargetError: the target could not be driven.
         """
         settings = _settings(examples, shrink=shrink)
-        seeded = hypothesis.seed(seed)(partial(self._machine))  # a bound method takes no attribute
+        seeded = hypothesis.seed(seed)(partial(self._machine))  # a bound method does not accept attributes
         try:
             with repeatable():
                 run_state_machine_as_test(seeded, settings=settings)  # type: ignore[arg-type]  # any factory does
@@ -122,7 +128,7 @@ class _Search:
             return True
         except (Flaky, UndrivableError) as ended:
             if self.examination.failures:
-                return True  # it ended while shrinking: what was found before stands
+                return True  # it ended while shrinking: the earlier failure is still valid
             if error := _died_of(ended):
                 raise error from None
             return False
@@ -135,12 +141,15 @@ class _Search:
             raise UndrivableError(error) from None
 
     def _judge(self, session: Session) -> None:
-        """Count the run and keep its violations. Raises ViolationError at one that is wanted."""
+        """Count the run and keep its violations.
+
+        Raises ViolationError for a violation of a wanted invariant.
+        """
         examination = self.examination
         findings = session.findings()
         violated = [i for i, finding in findings.items() if finding.verdict is Verdict.VIOLATED]
         chosen = [invariant for invariant in violated if self.wanted is None or invariant in self.wanted]
-        # An example whose broker does not come up is drawn again, unless it violates a wanted invariant.
+        # An example whose broker does not start again is drawn again, unless it violates a wanted invariant.
         if not examination.failures and (chosen or not session.dead):
             examination.count(session, findings)
             self.on_example(examination.examples, session)
@@ -156,8 +165,11 @@ class _Search:
 
 
 def _died_of(ended: BaseException | None) -> TargetError | None:
-    """Where a target dies that survived a like example before, Hypothesis reports that the examples differ;
-    the error that ended the target is in the context."""
+    """Return the TargetError in the context of the exception, if there is one.
+
+    If the target fails in an example that it survived before, Hypothesis reports that the two runs differ.
+    The error that ended the target is then in the context of that report.
+    """
     while ended is not None:
         if isinstance(ended, UndrivableError):
             return ended.error

@@ -1,4 +1,4 @@
-"""What the engine knows of a target: its name, what it can be asked for, and how it fails."""
+"""The properties of a target that the engine uses: its name, its capabilities, and its errors."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol, TypeVar
@@ -14,7 +14,10 @@ PYTHON: Final = "python:"
 
 
 class TargetError(Exception):
-    """The target cannot be driven: it cannot be reached, or its tooling failed. One line for a person."""
+    """The target cannot be driven: it cannot be reached, or its tools failed.
+
+    The message is one line for people.
+    """
 
 
 class UnknownTargetError(ValueError):
@@ -22,7 +25,7 @@ class UnknownTargetError(ValueError):
 
 
 class UnknownMutantError(UnknownTargetError):
-    """No mutant of one suite has this name; `known` are the mutants of the suite."""
+    """No mutant of one suite has this name; `known` lists the mutants of the suite."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         self.known = tuple(known)
@@ -30,25 +33,25 @@ class UnknownMutantError(UnknownTargetError):
 
 
 class Examined(Protocol):
-    """A target, as far as every suite knows it."""
+    """The part of a target that is common to all suites."""
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What the target can be asked for besides the calls that every target of the suite must offer."""
+        """The optional operations of the target, beyond the calls that all targets of the suite offer."""
         ...
 
     def close(self) -> None:
-        """Free everything. Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...
 
 
 def mutant_named(name: str, known: Mapping[str, T]) -> T:
-    """Return the mutant of `mutant:NAME`. Raises UnknownMutantError."""
+    """Return the mutant with the name `mutant:NAME`. Raises UnknownMutantError."""
     try:
         return known[name.removeprefix(MUTANT)]
     except KeyError:

@@ -1,4 +1,4 @@
-"""The fault controls of a broker that runs as a process: what can stop, freeze or isolate it."""
+"""The fault controls of a broker that runs as a process: they stop, freeze or isolate it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -33,7 +33,7 @@ class FaultControl(StrEnum):
 
 
 FaultControls = Mapping[FaultControl, Callable[[Place], None]]
-"""Each returns when it is done, and raises TargetError when it cannot be."""
+"""Each control returns when it is done, and raises TargetError if it fails."""
 
 NEEDS: Final[Mapping[Capability, tuple[FaultControl, FaultControl]]] = {
     Capability.KILL: (FaultControl.KILL, FaultControl.START),

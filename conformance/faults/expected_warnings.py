@@ -1,4 +1,4 @@
-"""Warnings that are no news: where faults are injected on purpose, each would be one."""
+"""Suppresses the log warnings that injected faults are expected to cause."""
 
 import logging
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def expected_warnings(*names: str) -> Iterator[None]:
-    """Within the block the loggers of these names say nothing."""
+    """Disable the loggers with these names within the block."""
     loggers = [logging.getLogger(name) for name in names]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

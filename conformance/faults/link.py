@@ -1,4 +1,4 @@
-"""The way from our client to a server, through a port of ours on loopback where it can be disturbed."""
+"""A path from our client to a server, through a loopback port where it can be disturbed."""
 
 import threading
 import time
@@ -12,11 +12,11 @@ from mqproof.impl.runtime.network import Address, Connection, Listener, Network,
 
 DELAY_S: Final = 0.1
 FAULTS: Final = frozenset({Fault.CUT, Fault.DELAY, Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS})
-"""What a link can do."""
+"""The faults that a link can inject."""
 
 
 class Link(Relay):
-    """Passes everything on, unless it is disturbed."""
+    """A relay that forwards everything, unless a fault is active."""
 
     def __init__(self, server: Address) -> None:
         super().__init__(server, lambda: (partial(self._way, False), partial(self._way, True)))
@@ -28,7 +28,10 @@ class Link(Relay):
             self._fault = fault
 
     def calm(self) -> None:
-        """Connections that lost something are closed: what came behind it would make no sense."""
+        """End the fault and close the connections that lost bytes.
+
+        The bytes after the loss cannot be decoded.
+        """
         with self._lock:
             fault, self._fault = self._fault, None
         if fault in (Fault.LOSE_REQUESTS, Fault.LOSE_ANSWERS):
@@ -50,8 +53,10 @@ class Link(Relay):
 
 
 class LinkedNetwork:
-    """Another network, with a link in front of the servers for which there is one. Others are reached as
-    they are, and so is heard who refuses a connection."""
+    """A network with links in front of some servers.
+
+    Other servers are connected directly. A refused connection to them is reported unchanged.
+    """
 
     def __init__(self, network: Network) -> None:
         self._network = network
@@ -65,7 +70,7 @@ class LinkedNetwork:
         return await self._network.connect(link.address if link else address, on_connection)
 
     def link(self, address: Address) -> Link:
-        """The one in front of that server, through which new connections to it go from now on."""
+        """Return the link in front of that server; new connections to the server go through it."""
         if address not in self._links:
             self._links[address] = Link(address).__enter__()
         return self._links[address]

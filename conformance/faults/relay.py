@@ -1,4 +1,4 @@
-"""A port that passes everything on to a server, in either direction."""
+"""A port that forwards everything to a server, in both directions."""
 
 import socket
 import threading
@@ -13,11 +13,15 @@ from mqproof.impl.runtime.network import Address
 _CHUNK_BYTES: Final = 1 << 16
 
 Way = Callable[[bytes], Iterable[bytes]]
-"""From what came in to what goes on, in one direction of one connection."""
+"""Maps received bytes to the bytes to forward, for one direction of one connection."""
 
 
 class Relay:
-    """Listens in a `with` block. `ways` is asked at each connection: from the client, and from the server."""
+    """A port that forwards bytes in both directions; it listens in a `with` block.
+
+    `ways` is called for each connection; it returns the functions for the client's and for the server's
+    bytes.
+    """
 
     def __init__(self, server: Address, ways: Callable[[], tuple[Way, Way]]) -> None:
         self._server = server
@@ -40,7 +44,7 @@ class Relay:
         self.hang_up()
 
     def hang_up(self) -> None:
-        """Close every connection; new ones are taken."""
+        """Close every connection; new ones are still accepted."""
         for one in list(self._open):
             _close(one)
         self._open.clear()
@@ -63,7 +67,7 @@ class Relay:
                 threading.Thread(target=self._pass, args=each, daemon=True).start()
 
     def _pass(self, source: socket.socket, sink: socket.socket, way: Way) -> None:
-        with suppress(OSError, FrameError):  # one of the two went away, and so does the other
+        with suppress(OSError, FrameError):  # one side closed its connection, so the other side is closed too
             while received := source.recv(_CHUNK_BYTES):
                 for piece in way(received):
                     sink.sendall(piece)
@@ -72,6 +76,6 @@ class Relay:
 
 
 def _close(one: socket.socket) -> None:
-    with suppress(OSError):  # closed already
+    with suppress(OSError):  # already closed
         one.shutdown(socket.SHUT_RDWR)
     one.close()

@@ -1,7 +1,7 @@
-"""Machines on one network of their own, each a network namespace: links are cut, processes are real.
+"""Machines on a separate network, each in its own network namespace, with real processes.
 
-Needs Linux, root, and the commands ip, nsenter and unshare. Whatever is made is gone when its last process
-is: nothing of it has a name outside, and the system's own network is not touched.
+Links can be cut. It needs Linux, root, and the commands ip, nsenter and unshare. Everything created here
+disappears with its last process: nothing has a name outside, and the system's own network is not changed.
 """
 
 import ctypes
@@ -18,12 +18,12 @@ T = TypeVar("T")
 _NEW_NET: Final = 0x40000000  # CLONE_NEWNET
 _SUBNET: Final = "10.77.0"
 _NOBODY: Final = "02:00:00:00:00:fe"
-"""A link address that no machine has."""
+"""A link-layer address that no machine has."""
 _ENDS_IN_S: Final = 10.0
 
 
 def missing() -> str:
-    """Why machines cannot be made here: one line; empty when they can."""
+    """Return the reason why machines cannot be created here, in one line; "" if they can."""
     for command in ("ip", "nsenter", "unshare"):
         if shutil.which(command) is None:
             return f"there is no command {command}"
@@ -37,7 +37,10 @@ def missing() -> str:
 
 
 class Machines:
-    """`launcher` starts a process on a machine; who runs in the block of `machines` reaches all of them."""
+    """A set of machines on one network.
+
+    `launcher` starts a process on a machine. Code in the block of `machines` reaches all of them.
+    """
 
     def __init__(self, names: Sequence[str]) -> None:
         self._numbers = {name: number for number, name in enumerate(names, start=1)}
@@ -47,18 +50,21 @@ class Machines:
         return f"{_SUBNET}.{self._numbers[name]}"
 
     def launcher(self, name: str) -> tuple[str, ...]:
-        """What a command is prefixed with, to run there. The process is the command's own."""
+        """Return the command prefix that runs a command on that machine.
+
+        The command runs directly in the process.
+        """
         return ("nsenter", f"--net=/proc/{self._holders[name].pid}/ns/net", "--")
 
     def cut(self, name: str) -> None:
-        """Its wire is pulled: nothing reaches it or comes from it, and nobody is told."""
+        """Disconnect the machine: nothing reaches it or leaves it, and no peer is notified."""
         _run("ip", "link", "set", self._port(name), "down")
 
     def heal(self, name: str) -> None:
         _run("ip", "link", "set", self._port(name), "up")
 
     def part(self, one: str, other: str) -> None:
-        """Those two do not reach each other; everybody else does."""
+        """Cut the connection between these two machines only."""
         for here, there in ((one, other), (other, one)):
             self._neighbour(here, "replace", self.address(there), "lladdr", _NOBODY, "nud", "permanent")
 
@@ -71,11 +77,11 @@ class Machines:
         _run(*self.launcher(name), "ip", "neighbour", verb, address, *rest, "dev", "eth0")
 
     def _port(self, name: str) -> str:
-        """The end of its wire in the switch."""
+        """Return the switch port of the machine's link."""
         return f"port{self._numbers[name]}"
 
     def make(self) -> None:
-        """All of them, on a switch in the namespace of the calling thread."""
+        """Create all machines on a switch in the namespace of the calling thread."""
         _run("ip", "link", "set", "lo", "up")
         _run("ip", "link", "add", "switch", "type", "bridge")
         _run("ip", "address", "add", f"{_SUBNET}.254/24", "dev", "switch")
@@ -87,7 +93,7 @@ class Machines:
         holder = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo; exec cat"], stdin=-1, stdout=-1)
         self._holders[name] = holder
         assert holder.stdout is not None, "a pipe"
-        holder.stdout.read(1)  # now it is in a namespace of its own
+        holder.stdout.read(1)  # now it has its own namespace
         port, peer = self._port(name), ("peer", "name", "eth0", "netns", str(holder.pid))
         _run("ip", "link", "add", port, "type", "veth", *peer)
         _run("ip", "link", "set", port, "master", "switch", "up")
@@ -105,7 +111,7 @@ class Machines:
 
 
 def on_a_network(work: Callable[[], T]) -> T:
-    """Do the work in a thread that sees a new, empty network, as all see that it starts. Raises OSError."""
+    """Run the work in a thread with a new, empty network, which its subprocesses share. Raises OSError."""
 
     def there() -> T:
         libc = ctypes.CDLL(None, use_errno=True)
@@ -119,7 +125,7 @@ def on_a_network(work: Callable[[], T]) -> T:
 
 @contextmanager
 def machines(*names: str) -> Iterator[Machines]:
-    """Machines of these names, on the calling thread's network."""
+    """Create machines with these names on the calling thread's network."""
     made = Machines(names)
     try:
         made.make()

@@ -1,6 +1,6 @@
-"""A name server and a broker as processes of their own, producers and consumers beside them, and a SIGKILL.
+"""A name server and a broker as separate processes, with producers and consumers, and a SIGKILL.
 
-What is started here is ended here, by its own process id. Everything listens on loopback.
+Every process started here is also ended here, by its own process id. Everything listens on loopback.
 """
 
 import os
@@ -28,17 +28,17 @@ class ClusterError(RuntimeError):
 
 @dataclass(slots=True)
 class Cluster:
-    """The processes of one run; logs, event logs and the store lie in `folder`."""
+    """The processes of one run; logs, event logs and the store are in `folder`."""
 
     folder: Path
     flush: str
     broker_port: int
     name_server: str = ""
     broker_options: tuple[str, ...] = ()
-    """Further options of `mqproof broker`."""
+    """More options of `mqproof broker`."""
     keeps_events: bool = True
     launchers: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """What a process of that name is started by, such as to be on a machine of its own."""
+    """Process name to the command prefix that starts it, for example on a separate machine."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
@@ -51,7 +51,7 @@ class Cluster:
         self.name_server = ready["namesrv"]
 
     def start_broker(self) -> None:
-        """Start the broker on its store, for the first time or again, and wait until it serves."""
+        """Start or restart the broker on its store, and wait until it serves."""
         self.start_server(
             "broker", "broker", "--namesrv", self.name_server, "--port", str(self.broker_port),
             "--store", str(self.folder / "store"), "--flush", self.flush, "--name", "broker-a",
@@ -59,17 +59,17 @@ class Cluster:
         )  # fmt: skip
 
     def kill_broker(self) -> None:
-        """SIGKILL: the broker gets no chance to do anything."""
+        """Send SIGKILL: the broker cannot do anything before it ends."""
         broker = self.processes.pop("broker")
         broker.kill()
         broker.wait(STOP_SECONDS_MAX)
 
     def start_client(self, name: str, command: str, *arguments: str) -> None:
-        """`mqproof send` or `mqproof consume`, in the background."""
+        """Run `mqproof send` or `mqproof consume` in the background."""
         self._start(name, command, "--namesrv", self.name_server, *arguments)
 
     def start_program(self, name: str, *command: str) -> subprocess.Popen[bytes]:
-        """Any program, in the background, with a log of its own."""
+        """Run any program in the background, with its own log."""
         self.events.mkdir(parents=True, exist_ok=True)
         with self._log(name).open("ab") as log:
             process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Cluster:
         return self.processes[name].poll() is None
 
     def wait(self, name: str, seconds_max: float) -> None:
-        """Wait for a client to end by itself, and demand that all went well with it.
+        """Wait for a client to end on its own, with exit code 0.
 
         Raises:
             ClusterError: it takes longer, or ends with another code than 0.
@@ -97,13 +97,16 @@ class Cluster:
             raise ClusterError(f"{name} ended with code {code}; see {self._log(name)}")
 
     def stop(self, name: str) -> None:
-        """SIGTERM, and wait for the clean end."""
+        """Send SIGTERM and wait for the clean end."""
         process = self.processes.pop(name)
         process.send_signal(signal.SIGTERM)
         process.wait(STOP_SECONDS_MAX)
 
     def start_server(self, name: str, *arguments: str) -> dict[str, str]:
-        """Returns what the server's `ready` line says, e.g. {"namesrv": "127.0.0.1:9876"}."""
+        """Start a server and return the fields of its `ready` line.
+
+        For example: {"namesrv": "127.0.0.1:9876"}.
+        """
         log = self._log(name)
         seen = log.stat().st_size if log.exists() else 0
         process = self._start(name, *arguments)
@@ -125,7 +128,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, flush: str) -> Iterator[Cluster]:
-    """A cluster whose processes are all gone afterwards, whatever happened."""
+    """A cluster whose processes are all ended after the block, also after an error."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Cluster(folder, flush, free_port())
     try:
@@ -138,10 +141,10 @@ def cluster(folder: Path, flush: str) -> Iterator[Cluster]:
 
 
 def free_port(below: int = 0) -> int:
-    """A port for a broker that must come back at the same address; so many ports below it are free too.
+    """Return a port for a broker that must restart at the same address; `below` ports below it are free too.
 
-    It lies below the range from which clients' own ports are taken: a client that calls in vain could
-    otherwise get the very port that it calls, and keep the broker from it.
+    It is below the range of ephemeral client ports. Otherwise a client that connects in vain could get the
+    very port that it connects to, and the broker could not listen there.
     """
     for port in random.sample(_PORTS, 64):
         if all(map(_is_free, range(port - below, port + 1))):
@@ -160,7 +163,7 @@ def _is_free(port: int) -> bool:
 
 @dataclass(slots=True)
 class LineCounter:
-    """Counts the lines that hold a word in a file that grows."""
+    """Counts the lines that contain a word in a growing file."""
 
     path: Path
     word: bytes
@@ -169,7 +172,7 @@ class LineCounter:
     _rest: bytes = b""
 
     def update(self) -> int:
-        """Reads on where it stopped; returns the count so far."""
+        """Read the new part of the file; return the count so far."""
         if self.path.exists():
             with self.path.open("rb") as file:
                 file.seek(self._read, os.SEEK_SET)

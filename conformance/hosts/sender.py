@@ -1,4 +1,4 @@
-"""A client of ours that sends until it is told that the message is stored, whoever the master is by then."""
+"""A client that sends until its message is stored, whichever broker is the master then."""
 
 import time
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ _POLL_S: Final = 0.02
 
 
 class Sender:
-    """It knows name servers only."""
+    """Sends with a client that knows only name servers."""
 
     def __init__(self, client: BlockingClient) -> None:
         self._client = client
 
     def send_until_stored(self) -> float:
-        """Returns when it was, by time.perf_counter. Raises ClusterError: it takes too long."""
+        """Return the time of storing, by time.perf_counter. Raises ClusterError: it takes too long."""
         deadline = time.monotonic() + _SECONDS_MAX
         while time.monotonic() < deadline:
             if isinstance(self._client.send(new_message("bench", b"x")), Sent):

@@ -1,7 +1,7 @@
-"""Machines with brokers and name servers of ours on them, in one simulated world.
+"""Machines with our brokers and name servers, in one simulated world.
 
-Each machine has its own disk, clock and address. Processes are killed, machines lose their power, links are
-cut; whatever happens follows from the seed.
+Each machine has its own disk, clock and address. Processes can be killed, machines can lose power, and links
+can be cut; the seed determines everything that happens.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ T = TypeVar("T")
 MASTER: Final = "master"
 SLAVE: Final = "slave"
 OTHER: Final = "other"
-"""Another master, of its own broker name."""
+"""Another master, with its own broker name."""
 MEMBERS: Final = ("n0", "n1", "n2")
 """Brokers that elect their master."""
 NAME_SERVERS: Final = ("names-1", "names-2")
@@ -55,36 +55,38 @@ STORE: Final = StoreConfig(
     consume_queue_segment_bytes=20_000,
     index_slots=10,
     index_entries=1000,
-    clean_forcibly=False,  # a full disk refuses messages, and costs none
+    clean_forcibly=False,  # a full disk refuses messages, and deletes none
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How a cluster is configured."""
+    """The configuration of a cluster."""
 
     flush: FlushMode = FlushMode.ASYNC_FLUSH
     replication: ReplicationConfig | None = field(default_factory=lambda: ReplicationConfig(Role.SYNC_MASTER))
-    """Of the master, which has a slave; None is a master alone."""
+    """The replication of the master, which has a slave; None for a master without a slave."""
     other: bool = False
     """Whether there is another master."""
     elected: bool = False
-    """Whether a group that elects its master is there instead; `flush` and `replication` do not count."""
+    """Whether the brokers are a group that elects its master; `flush` and `replication` are ignored then."""
     queues: int = 1
-    """Of a topic at a broker."""
+    """The number of queues of a topic at a broker."""
     store: StoreConfig = STORE
     queue_lock_ms: int = 60_000
 
 
 class Fsync:
-    """Offload of one machine: a call happens at some instant of a random delay, later where the disk is slow,
-    and not at all while it is held."""
+    """Runs the blocking calls of one machine, each at a random time within a delay.
+
+    The delay is longer if the disk is slow. While calls are held, they do not run at all.
+    """
 
     def __init__(self, chance: random.Random) -> None:
         self.slowness = 1.0
         self._chance = chance
         self._held: list[tuple[Callable[[], None], Context]] | None = None
-        """The calls that are not to happen yet, of whose processes; None while nothing is held."""
+        """The held calls with the contexts of their processes; None while no calls are held."""
 
     def hold(self) -> None:
         self._held = self._held or []
@@ -104,10 +106,10 @@ class Fsync:
         def call() -> None:
             if self._held is not None:
                 self._held.append((call, copy_context()))
-            elif not done.done():  # else whoever waited is gone
+            elif not done.done():  # otherwise the waiting task has ended
                 try:
                     result = function()
-                except BaseException as error:  # also of a simulated crash: it is the caller's
+                except BaseException as error:  # also a simulated crash: the caller handles it
                     done.set_exception(error)
                 else:
                     self._later(tell, result)
@@ -121,7 +123,7 @@ class Fsync:
 
 
 class Machine:
-    """What outlives the processes on it."""
+    """The state of a machine that outlives its processes."""
 
     def __init__(self, host: str, internet: SimulatedInternet, loop: SimulatedLoop, seed: str) -> None:
         self.host = host
@@ -129,18 +131,21 @@ class Machine:
         self.clock = SimulatedClock(loop)
         self.fsync = Fsync(random.Random(f"{seed} fsync"))
         self.life = 0
-        """How many processes ended here without a word."""
+        """The number of processes on this machine that have ended or begun to stop."""
         self._network = internet.machine(host)
         self._chance = random.Random(f"{seed} chance")
 
     def runtime(self) -> Runtime:
-        """For one process."""
+        """Return a runtime for one process."""
         chance = random.Random(self._chance.getrandbits(64))
         return Runtime(self.clock, self.disk.process(), self._network, chance, self.fsync)
 
 
 class Cluster:
-    """Two name servers, a master, perhaps a slave and another master: all down until they are started."""
+    """Two name servers, a master, and optionally a slave and another master.
+
+    All of them are stopped until they are started.
+    """
 
     def __init__(self, loop: SimulatedLoop, seed: int, setup: Setup) -> None:
         self.setup = setup
@@ -148,7 +153,7 @@ class Cluster:
         self.internet = SimulatedInternet(random.Random(f"{seed} internet"))
         self.events: list[Event] = []
         self.brokers: dict[str, Broker] = {}
-        """Those whose process runs."""
+        """The brokers whose process runs."""
         self.name_servers: dict[str, NameServer] = {}
         self.machines: dict[str, Machine] = {}
         self._loop = loop
@@ -156,13 +161,13 @@ class Cluster:
         self._logs: dict[str, tuple[Broker, list[StoredMessage], int]] = {}
         self._seqs: dict[str, int] = {}
         self.on_recovered: Callable[[str], None] = lambda _: None
-        """Told of a broker whose store was recovered, before it serves anybody."""
+        """Called with a broker whose store was recovered, before it serves any client."""
         self.on_event: Callable[[Event], None] = lambda _: None
-        """Told of what a broker says that it did, as it is done."""
+        """Called with each event of a broker, as it happens."""
         self.on_ended: Callable[[str], None] = lambda _: None
-        """Told of a broker whose process is gone."""
+        """Called with a broker whose process has ended."""
         self._term = 0
-        """The last that a member came to lead."""
+        """The latest term in which a member became leader."""
         self._working: dict[str, asyncio.Task[Any]] = {}
         self._serving: set[str] = set()
         for node in (*NAME_SERVERS, *self.nodes):
@@ -170,12 +175,12 @@ class Cluster:
 
     @property
     def now_s(self) -> float:
-        """By nobody's clock."""
+        """The simulated time, independent of the machines' clocks."""
         return self._loop.time()
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Every machine of a broker."""
+        """The machines of all brokers."""
         if self.setup.elected:
             return MEMBERS
         slave = (SLAVE,) if self.setup.replication else ()
@@ -183,26 +188,29 @@ class Cluster:
 
     @property
     def master(self) -> str | None:
-        """Which broker takes messages now. Not one that leads an older term than another came to lead: it was
-        stopped or cut off, and will hear of it."""
+        """The broker that accepts messages now.
+
+        A broker that leads an older term than the latest one is not returned: it was stopped or isolated, and
+        will receive the new term.
+        """
         if not self.setup.elected:
             return MASTER if self.is_serving(MASTER) else None
         return next((node for node in MEMBERS if self.is_serving(node) and self._leads(node)), None)
 
     def _leads(self, node: str) -> bool:
         store = self.group_store(node)
-        # One that was stopped for long may have entered a later term, and not have told its store yet.
+        # A member that was paused for long may have entered a later term without its store being updated yet.
         return store.leads and store.node.role is MemberRole.LEADER and store.term >= self._term
 
     def group_store(self, node: str) -> LedgerStore:
-        """Of a running member."""
+        """Return the store of a running member."""
         store = self.brokers[node].store
         assert isinstance(store, LedgerStore), "the brokers are a group"
         return store
 
     @property
     def names(self) -> tuple[Address, ...]:
-        """Where the name servers are."""
+        """The addresses of the name servers."""
         return tuple(Address(self.machines[node].host, _NAMES_PORT) for node in NAME_SERVERS)
 
     def add_machine(self, name: str) -> Machine:
@@ -211,12 +219,12 @@ class Cluster:
         return machine
 
     def session(self, client: str, config: SessionConfig | None = None) -> Session:
-        """A client on a machine of its own, which is made when there is none of that name."""
+        """Return the session of a client on its own machine, which is created if it does not exist."""
         machine = self.machines.get(client) or self.add_machine(client)
         return Session(self.names, machine.runtime(), f"{machine.host}@{client}", config)
 
     def links(self, one: str, other: str) -> tuple[Link, Link]:
-        """From one machine to another, and back."""
+        """Return the links from one machine to another, and back."""
         first, second = self.machines[one].host, self.machines[other].host
         return (first, second), (second, first)
 
@@ -256,7 +264,7 @@ class Cluster:
             raise
 
     async def stop(self, node: str, on_stopping: Callable[[], None] = lambda: None) -> None:
-        """A clean exit, once it is started, unless it dies meanwhile."""
+        """Stop the process cleanly after its start has ended; it may be killed meanwhile."""
         await self._is_settled(node)
         if (broker := self.brokers.get(node)) is None:
             return
@@ -278,17 +286,19 @@ class Cluster:
             self.on_ended(node)
 
     def is_serving(self, node: str) -> bool:
-        """The broker has recovered, and is not told to stop."""
+        """Return whether the broker has recovered, and is not stopping."""
         return node in self._serving and self.brokers[node].store.is_open
 
     async def _is_settled(self, node: str) -> None:
-        """Its process is neither being started nor being stopped."""
+        """Wait until the process is neither being started nor being stopped."""
         while node in self._working:
             await asyncio.wait([self._working[node]])
 
     async def _while_it_lives(self, node: str, work: Coroutine[Any, Any, Any]) -> BaseException | None:
-        """Work of a process on that machine: what it raised; nothing when the process died. It goes on when
-        whoever waits for it is cancelled."""
+        """Run work of a process on that machine; return the exception that it raised.
+
+        Return None if the process was killed. The work continues if the waiting task is cancelled.
+        """
         life = self.machines[node].life
         context = self._loop.context_of(self.machines[node].host)
         task = self._working[node] = asyncio.create_task(work, context=context)
@@ -297,7 +307,7 @@ class Cluster:
             if self._working.get(node) is task:
                 del self._working[node]
             if not task.cancelled():
-                task.exception()  # nobody may be waiting for it any more
+                task.exception()  # retrieve it: possibly no task waits for it any more
 
         task.add_done_callback(over)
         await asyncio.wait([task])
@@ -305,33 +315,33 @@ class Cluster:
         return None if died else task.exception()
 
     def pause(self, node: str) -> None:
-        """SIGSTOP: its process does nothing, and its machine goes on."""
+        """Send SIGSTOP: the process pauses, and its machine keeps running."""
         self._loop.stop_process(self.machines[node].host)
 
     def go_on(self, node: str) -> None:
-        """SIGCONT."""
+        """Send SIGCONT."""
         self._loop.continue_process(self.machines[node].host)
 
     def is_paused(self, node: str) -> bool:
         return self._loop.is_stopped(self.machines[node].host)
 
     def kill(self, node: str) -> None:
-        """SIGKILL: the page cache lives on, and the peers are told."""
+        """Send SIGKILL: the page cache stays, and the peers see closed connections."""
         self.machines[node].disk.crash_process()
         self._die(node)
 
     def lose_power(self, node: str) -> None:
-        """Only what was synced remains; nobody is told."""
+        """Cut the power: only synced data remains, and no peer is notified."""
         self.machines[node].disk.lose_power()
         self._die(node, dark=True)
 
     def crash(self, node: str, kept: Image | None = None) -> None:
-        """The operating system dies: of what was not synced any part may be left."""
+        """Crash the operating system: any part of the data that was not synced may remain."""
         self.machines[node].disk.crash_os(kept or self.chance)
         self._die(node, dark=True)
 
     def lose_disk(self, node: str) -> None:
-        """The disk is destroyed; a new one is empty."""
+        """Destroy the disk; the machine gets a new, empty one."""
         self.machines[node].disk.crash_process()
         self.machines[node].disk = SimulatedDisk()
         self._die(node, dark=True)
@@ -349,7 +359,7 @@ class Cluster:
             self.on_ended(node)
         elif node in self.name_servers:
             self.name_servers.pop(node).kill()
-        self.go_on(node)  # whoever waits in it learns of the end
+        self.go_on(node)  # tasks that wait in it receive the end
 
     def config(self, node: str) -> BrokerConfig:
         setup = self.setup
@@ -386,15 +396,15 @@ class Cluster:
 
     def _recovered(self, broker: Broker, node: str) -> None:
         if node in self._serving:
-            return  # a member tells of its ledger, and of its store
+            return  # a member reports the recovery of its ledger and of its store
         if self.brokers.get(node) is broker and broker.store.is_open:  # its start may have failed since
             self._serving.add(node)
             self.on_recovered(node)
 
-    # -- what is seen, of no client's business
+    # -- observations that no client makes
 
     def log(self, node: str) -> Sequence[StoredMessage]:
-        """The messages in a running broker's log, in its order; of a member's all known to be committed."""
+        """Return the messages in a running broker's log, in order; for a member, only committed ones."""
         if self.setup.elected:
             return self._committed(node)
         broker, store = self.brokers[node], self._store(node)
@@ -407,7 +417,7 @@ class Cluster:
         while position < store.log_end:
             size, _ = peek(store.log_read(position, 8))
             room = store.log_segment_bytes - position % store.log_segment_bytes
-            if size == room:  # a filler
+            if size == room:  # a filler record
                 position += room
                 continue
             found.append(decode(store.log_read(position, size), position))
@@ -427,22 +437,25 @@ class Cluster:
         return [stored for entry in entries if (stored := stored_in(entry)) is not None]
 
     def follows(self) -> bool:
-        """The slave is connected, and the logs were found to agree."""
+        """Return whether the slave is connected and the logs were found to agree."""
         master, slave = self.brokers.get(MASTER), self.brokers.get(SLAVE)
         if master is None or slave is None:
             return False
         server, client = master.replicas.server, slave.replicas.client
         if server is None or client is None or client.local is None:
             return False
-        # A slave does not know at once that the other end of its connection is gone.
+        # A slave does not notice immediately that the other end of its connection is gone.
         return client.is_following and server.serves(client.local)
 
     def has_caught_up(self) -> bool:
-        """It lacks no record, too. What fills a segment up comes to its log with the record behind it."""
+        """Return whether the slave follows and has every record.
+
+        The filler at the end of a segment reaches the slave together with the following record.
+        """
         return self.follows() and self._store(SLAVE).log_last_record == self._store(MASTER).log_last_record
 
     async def until(self, condition: Callable[[], bool], seconds_max: float = 120.0) -> bool:
-        """Let time pass until something holds; whether it came to that."""
+        """Let time pass until the condition holds; return False if it does not within the time limit."""
         end_s = self._loop.time() + seconds_max
         while not condition():
             if self._loop.time() >= end_s:

@@ -1,4 +1,4 @@
-"""Mutants of a broker's administration: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of a broker's administration, used to judge the suite. Each replaces one rule by a wrong one."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
@@ -22,7 +22,7 @@ _remove_group = OffsetTable.remove_group
 
 
 def _one_key_only(message: Message) -> tuple[str, ...]:
-    """KEYS is taken for one key, spaces and all."""
+    """Treats KEYS as one key, including its spaces."""
     keys = (message.properties.get(UNIQUE_KEY), message.properties.get(KEYS))
     return tuple(key for key in keys if key)
 
@@ -45,7 +45,7 @@ def _always_the_first(store: MessageStore, _commit_offset: int) -> bytes | None:
 
 
 def _counts_stay(table: TopicTable, topics: Iterable[TopicConfig]) -> Any:
-    """A topic that is there keeps its queues."""
+    """Keeps the queue counts of an existing topic."""
 
     def kept(topic: TopicConfig) -> TopicConfig:
         known = table.get(topic.topic_name)
@@ -83,7 +83,7 @@ async def _known_groups_stay(table: SubscriptionGroupTable, groups: Iterable[Sub
 
 
 async def _not_written_yet(table: DurableTable[Any], values: Mapping[str, Any]) -> None:
-    """Answered first, written with the next that is."""
+    """Answers before the change is written; the next change that is written includes it."""
     kept = {name: value for name, value in table.values().items() if name not in values}
     changed = {name: value for name, value in values.items() if value is not None}
     table.load(table.version, {**kept, **changed})
@@ -162,4 +162,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,5 +1,7 @@
-"""Mutants that push consumers show as the members of a group: one rule replaced by a wrong one each. They
-judge the suite consumers."""
+"""Mutants that show when push consumers are the members of a group, used to judge the consumers suite.
+
+Each replaces one rule by a wrong one.
+"""
 
 from typing import Any, Final
 
@@ -45,4 +47,4 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
     )
 }  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,4 +1,4 @@
-"""Mutants of how a broker serves a group: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of how a broker serves a group, used to judge the suite. Each replaces one rule by a wrong one."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -128,4 +128,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

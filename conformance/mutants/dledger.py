@@ -1,8 +1,8 @@
-"""Mutants of a DLedger member: one rule of its core replaced by a wrong one while behaviours of Election are
-taken by a group (`stepped_group`).
+"""Mutants of a DLedger member: each replaces one rule of its core by a wrong one.
 
-`mqproof mutants --layer impl` runs them with the others. Those that need crashes or several terms to show are
-among the simulation's: `mqproof mutants --layer simulation`.
+A group replays behaviours of Election with each (`stepped_group`). `mqproof mutants --layer impl` runs them
+with the others. Mutants that need crashes or several terms to show belong to the simulation: `mqproof mutants
+--layer simulation`.
 """
 
 from collections.abc import Collection, Iterable
@@ -90,4 +90,4 @@ MUTANTS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name."""
+"""The mutants by name."""

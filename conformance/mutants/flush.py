@@ -1,4 +1,4 @@
-"""The mutants that the suite flush must catch: a broker and its store with one wrong rule each."""
+"""The mutants that the flush suite must detect: a broker and its store with one wrong rule each."""
 
 from dataclasses import replace
 from typing import Any, Final
@@ -16,7 +16,7 @@ from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.recovery import Parts
 from mqproof.impl.store.results import GetResult, PutStatus
 
-# An answer tells the truth
+# Truthful answers
 
 
 async def _settle_at_once(_store: MessageStore, _appended: object, _wait: bool) -> PutStatus:
@@ -113,7 +113,7 @@ async def _persist_nothing(_broker: Broker) -> None:
     pass
 
 
-# The right ones, which some of the wrong ones call
+# The original functions, which some of the wrong ones call
 
 _settle = MessageStore.settle
 _round_done = LogFlusher.round_done
@@ -250,4 +250,4 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
     )
 }
-"""By name."""
+"""The mutants by name."""

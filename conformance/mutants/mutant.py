@@ -1,8 +1,9 @@
-"""What a mutant is: one rule of the implementation replaced by a wrong one.
+"""Defines a mutant: one rule of the implementation replaced by a wrong one.
 
-Each names the rule that it breaks, where that rule lives, and the invariant that must notice. They judge the
-suites: `mqproof mutants --layer impl` runs all, and every one must be caught. A mutant replaces an attribute
-of a module or class for a while (see `replacement.py`), so at most one is in place at a time.
+Each mutant names the rule that it breaks, the place of that rule, and the invariant that must detect it.
+Mutants judge the suites: `mqproof mutants --layer impl` runs all of them, and every one must be detected. A
+mutant replaces an attribute of a module or class for a limited time (see `replacement.py`), so only one is
+active at a time.
 """
 
 from collections.abc import Callable
@@ -14,9 +15,9 @@ from typing import Any
 class Mutant:
     name: str
     defect: str
-    """What is wrong, in a sentence."""
+    """The defect, in one sentence."""
     breaks: str
-    """The id of the invariant that must catch it."""
+    """The id of the invariant that must detect it."""
     where: str
     """module:attribute that is replaced."""
     wrong: Callable[..., Any]

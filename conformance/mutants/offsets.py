@@ -1,4 +1,4 @@
-"""Mutants of a broker's pulls and offsets: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of a broker's pulls and offsets, used to judge the suite. Each replaces one rule by a wrong one."""
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
@@ -23,14 +23,14 @@ _stop, _every, _recover_queues = Broker.stop, Broker._every, recovery.recover_qu
 
 
 def _too_small_goes_to_the_end(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
-    """As a new group with CONSUME_FROM_LAST_OFFSET would."""
+    """Moves the consumer to the end, as for a new group with CONSUME_FROM_LAST_OFFSET."""
     if end and offset < begin:
         return GetStatus.OFFSET_TOO_SMALL, end
     return _refusal(offset, begin, end)
 
 
 def _beyond_goes_to_zero(offset: int, begin: int, end: int) -> tuple[GetStatus, int] | None:
-    """As releases before issue 2181 was fixed."""
+    """Moves the consumer to offset 0, as releases did before issue 2181 was fixed."""
     if end and offset > end and begin == 0:
         return GetStatus.OFFSET_OVERFLOW_BADLY, 0
     return _refusal(offset, begin, end)
@@ -60,7 +60,7 @@ def _unmatched_stays(*told: Any) -> GetResult:
 
 
 def _tail_is_passed_over(*told: Any) -> GetResult:
-    """The answer is full, and goes on behind what did not fit."""
+    """Skips the messages that did not fit into a full answer."""
     found = _read_messages(*told)
     return replace(found, next_offset=found.max_offset) if found.records else found
 
@@ -199,4 +199,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,6 +1,8 @@
-"""Mutants of an orderly consumer: one rule replaced by a wrong one each while behaviours of OrderLock are
-taken by a broker's locks and two members (`stepped_lock`). Those of the locks themselves are the suite's
-(`brokers.ordering_mutants`); the behaviours catch what of them can be seen of one queue.
+"""Mutants of an orderly consumer: each replaces one rule by a wrong one.
+
+A broker's locks and two members replay behaviours of OrderLock with each (`stepped_lock`). Mutants of the
+locks themselves belong to the suite (`mutants/ordering.py`). The behaviours detect those that show on a
+single queue.
 """
 
 import asyncio
@@ -98,4 +100,4 @@ MUTANTS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,4 +1,4 @@
-"""Mutants of a broker's queue locks: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of a broker's queue locks, used to judge the suite. Each replaces one rule by a wrong one."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -25,7 +25,7 @@ def _to_everybody(
 def _for_a_third_of_the_lease(
     table: QueueLockTable, group: str, client_id: str, queues: Queues, now_ms: int
 ) -> list[MessageQueue]:
-    """As if milliseconds of another setting were taken."""
+    """Uses a third of the lease, as if the milliseconds of another setting were used."""
     lease_ms, table._lease_ms = table._lease_ms, table._lease_ms // 3
     try:
         return _lock(table, group, client_id, queues, now_ms)
@@ -36,7 +36,7 @@ def _for_a_third_of_the_lease(
 def _not_renewed(
     table: QueueLockTable, group: str, client_id: str, queues: Queues, now_ms: int
 ) -> list[MessageQueue]:
-    """Who holds a queue is told so, and its lease goes on to run out."""
+    """Grants the lock to its holder without extending the lease."""
     before = dict(table._leases.get(group, {}))
     granted = _lock(table, group, client_id, queues, now_ms)
     leases = table._leases.get(group, {})
@@ -76,7 +76,7 @@ def _all_or_nothing(
 
 
 def _gone_with_a_connection(broker: Broker, channel: Channel) -> None:
-    """As if clients that lose their connection were gone."""
+    """Drops all locks when a connection closes, as if its client were gone."""
     _channel_closed(broker, channel)
     if broker.services is not None:
         broker.services.locks._leases.clear()
@@ -115,4 +115,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

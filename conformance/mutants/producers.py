@@ -1,6 +1,6 @@
-"""Mutants of the producer's queue choice: one rule replaced by a wrong one each. They judge the suite.
+"""Mutants of the producer's queue choice, used to judge the suite. Each replaces one rule by a wrong one.
 
-Behaviours of QueueChoice catch these too, and two that a suite of one send at a time does not see
+Behaviours of QueueChoice detect these too. They also detect two that a suite with one send at a time does not
 (`STEPPED`).
 """
 
@@ -26,7 +26,7 @@ def _last_broker_too(choice: QueueChoice, queues: Queues, _last: str | None, now
 def _another_queue_will_do(
     choice: QueueChoice, queues: Queues, last: str | None, now_s: float
 ) -> MessageQueue:
-    """A retry goes to another queue, perhaps of the same broker."""
+    """Sends a retry to the next queue, possibly of the same broker."""
     queue = queues[choice._turn % len(queues)]
     if last is not None and not choice._is_rested(queue.broker_name, now_s):
         choice._turn += 1
@@ -58,7 +58,7 @@ def _every_other(choice: QueueChoice, queues: Queues, last: str | None, now_s: f
 
 
 def _first_avoided(choice: QueueChoice, queues: Queues, last: str | None, now_s: float) -> MessageQueue:
-    """The broker of the send's first attempt is avoided, whoever failed last."""
+    """Avoids the broker of the send's first attempt, instead of the broker that failed last."""
     if last is None:
         choice.first = None  # type: ignore[attr-defined]
     queue = _choose(choice, queues, getattr(choice, "first", None), now_s)
@@ -95,7 +95,7 @@ async def _chosen_in_turn(
 
 
 def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float) -> None:
-    """As if there were one attempt at a time, and with the next one's end the one before were forgotten."""
+    """Forgets the rests of other brokers at the end of each attempt, as if attempts never overlapped."""
     choice._rested_until_s.clear()
     _answered(choice, broker, took_s, now_s)
 
@@ -143,7 +143,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""
 
 STEPPED: Final = {
     mutant.name: mutant
@@ -158,4 +158,4 @@ STEPPED: Final = {
         ),
     )
 }  # fmt: skip
-"""By name; taken by a producer step by step (`stepped`)."""
+"""The mutants by name; a stepped producer detects them (`stepped_producer`)."""

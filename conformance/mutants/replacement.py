@@ -1,4 +1,4 @@
-"""Defects: one attribute of a module or class is replaced by a wrong one for a while."""
+"""Injects defects: replaces one attribute of a module or class by a wrong one for a limited time."""
 
 import importlib
 from collections.abc import Callable, Iterator
@@ -13,12 +13,12 @@ class Defect(Protocol):
 
     @property
     def wrong(self) -> Callable[..., Any]:
-        """What stands there instead."""
+        """The replacement."""
 
 
 @contextmanager
 def injected(defect: Defect) -> Iterator[None]:
-    """The defect is in place within the block."""
+    """Replace the attribute within the block."""
     module, _, path = defect.where.partition(":")
     *owners, attribute = path.split(".")
     owner = importlib.import_module(module)

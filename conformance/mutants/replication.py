@@ -1,7 +1,7 @@
-"""Mutants of replication: one rule of it replaced by a wrong one while a pair lives (`pair_life`).
+"""Mutants of replication: each replaces one rule by a wrong one in a run of a pair (`pair_run`).
 
-Each names the invariant that must notice; `mqproof mutants --layer impl` runs them with the others. What
-lives do not come to, behaviours of Replication do (`STEPPED`).
+Each names the invariant that must detect it; `mqproof mutants --layer impl` runs them with the others.
+Defects that these runs do not reach are detected by behaviours of Replication (`STEPPED`).
 """
 
 import asyncio
@@ -106,7 +106,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
     )
 }
-"""By name."""
+"""The mutants by name."""
 
 STEPPED: Final = {
     mutant.name: mutant
@@ -120,4 +120,4 @@ STEPPED: Final = {
         ),
     )
 }
-"""By name; taken by a pair step by step (`stepped_pair`)."""
+"""The mutants by name; a stepped pair detects them (`stepped_pair`)."""

@@ -1,4 +1,7 @@
-"""Mutants of a broker's retries and delays: one rule replaced by a wrong one each. They judge the suite."""
+"""Mutants of a broker's retries and delays, used to judge the suite.
+
+Each replaces one rule by a wrong one.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -24,7 +27,7 @@ _LATE_MS: Final = 500
 
 
 def _count_stays(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
-    """It comes again for ever."""
+    """Keeps the count of retries, so that the message is retried forever."""
     again = _again(services, original, topic, level)
     return with_members(again, reconsume_times=original.message.reconsume_times)
 
@@ -61,18 +64,18 @@ def _half_a_second_early(message: Message, store_timestamp_ms: int, levels_ms: S
 
 
 async def _passed_over(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
-    """Every third message of a level is taken for delivered."""
+    """Treats every third message of a level as delivered."""
     return True if delivery._store.now_ms() % 3 == 0 else await _deliver(delivery, unit, address)
 
 
 async def _put_twice(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
-    """What was stored is taken for not stored, and tried again."""
+    """Stores the message twice, as if the first attempt had failed."""
     await _deliver(delivery, unit, address)
     return await _deliver(delivery, unit, address)
 
 
 def _nearest_message(services: Services, commit_offset: int) -> StoredMessage:
-    """An offset without a message is another message's."""
+    """Treats an offset without a message as the oldest message."""
     there = services.store.record_at(commit_offset) is not None
     return _find(services, commit_offset if there else services.store.log_begin)
 
@@ -95,8 +98,11 @@ async def _what_waits_is_passed_over(delivery: DelayedDelivery, level: int, addr
 
 
 async def _told_by_message(delivery: DelayedDelivery, unit: Unit, address: Any) -> bool:
-    """What comes late, as all does that comes once more after a crash, is noted by its message, and the next
-    copy of that message is taken for it."""
+    """Treats a later copy of a message as already delivered.
+
+    Messages that arrive late, as all repeated ones do after a crash, are recorded by message instead of by
+    copy.
+    """
     message, known = delivery._message(unit), delivery.__dict__.setdefault("known", set())
     key = message and (message.body, message.reconsume_times)
     if unit.tags_code + _LATE_MS <= delivery._store.now_ms():
@@ -184,4 +190,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

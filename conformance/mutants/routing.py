@@ -1,7 +1,7 @@
-"""Mutants of the name server and of the client's routes: one rule replaced by a wrong one each.
+"""Mutants of the name server and of the client's routes: each replaces one rule by a wrong one.
 
-They judge the suite: `mqproof mutants --layer impl` runs all, and every one must be caught by the invariant
-named for it.
+They judge the suite: `mqproof mutants --layer impl` runs all of them, and every one must be detected by the
+invariant named for it.
 """
 
 from collections.abc import Callable
@@ -150,4 +150,4 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
     ]
 )  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,5 +1,6 @@
-"""Mutants of the wire: our own name server and broker, on loopback and in this process, with one rule of the
-protocol's frames, headers or codes replaced by a wrong one. Each names the wire case that has to notice.
+"""Mutants of the wire: our name server and broker, on loopback in this process, with one wrong protocol rule.
+
+The wrong rule concerns frames, headers or codes. Each mutant names the wire case that must detect it.
 """
 
 import asyncio
@@ -32,12 +33,12 @@ H = TypeVar("H", bound=Header)
 
 _PATIENT_S: Final = 60.0
 _BUSY_MS: Final = 60_000
-"""A loaded machine is no reason to refuse."""
+"""The broker must not refuse requests because the machine is loaded."""
 
 
 @contextmanager
 def serving() -> Iterator[str]:
-    """The address of the name server of a cluster of ours, which runs in a thread until the block ends."""
+    """Yield the name server address of our cluster, which runs in a thread until the block ends."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     with tempfile.TemporaryDirectory(prefix="mqproof-wire-") as folder, expected_warnings("mqproof.impl"):
@@ -214,4 +215,4 @@ MUTANTS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name; each is noticed by the wire case with the id that it breaks."""
+"""The mutants by name; the wire case with the id in `breaks` detects each one."""

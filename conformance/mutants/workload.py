@@ -1,5 +1,6 @@
-"""Defects of broker and client that show in what many clients see: each is noticed in the history of a
-workload, by a rule of the invariant that it breaks.
+"""Defects of broker and client that show in the observations of many clients.
+
+Each is detected in the history of a workload, by a rule of the invariant that it breaks.
 """
 
 import asyncio
@@ -107,4 +108,4 @@ MUTANTS: Final = {
         ),
     )
 }  # fmt: skip
-"""By name."""
+"""The mutants by name."""

@@ -1,4 +1,4 @@
-"""A client's requests in the hand of a script: what matters waits until the script lets it be answered."""
+"""Intercepts a client's requests and delays each response until the test script releases it."""
 
 import asyncio
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _TURNS_MAX: Final = 1000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Held:
-    """A request that is under way."""
+    """A request that is in progress."""
 
     address: Address
     request: Command
@@ -32,17 +32,20 @@ class Held:
         self._answer.set_result(answer)
 
     def lose(self) -> None:
-        """The connection breaks: whether it arrived is not known."""
+        """Break the connection: whether the request arrived is unknown."""
         self._answer.set_exception(ConnectionLostError(f"{self.address} does not answer"))
 
 
 class HeldRequests:
-    """Stands for a client's connections. `at_once` answers what no script waits for; None holds it back."""
+    """Replaces a client's connections.
+
+    `at_once` returns the answer to requests that no script delays; if it returns None, the request is held.
+    """
 
     def __init__(self, at_once: Callable[[Command], Command | None]) -> None:
         self._at_once = at_once
         self.held: list[Held] = []
-        """The oldest first."""
+        """The held requests, oldest first."""
 
     async def invoke(self, address: Address, request: Command, timeout_s: float) -> Command:
         del timeout_s  # the script decides how long it takes
@@ -59,12 +62,12 @@ class HeldRequests:
         return True
 
     def channel(self, address: Address) -> object:  # noqa: ARG002  # a connection's signature
-        """The same one each time: nobody has to introduce himself again."""
+        """Return the same channel every time, so that no client has to register again."""
         return self
 
 
 def session(requests: HeldRequests, runtime: Runtime, client_id: str) -> Session:
-    """A client whose connections are these."""
+    """Return a client that uses these connections."""
     made = Session([NAME_SERVER], runtime, client_id)
     made.remoting = cast(RemotingClient, requests)
     made.name_servers = NameServerChoice(made.remoting, runtime.network, [NAME_SERVER], runtime.random)
@@ -73,7 +76,7 @@ def session(requests: HeldRequests, runtime: Runtime, client_id: str) -> Session
 
 
 async def at_rest() -> None:
-    """Returns when nothing more happens unless time passes, or a request is answered."""
+    """Return when nothing more happens unless time passes or a request is answered."""
     loop = cast(SimulatedLoop, asyncio.get_running_loop())
     for _ in range(_TURNS_MAX):
         await asyncio.sleep(0)
@@ -83,7 +86,7 @@ async def at_rest() -> None:
 
 
 async def all_ended() -> None:
-    """Nobody waits for an answer any more."""
+    """Cancel all tasks that still wait for an answer."""
     left = asyncio.all_tasks() - {asyncio.current_task()}
     for task in left:
         task.cancel()

@@ -1,9 +1,9 @@
-"""A cell of the guarantee matrix on brokers of ours: a master, perhaps its slave, and another master that
-stays well; a producer; faults of the cell's kinds.
+"""Runs an entry of the guarantee matrix on our brokers.
 
-`replay` takes the steps of a counterexample of the model one by one: links and fsyncs are held, and let go
-when the model says so. `live` strikes at random, as often as the cell says, while messages are sent. Both
-tell the worst that became of a message, in the model's words.
+There are a master, an optional slave, and another healthy master. A producer sends messages, and the faults
+of the entry are injected. `replay` takes the steps of a counterexample of the model one by one: links and
+fsyncs are held, and released when the model says so. `live` injects faults at random times while messages are
+sent. Both return the worst fate of a message, in the model's terms.
 """
 
 import asyncio
@@ -40,10 +40,10 @@ from mqproof.spec.tlc.trace import Step, Trace
 T = TypeVar("T")
 
 TOPIC: Final = "BenchmarkTest"
-"""Every broker has it from its first start, with many queues; here one is used."""
+"""Every broker has this topic from its first start, with many queues; one of them is used here."""
 _PRODUCER: Final = "producer"
 _WAIT_MS: Final = 1000
-"""syncFlushTimeout and slaveTimeout: so that what is late is late soon."""
+"""syncFlushTimeout and slaveTimeout; short, so that timeouts come soon."""
 _SEND_MS: Final = 3000
 _STEP_S_MAX: Final = 60.0
 _SETTLED_S: Final = 3.0
@@ -58,18 +58,18 @@ _REPLICATION: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What was seen of one play."""
+    """The observations of one run."""
 
     became: Became
-    """The worst that became of a message."""
+    """The worst fate of a message."""
     message: str
-    """Whose fate it is."""
+    """The message with this fate."""
     told: str
-    """What its sender was told: a status, silence of a oneway send, or an error."""
+    """The result that its sender received: a status, silence for a oneway send, or an error."""
 
 
 class ReplayError(Exception):
-    """The brokers do not take the step that the model takes; one line that says which."""
+    """The brokers do not take the model's step; the message is one line that names the step."""
 
 
 def replay(cell: Cell, trace: Trace) -> Played:
@@ -78,7 +78,7 @@ def replay(cell: Cell, trace: Trace) -> Played:
 
 
 def live(cell: Cell, seed: int) -> Played:
-    """Send a few messages while the faults of the cell strike; everything follows from the seed."""
+    """Send a few messages while the faults of the entry are injected; the seed determines everything."""
     return _play(cell, seed, lambda stage: stage.live())
 
 
@@ -95,7 +95,7 @@ def _play(cell: Cell, seed: int, scene: Callable[["_Stage"], Coroutine[Any, Any,
 
 
 class _Stage:
-    """The brokers of one cell, and its producer."""
+    """The brokers of one entry, and its producer."""
 
     def __init__(self, loop: SimulatedLoop, cell: Cell, seed: int) -> None:
         setup = cell.setup
@@ -108,10 +108,10 @@ class _Stage:
         self._is_oneway = setup.producer == "oneway"
         self._gone: set[str] = set()
         self._told: dict[str, str] = {}
-        """Message to what its sender was told."""
+        """Message to the result that its sender received."""
 
     async def begin(self) -> None:
-        """Everything runs, and the slave follows."""
+        """Start everything, and wait until the slave follows."""
         cluster = self.cluster
         await cluster.start_all()
         session = cluster.session(_PRODUCER)
@@ -141,7 +141,7 @@ class _Stage:
         return await self._settle()
 
     async def _connect(self) -> None:
-        """The producer has a connection to the master: held links keep what is sent, not who dials."""
+        """Connect the producer to the master: held links delay data, but not new connections."""
         producer, queue = self.producer, _queue(BROKER_NAMES[MASTER])
         await producer.send(Message(TOPIC, b"warm up", {UNIQUE_KEY: "warm-up"}), queue)
         for node in self._pair:
@@ -170,7 +170,7 @@ class _Stage:
     async def _flushed(self, node: str) -> None:
         machine, store = self.cluster.machines[node], self.cluster.brokers[node].store
         machine.fsync.release()
-        await store.flush_log()  # an asynchronous one comes by itself, but late
+        await store.flush_log()  # an asynchronous flush would come on its own, but late
         machine.fsync.hold()
 
     async def _transfer(self, _: Step) -> None:
@@ -190,7 +190,7 @@ class _Stage:
         wanted = state["answer"]["m1"]
         await self._until(lambda: "m1" in self._told, f"the send is answered {wanted}")
         told = self._told["m1"]
-        # Where both are late, either may be told.
+        # If disk and slave are both late, either timeout may be returned.
         if (told == "SEND_OK") != (wanted == "SEND_OK") or told == "error":
             raise ReplayError(f"the send is answered {told}, {wanted} expected")
 
@@ -234,7 +234,7 @@ class _Stage:
     # -- at random
 
     async def live(self) -> Played:
-        """Strikes come at any time, also before a message and after the last."""
+        """Inject the faults at random times, also before the first message and after the last one."""
         cluster, chance = self.cluster, self.chance
         low_s = chance.choice((0.0002, 0.001, 0.01))
         cluster.internet.delay_s = (low_s, 4 * low_s)
@@ -267,13 +267,16 @@ class _Stage:
             await self._send_one(f"m{number}", BROKER_NAMES[MASTER])
             await asyncio.sleep(0.05 * self.chance.random())
 
-    # -- what both do
+    # -- common parts
 
     def _is_running(self, node: str) -> bool:
         return node in self.cluster.brokers
 
     async def _strike(self, node: str, fault: str, *, keeps_all: bool | None) -> None:
-        """`keeps_all` says whether the system writes out everything before it crashes; None is by chance."""
+        """Inject a fault.
+
+        `keeps_all`: whether the system writes out all data before it crashes; None is random.
+        """
         cluster = self.cluster
         match fault:
             case "clean":
@@ -293,8 +296,10 @@ class _Stage:
             self._gone.add(node)
 
     async def _send_one(self, name: str, broker: str) -> None:
-        """Send until it is stored somewhere, when the cell's producer sends so: to this broker first, then to
-        the other."""
+        """Send a message to this broker.
+
+        A synchronous producer retries with the other broker until the message is stored.
+        """
         message = Message(TOPIC, name.encode(), {UNIQUE_KEY: name})
         if self._is_oneway:
             self._told[name] = await self._send_oneway(message, _queue(broker))
@@ -316,7 +321,7 @@ class _Stage:
         return "silence"
 
     async def _settle(self) -> Played:
-        """Everything that is left works again; what became of each message is looked at."""
+        """Restart everything that is left, and return the worst fate of the messages."""
         cluster = self.cluster
         cluster.internet.heal()
         cluster.internet.delay_s = (0.0002, 0.001)
@@ -325,7 +330,7 @@ class _Stage:
             if node not in self._gone and not self._is_running(node):
                 await cluster.start(node)
         for node in self._gone:
-            for names in NAME_SERVERS:  # they need not wait until it has been silent for long
+            for names in NAME_SERVERS:  # so that they need not wait until it has been silent for long
                 cluster.internet.reset(cluster.machines[names].host, cluster.machines[node].host)
         await asyncio.sleep(_SETTLED_S)
         read = await self._read()
@@ -336,20 +341,20 @@ class _Stage:
         return max(fates, key=lambda played: played.became.badness)
 
     async def _read(self) -> set[str]:
-        """What a consumer is given now."""
+        """Return the ids of the messages that a consumer can read now."""
         session = self.cluster.session("consumer")
         consumer = PullConsumer(session, "G")
         read: set[str] = set()
         for broker in sorted(set(BROKER_NAMES.values())):
             queue, offset = _queue(broker), 0
-            with suppress(ClientError, NoRouteError):  # what is not read is lost
+            with suppress(ClientError, NoRouteError):  # a message that is not read is lost
                 while messages := (result := await consumer.pull(queue, offset)).messages:
                     read |= {stored.message_id for stored in messages}
                     offset = result.next_offset
         return read
 
     def _hold(self, source: str, target: str) -> None:
-        """What is sent that way does not arrive for now."""
+        """Hold everything that is sent in this direction."""
         self.cluster.internet.cut(self.cluster.links(source, target)[:1])
 
     @contextmanager
@@ -372,7 +377,11 @@ def _queue(broker: str) -> MessageQueue:
 
 
 def fate(told: str, is_read: bool, is_kept: bool) -> Became:
-    """What became of a message: what its sender was told, whether consumers get it, whether a log has it."""
+    """Return the fate of a message.
+
+    It depends on the result that its sender received, on whether consumers can read it, and on whether a log
+    has it.
+    """
     if is_read:
         return Became.SAFE
     if told == "error":

@@ -1,8 +1,8 @@
-"""What a cell of the guarantee matrix does to brokers that are processes, on real sockets and files.
+"""Runs an entry of the guarantee matrix on brokers that are processes, with real sockets and files.
 
-A few messages are sent while the faults of the cell strike; then all that is left works again, and it is
-looked at what became of each message. Which message a fault follows, and whom it strikes, follow from the
-seed; what else happens at the same time does not. No power can be lost: a kill leaves the page cache.
+A few messages are sent while the faults of the entry are injected. Then everything that is left is restarted,
+and the fate of each message is determined. The seed determines which message a fault follows and which broker
+it hits; concurrent events are not determined. Power cannot be lost: a kill keeps the page cache.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from mqproof.spec.guarantee.matrix import Cell
 from mqproof.spec.guarantee.matrix import Outcome as Became
 
 FAULTS: Final = ("clean", "process", "disk", "machine")
-"""Those that processes can be struck by."""
+"""The faults that can be injected into processes."""
 
 _MASTER: Final = "master"
 _SLAVE: Final = "slave"
@@ -34,9 +34,9 @@ _OTHER: Final = "other"
 _QUEUES: Final = (MessageQueue(TOPIC, "broker-a", 0), MessageQueue(TOPIC, "broker-b", 0))
 _MESSAGES: Final = 8
 _SECONDS_MAX: Final = 240.0
-"""Of a life once its brokers run."""
+"""The time limit of a run once its brokers are running."""
 _LOST_S: Final = 60.0
-"""What a consumer has not been given after so long is lost."""
+"""A message that a consumer has not received after this time is lost."""
 _POLL_S: Final = 0.05
 _SETTINGS: Final = "mappedFileSizeCommitLog=1048576\nslaveTimeout=1000\nsyncFlushTimeout=1000\n"
 _ROLES: Final = {
@@ -48,10 +48,13 @@ _ROLES: Final = {
 
 
 def live(cell: Cell, seed: int, expected: Became, folder: Path) -> Played:
-    """One life, in a folder that is gone afterwards. It ends as soon as nothing is worse than expected.
+    """Run once, in a folder that is deleted afterwards.
+
+    The run ends as soon as no fate is worse than expected.
 
     Raises:
-        ClusterError: a process did not start. TimeoutError: the slave did not follow, or a send did not end.
+        ClusterError: a process did not start. TimeoutError: the slave did not follow, or a send did not
+            end.
     """
     try:
         with cluster(folder, cell.setup.flush) as made:
@@ -130,7 +133,7 @@ class _Life:
             self._start(node)
 
     def _has(self, node: str, name: str) -> bool:
-        """The node's log, which lives as long as its disk, has the message."""
+        """Return whether the node's log has the message; the log exists as long as its disk."""
         log = self._made.folder / node / "commitlog"
         files = list(log.iterdir()) if log.is_dir() else []
         return any(_body(name) in file.read_bytes() for file in files)
@@ -159,7 +162,10 @@ class _Life:
         return await self._producer.send(_message(name), queue, timeout_ms=5000)
 
     async def _settle(self, session: Session) -> Played:
-        """Everything that is left works again. What seems lost may not have been found yet."""
+        """Restart everything that is left, and return the worst fate.
+
+        Messages that seem lost are read again for a while.
+        """
         for node in self._ports:
             if node not in self._gone and node not in self._made.processes:
                 await asyncio.to_thread(self._start, node)
@@ -179,12 +185,12 @@ class _Life:
         return any(self._has(node, name) for node in self._ports)
 
     async def _read(self, session: Session) -> set[str]:
-        """What a consumer is given now."""
+        """Return the ids of the messages that a consumer can read now."""
         consumer = PullConsumer(session, "G")
         read: set[str] = set()
         for queue in _QUEUES if _OTHER in self._ports else _QUEUES[:1]:
             offset = 0
-            with suppress(ClientError):  # what is not read is lost, or is asked for again
+            with suppress(ClientError):  # a message that is not read is lost, or is read again
                 while messages := (result := await consumer.pull(queue, offset)).messages:
                     read |= {stored.message_id for stored in messages}
                     offset = result.next_offset

@@ -1,4 +1,4 @@
-"""A master and a slave of ours with a client: a Cluster of two, as scenes like to talk of it."""
+"""A cluster of our master and slave with a client, with short methods for scenarios."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
@@ -21,7 +21,10 @@ T = TypeVar("T")
 
 
 class Pair(Cluster):
-    """`async with` starts all of it. A node that is killed is started again by `start`."""
+    """A master and a slave with a client; `async with` starts all of them.
+
+    A node that was killed is restarted by `start`.
+    """
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Pair(Cluster):
         return self.brokers[SLAVE]
 
     def cut(self) -> None:
-        """The wire between the two goes dead for the connections that there are; neither end is told."""
+        """Cut the link between the two brokers for existing connections, without notifying either end."""
         there, back = self.links(MASTER, SLAVE)
         self.internet.forget_connections(*there)
         self.internet.cut((there, back))
@@ -63,11 +66,11 @@ class Pair(Cluster):
         self.internet.heal(self.links(MASTER, SLAVE))
 
     async def followed(self) -> None:
-        """Wait until the slave follows, and lacks nothing."""
+        """Wait until the slave follows and has every record."""
         assert await self.until(self.has_caught_up), "the slave does not follow"
 
     async def send(self, name: str, *, wait: bool = True) -> str:
-        """Send one message of that name; its status, or `unknown`, or what the refusal was."""
+        """Send one message with that name; return its status, `unknown`, or the refusal."""
         properties = {UNIQUE_KEY: name} | ({} if wait else {WAIT: "false"})
         message = Message(TOPIC, name.encode().ljust(100, b"."), properties)
         try:
@@ -77,12 +80,12 @@ class Pair(Cluster):
         return "unknown" if isinstance(outcome, Unknown) else outcome.status
 
     def names_in(self, node: str) -> list[str]:
-        """The names of the messages in a running broker's log, in its order."""
+        """Return the names of the messages in a running broker's log, in order."""
         return [stored.message_id for stored in self.log(node)]
 
 
 def play(scene: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
-    """Run a scene with a pair of its own; the options are those of Pair."""
+    """Run a scenario with its own pair; the options are those of Pair."""
     loop = SimulatedLoop()
 
     async def main() -> T:

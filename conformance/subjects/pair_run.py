@@ -1,4 +1,4 @@
-"""One random life of a pair, and what is seen of it: sends, crashes, dead wires, reads of the slave."""
+"""One random run of a pair with its observations: sends, crashes, cut links, reads from the slave."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,21 +15,21 @@ from mqproof.spec.events import Event
 
 STEPS: Final = 24
 CALM_S: Final = 120.0
-"""So long after the last fault the slave has caught up."""
+"""The time after the last fault by which the slave must have caught up."""
 
 
 def log_check() -> LogCheck:
-    """How the logs are kept from differing; a mutant takes the released way."""
+    """Return how the logs are checked for differences; a mutant returns the released method."""
     return LogCheck.COMPARED
 
 
 def live(seed: int) -> Life:
-    """Everything follows from the seed."""
+    """Run a pair and return the observations; the seed determines everything."""
     return _play(seed)[0]
 
 
 def record(seed: int) -> list[Event]:
-    """The event log of the same life, of both brokers, in the order in which things happened."""
+    """Return the event log of the same run, of both brokers, in order of time."""
     return _play(seed)[1]
 
 
@@ -40,13 +40,13 @@ def _play(seed: int) -> tuple[Life, list[Event]]:
     async def scene(pair: Pair) -> tuple[Life, list[Event]]:
         return await _Witness(pair, role).watch(), pair.events
 
-    with expected_warnings("mqproof.impl"):  # every fault is meant, and each would be a warning
+    with expected_warnings("mqproof.impl"):  # every fault is intended, and each would cause a warning
         return play(scene, seed, flush=flush, role=role, log_check=log_check())
 
 
 @dataclass(slots=True)
 class _Witness:
-    """Sees what happens, and notes it."""
+    """Runs the random steps and records the observations."""
 
     pair: Pair
     role: Role
@@ -100,7 +100,7 @@ class _Witness:
             await asyncio.sleep(chance.choice((1, 30)))
 
     async def start(self, node: str) -> None:
-        """A master that comes back with less than its slave holds is another master."""
+        """Start a node. A restarted master with less than its slave has is a fork."""
         await self.pair.start(node)
         if node == MASTER:
             log, slaves = tuple(self.pair.names_in(MASTER)), self.last[SLAVE]
@@ -120,7 +120,7 @@ class _Witness:
             self.pair.has_caught_up() != (expected == frozenset({"SEND_OK"}))
             and self.role is Role.SYNC_MASTER
         ):
-            expected = frozenset() if waits else expected  # it came or went meanwhile
+            expected = frozenset() if waits else expected  # the slave connected or disconnected meanwhile
         for name, status in zip(names, statuses, strict=True):
             seen = SendSeen(name, status, waits, expected, name in self.held, name in self.known)
             self.sends.append(seen)
@@ -137,7 +137,7 @@ class _Witness:
         return frozenset({"SEND_OK"}) if self.pair.has_caught_up() else frozenset()
 
     def look(self) -> None:
-        """Note both logs, and the offset that the slave has of the group."""
+        """Record both logs."""
         pair = self.pair
         seen: dict[str, tuple[str, ...] | None] = {MASTER: None, SLAVE: None}
         for node in pair.brokers:
@@ -150,7 +150,7 @@ class _Witness:
         return not self.is_cut and self.pair.follows()
 
     async def calm(self) -> bool | None:
-        """The faults end; returns whether the slave has caught up."""
+        """End the faults; return whether the slave has caught up, None if it need not after a fork."""
         self.pair.heal()
         self.is_cut = False
         for node in (MASTER, SLAVE):
@@ -162,23 +162,23 @@ class _Witness:
         return caught_up or (None if self.forked else False)
 
     async def read(self) -> None:
-        """With its master away the slave is read, and told an offset; then the master comes back."""
+        """Kill the master, read from the slave and commit an offset there, then restart the master."""
         pair = self.pair
         log = tuple(pair.names_in(SLAVE))
         if not log or self.forked:
             return
-        await asyncio.sleep(60)  # the client has heard of both, the slave of the topic
+        await asyncio.sleep(60)  # the client receives both addresses, and the slave receives the topic
         await pair.consumer.commit(QUEUE, 0)
-        await asyncio.sleep(15)  # the slave hears of the offset
+        await asyncio.sleep(15)  # the slave receives the offset
         pair.kill(MASTER)
-        await asyncio.sleep(60)  # clients hear that it is gone
+        await asyncio.sleep(60)  # clients receive the route without the master
         read: list[str] = []
         try:
             while messages := (await pair.consumer.pull(QUEUE, len(read))).messages:
                 read += [stored.message_id for stored in messages]
             await pair.released.commit(QUEUE, len(log))
         except ClientError:
-            pass  # what was not read is missing from what was read
+            pass  # messages that were not read are missing in `read`
         self.reads.append(ReadsSeen(log, tuple(read)))
         self.note_offset()
         await pair.start(MASTER)

@@ -1,5 +1,8 @@
-"""Consumers that tell their offsets to a slave while its master is away, as released ones do and ours do not:
-what our brokers make of it is seen with them alone. See docs/protocol.md, "Replication"."""
+"""Consumers that commit offsets to a slave while its master is stopped.
+
+Released consumers do so and ours do not; only these consumers show how our brokers handle such commits. See
+docs/protocol.md, "Replication".
+"""
 
 from mqproof.impl.client.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
@@ -9,14 +12,17 @@ from mqproof.impl.runtime.network import Address
 
 
 class ReleasedCommits(GroupRequests):
-    """For commits: it would ask a slave for locks, too."""
+    """Group requests that commit to any replica.
+
+    Use them only for commits: they would request locks from a slave, too.
+    """
 
     async def _master(self, queue: MessageQueue) -> Address:
         return await self._any_replica(queue)
 
 
 class ReleasedPushConsumer(PushConsumer):
-    """Ours but for its commits."""
+    """Our push consumer, except for its commits."""
 
     def _offset_store(self) -> BrokerOffsets | FileOffsets:
         if not self._is_cluster:

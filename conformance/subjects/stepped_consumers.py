@@ -1,9 +1,8 @@
-"""A broker and the consumers of a group as a target for behaviours of Group: each of their requests is
-answered, or lost, when the script says so.
+"""A broker and the consumers of a group as a target for behaviours of Group.
 
-The broker and its producers are those of Delivery (`stepped_service`). A consumer that stops reading a
-queue tells a last offset, which is lost here: in the model that is a step of its own. Its listener takes what
-comes.
+Each request of the consumers is answered, or lost, when the script says so. The broker and its producers are
+those of Delivery (`stepped_service`). A consumer that stops reading a queue commits a last offset, which is
+lost here: in the model this commit is a step of its own. The listener accepts every message.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +35,7 @@ _OFFSETS: Final = (RequestCode.QUERY_CONSUMER_OFFSET, RequestCode.UPDATE_CONSUME
 
 
 class _Member(SteppedMember):
-    """A consumer, and what it was handed."""
+    """A consumer with the messages delivered to it."""
 
     def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
         self.handed: list[ReceivedMessage] = []
@@ -47,13 +46,16 @@ class _Member(SteppedMember):
 
     @property
     def position(self) -> int:
-        """From where it pulls."""
+        """The offset from which it pulls."""
         pull = self.under_way(RequestCode.PULL_MESSAGE)
         return IDLE if pull is None else headers.read(PullRequest, pull.request.fields).queue_offset
 
 
 class SteppedConsumers:
-    """Names of variables and actions are those of Group.tla."""
+    """Drives a broker and consumers through a behaviour of Group.
+
+    Names of variables and actions are those of Group.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -77,7 +79,7 @@ class SteppedConsumers:
         _ACTIONS[step.action](self._service if step.action in SERVICE else self, at, *step.parameters)
 
     def look(self) -> Variables:
-        """What cannot be seen of the service is as the model has it."""
+        """Return the variables; those of the service that cannot be observed are taken from the model."""
         service = {**self._states[self._now], **self._service.shown(), "seen": [list(self._seen)]}
         return {
             "service": service,
@@ -97,10 +99,10 @@ class SteppedConsumers:
             self._run(all_ended())
             self._loop.close()
 
-    # The life of an assignment
+    # Changes of the assignment
 
     def _rebalance(self, _: int, queue: str, name: str) -> None:
-        """Nobody knows yet."""
+        """Record the assignment; no member knows it yet."""
         del queue
         self._assigned = name
 
@@ -168,10 +170,10 @@ class SteppedConsumers:
         del self._seen[end:]
         self._service.noted(at)
 
-    # What is disabled
+    # Disabled actions
 
     def _refuses_delivery(self, name: str, queue: str) -> bool:
-        """There is nothing yet: its pull waits."""
+        """Pull at the end of the queue: the pull must wait, since there is no message."""
         del queue
         member = self._members[name]
         if member.position != len(self._service._queue()):
@@ -184,7 +186,7 @@ class SteppedConsumers:
         return True
 
     def _refuses_start(self, name: str, queue: str) -> bool:
-        """Who has not got the queue, or reads it, rebalances."""
+        """Rebalance a member that does not own the queue, or already reads it."""
         del queue
         member = self._members[name]
         if member.is_reading is not (self._assigned == name):
@@ -194,7 +196,7 @@ class SteppedConsumers:
         return True
 
     def _refuses_commit(self, name: str, queue: str) -> bool:
-        """Told once more. A broker believes who goes back: docs/as-shipped.md."""
+        """Commit the same offset again. A broker also accepts a lower one: docs/as-shipped.md."""
         del queue
         member = self._members[name]
         if member.consumer._offsets.get(QUEUE) != self._service._committed():
@@ -202,7 +204,7 @@ class SteppedConsumers:
         self._saved(member)
         return True
 
-    # Parts
+    # Helper methods
 
     def _started(self, name: str) -> _Member:
         member = _Member(name, self._names, self._runtime)
@@ -210,7 +212,7 @@ class SteppedConsumers:
         return member
 
     def _pulled(self, member: _Member) -> bool:
-        """Whether the answer to its pull hands it a message."""
+        """Answer the member's pull; return whether that delivers a message."""
         pull = member.under_way(RequestCode.PULL_MESSAGE)
         assert pull is not None, "who reads pulls"
         before = len(member.handed)
@@ -224,7 +226,7 @@ class SteppedConsumers:
         assert saving.done(), "it waits for nothing else"
 
     def _serve(self, member: _Member) -> None:
-        """Answer what it asks of offsets, until it asks nothing more."""
+        """Answer the member's offset requests until there are no more."""
         while asked := next((held for held in member.requests.held if held.request.code in _OFFSETS), None):
             self._answer(asked)
 
@@ -236,7 +238,7 @@ class SteppedConsumers:
     def _answer(self, held: Held) -> None:
         answer = self._service.ask(held.request)
         if answer is None:
-            return  # it is held
+            return  # it stays held
         held.answer(answer)
         self._run(at_rest())
 
@@ -261,11 +263,11 @@ _REFUSALS: Final[Mapping[str, Any]] = {
     "Start": SteppedConsumers._refuses_start,
     "CommitOffset": SteppedConsumers._refuses_commit,
 }
-"""What tries an action that is disabled; False where it could not be asked for."""
+"""Functions that try a disabled action; they return False if it could not be tried."""
 
 
 async def _killed(member: _Member) -> None:
-    """Its process ends: nothing of it goes on, and nobody hears of it."""
+    """End the member's process: nothing of it continues, and no peer is notified."""
     for task in member.consumer._leaving.values():
         task.cancel()
     member.consumer._queues.stop()

@@ -1,11 +1,11 @@
-"""The Raft cores of a group as a target for behaviours of Election: no clocks, each step taken when it is
-asked for.
+"""The Raft cores of a group as a target for behaviours of Election, without clocks, one step at a time.
 
-In the model a request and its answer are one step, and what a member makes of answers another. So answers are
-held back: those to votes until their round ends, those to pushes, and what a leader's own fsync says, until
-it commits. A follower's answer waits for its fsync; in the model it is pushed to again. A core enters a term
-when it learns of it, in the model that is a step of its own: until then the old one is shown, and nobody may
-ask the member. A member's ledger is what its core had it write.
+In the model a request and its answer are one step, and a member's reaction to answers is another. Therefore
+answers are held: answers to votes until the round ends, and answers to pushes until the leader commits. The
+result of a leader's own fsync is held until it commits, too. A follower's answer waits for its fsync; the
+model repeats the push instead. A core enters a term when it receives it, which is a separate step in the
+model. Until that step the old term is shown, and no request may be sent to the member. A member's ledger
+contains the entries that its core wrote.
 """
 
 import random
@@ -40,10 +40,10 @@ _NONE: Final = "none"
 
 
 class _Member:
-    """A core with its ledger, and what it has said and not yet been told."""
+    """A core with its ledger, its sent messages, and the results it has not received yet."""
 
     def __init__(self, name: str, nodes: tuple[str, ...]) -> None:
-        # Nobody loses patience by himself: time is what the script says.
+        # Timeouts never fire on their own; the script controls time.
         self._config = GroupConfig(
             "G",
             name,
@@ -51,19 +51,19 @@ class _Member:
             give_up_ms=1e12,
             push_timeout_ms=_PUSH_TIMEOUT_MS,
             commit_idle_ms=0,
-            batch_entries_max=1,  # in the model a push carries one
+            batch_entries_max=1,  # a push has one entry in the model
         )
         self.now = 0.0
         self.entries: list[Entry] = []
         self.start(Ballot(_FIRST_TERM, None))
         self.term, self.voted_for = self.core.state.term, self.core.state.voted_for
-        """As they are shown: the term is entered when the script says so."""
+        """The term and vote as shown: the term changes when the script says so."""
         self.is_down = False
         self.synced = 0
-        """So many entries are durable; the core may not have been told yet."""
+        """The number of durable entries; the core may not know of all of them yet."""
         self.asked: list[Request] = []
         self.answered: list[tuple[Request, Response]] = []
-        """Answers to others that are under way."""
+        """Answers to other members that are in transit."""
 
     def start(self, ballot: Ballot) -> None:
         terms = Terms(entry.term for entry in self.entries)
@@ -71,11 +71,11 @@ class _Member:
 
     @property
     def is_ahead(self) -> bool:
-        """It has entered a term that the script has not had it enter."""
+        """True if the core has entered a term that the script has not entered yet."""
         return self.core.state.term != self.term
 
     def does(self, call: Callable[[], object]) -> None:
-        """Call the core, and carry out what it wants."""
+        """Call the core and apply the changes that it requests."""
         call()
         for change in self.core.take_changes():
             match change:
@@ -88,7 +88,7 @@ class _Member:
                     del self.entries[end + 1 :]
                     self.synced = min(self.synced, end + 1)
                 case _:
-                    pass  # a ballot is durable at once
+                    pass  # a ballot is durable immediately
         if not self.is_ahead:
             self.voted_for = self.core.state.voted_for
         requests, answers = self.core.take_messages(self.entries.__getitem__, self.now)
@@ -96,13 +96,13 @@ class _Member:
         self.answered += answers
 
     def last_asked(self, kind: type[R], member: str) -> R | None:
-        """Its last request of this kind to a member."""
+        """Return its last request of this kind to a member; None if there is none."""
         found = (one for one in reversed(self.asked) if isinstance(one, kind) and one.remote_id == member)
         return next(found, None)
 
     @property
     def round(self) -> Mapping[str, VoteRequest] | None:
-        """Whom it has asked for votes, if a round goes on."""
+        """The vote requests of its current round, by member; None if there is no round."""
         going_on = self.core._election._round
         return going_on.asked if going_on else None
 
@@ -112,18 +112,21 @@ class _Member:
 
 
 class SteppedGroup:
-    """Names of variables and actions are those of Election.tla. Indexes count from 1 there, from 0 here."""
+    """Drives the cores of a group through a behaviour of Election.
+
+    Names of variables and actions are those of Election.tla. Indexes count from 1 there, from 0 here.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
         nodes = bounded("Election", script.configuration).nodes
         self._members = {name: _Member(name, nodes) for name in nodes}
         self._arrived: list[Response] = []
-        """Answers to pushes that leaders have, and have not looked at."""
+        """Answers to pushes that leaders have received but not processed."""
         self._is_calm = False
         self._answer = ["unsent"] * len(script.initial["answer"])
         self._taken: dict[str, tuple[int, int]] = {}
-        """By message: where it is in its leader's ledger, and the term."""
+        """Message to its index in its leader's ledger and the term."""
 
     def take(self, at: int) -> None:
         step = self._steps[at]
@@ -132,8 +135,10 @@ class SteppedGroup:
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
-        """What arrived before may arrive again, and nothing comes of it. Once it is calm only that arrives
-        which its sender still stands for."""
+        """Try a disabled action, which must have no effect: for example, deliver an old message again.
+
+        After the Calm action, the model delivers only current messages, so old ones are not tried.
+        """
         tried = _REFUSALS.get(step.action)
         if tried is None or (self._is_calm and step.action.startswith("Handle")):
             return False
@@ -169,7 +174,7 @@ class SteppedGroup:
         member.does(lambda: member.core.tick(member.now))
 
     def _next_term(self, node: str) -> None:
-        """One that was started again enters it when its time to stand has come."""
+        """Enter the known later term; a restarted member enters it when its election timeout has passed."""
         member = self._members[node]
         if not member.is_ahead:
             self._tick(member)
@@ -178,13 +183,16 @@ class SteppedGroup:
         member.term, member.voted_for = member.core.state.term, member.core.state.voted_for
 
     def _handle_vote(self, source: str, target: str, term: int) -> None:
-        """Who hears of a later term ends its round at once."""
+        """Deliver the vote request. A member that receives a later term ends its round immediately."""
         self._deliver(self._last(VoteRequest, source, target, term))
         self._tell_all(source, lambda request, response: _is_vote(response) and response.term > request.term)
 
     def _end_round(self, node: str, heard: Sequence[str]) -> None:
-        """Who says no is heard first: a majority that says yes ends the round. Of two answers the later one
-        counts, as if the other had been lost."""
+        """Deliver the answers and end the round.
+
+        Rejections are delivered first, because a majority of acceptances ends the round. Of two answers from
+        one member, the later one is delivered last, as if the other had been lost.
+        """
         member, going_on = self._members[node], self._members[node].core._election._round
         votes = {
             response.local_id: (request, response)
@@ -198,7 +206,7 @@ class SteppedGroup:
             member.does(lambda: member.core.tick(member.now))
 
     def _give_up(self, node: str) -> None:
-        """A follower, or a candidate that gave its vote away."""
+        """Let a follower, or a candidate that gave its vote away, time out."""
         self._tick(self._members[node])
 
     def _step_down(self, node: str) -> None:
@@ -217,8 +225,10 @@ class SteppedGroup:
         self._tell_all(source, lambda request, _: isinstance(request, HeartBeatRequest))
 
     def _handle_push(self, source: str, target: str, term: int, index: int) -> None:
-        """The follower's answer, if it has given one; else the push as it first left, with what was committed
-        by then."""
+        """Deliver the follower's answer if there is one; otherwise deliver the push as it was first sent.
+
+        The push then has the commit index of that time.
+        """
         for _, response in self._under_way(source):
             if _keeps(response, target, index - 1) and response not in self._arrived:
                 self._arrived.append(response)
@@ -229,8 +239,11 @@ class SteppedGroup:
             self._deliver(self._push(source, target, term, index - 1))
 
     def _agrees(self, compare: PushRequest) -> bool:
-        """In the model a push asks whether the entry before is there; here a leader that does not know asks
-        that first, and steps back when it is not."""
+        """Deliver a comparison and its answer; return whether the entries agree.
+
+        In the model a push checks whether the previous entry exists. Here a leader that does not know this
+        compares first, and steps back if the entry is missing.
+        """
         leader, follower = self._members[compare.local_id], self._members[compare.remote_id]
         self._deliver(compare)
         response = next(response for request, response in follower.answered if request is compare)
@@ -247,7 +260,7 @@ class SteppedGroup:
         return request
 
     def _flush(self, node: str) -> None:
-        """A follower tells its leader; a leader looks at it when it commits."""
+        """Flush the ledger. A follower reports it to its leader; a leader processes it when it commits."""
         member = self._members[node]
         member.synced = len(member.entries)
         if member.core.state.role is not Role.LEADER:
@@ -261,7 +274,10 @@ class SteppedGroup:
         self._tell_all(node, lambda _, response: response in self._arrived)
 
     def _handle_commit(self, source: str, target: str, term: int, index: int) -> None:
-        """A leader tells it when it has nothing else to say, or says again what was not answered."""
+        """Deliver the commit index.
+
+        A leader sends it when it has nothing else to send, or when it repeats an unanswered request.
+        """
         leader = self._members[source]
         if leader.core.state.role is not Role.LEADER or leader.core.state.commit < index - 1:
             raise ImpossibleError(f"{source} has not committed entry {index}")
@@ -301,7 +317,7 @@ class SteppedGroup:
         self._answer[self._number(message)] = "unknown"
 
     def _refuses_entry(self, node: str, message: str) -> bool:
-        """One that does not lead takes none."""
+        """Append at a member that does not lead, which must refuse."""
         del message
         member = self._members[node]
         if member.is_down or member.core.state.role is Role.LEADER:
@@ -311,7 +327,7 @@ class SteppedGroup:
         return True
 
     def _refuses_acknowledging(self, node: str, message: str) -> bool:
-        """What is not committed, or is another leader's."""
+        """Acknowledge a message that is not committed, or belongs to another leader, which must fail."""
         if self._answer[self._number(message)] != "waiting":
             return False
         try:
@@ -341,9 +357,9 @@ class SteppedGroup:
         self._is_calm = True
 
     def _nothing(self, *_: object) -> None:
-        """What is lost does not arrive; what is sent again is there already."""
+        """Do nothing: a lost message does not arrive, and a repeated one is already there."""
 
-    # Parts
+    # Helper methods
 
     def _last(self, kind: type[R], source: str, target: str, term: int) -> R:
         found = self._members[source].last_asked(kind, target)
@@ -367,7 +383,7 @@ class SteppedGroup:
                 self._tell(self._members[node], request, response)
 
     def _under_way(self, node: str) -> list[tuple[Request, Response]]:
-        """The answers to a member, in the order in which they were given."""
+        """Return the answers in transit to a member, in the order in which they were given."""
         return [
             (request, response)
             for member in self._members.values()
@@ -376,7 +392,7 @@ class SteppedGroup:
         ]
 
     def _answers(self, member: _Member) -> list[str]:
-        """A candidate's own vote, and the answers of its round that are under way to it."""
+        """Return a candidate's own vote, and the answers of its round that are in transit to it."""
         asked = member.round
         if asked is None or member.is_down:
             return [_NONE] * len(self._members)
@@ -387,7 +403,7 @@ class SteppedGroup:
         return [votes.get(name, _NONE) for name in self._members]
 
     def _watermarks(self, name: str, member: _Member) -> list[int]:
-        """How far each follower is known to be, or will be when its answer has come."""
+        """Return the known progress of each follower, including answers that have arrived at the leader."""
         if member.is_down:
             return [0] * len(self._members)
         reached = {each: member.watermark(each) for each in self._members}
@@ -432,7 +448,7 @@ _REFUSALS: Final[Mapping[str, Any]] = {
     "AppendEntry": SteppedGroup._refuses_entry,
     "Acknowledge": SteppedGroup._refuses_acknowledging,
 }
-"""What tries an action that is disabled; False where it could not be asked for."""
+"""Functions that try a disabled action; they return False if it could not be tried."""
 
 
 def _is_vote(response: Response) -> bool:
@@ -444,7 +460,7 @@ def _says_yes(response: VoteResponse) -> bool:
 
 
 def _keeps(response: Response, follower: str, index: int) -> bool:
-    """The follower says that it has the entry."""
+    """Return whether the follower reports that it has the entry."""
     return isinstance(response, PushResponse) and response.local_id == follower and response.index >= index
 
 

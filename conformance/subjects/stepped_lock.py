@@ -1,8 +1,8 @@
-"""A broker's lock table and two orderly consumers as a target for behaviours of OrderLock: each request, and
-each call of a listener, arrives and ends when the script says so.
+"""A broker's lock table and orderly consumers as a target for behaviours of OrderLock.
 
-The consumers are whole, but for what they do by the clock: they rebalance, and renew their locks, when the
-script says that they ask. A tick is so long that a member's trust lasts as many as in the model.
+Each request, and each call of a listener, arrives and ends when the script says so. The consumers are
+complete, except for their timers: they rebalance and renew their locks when the script says so. The length of
+a tick is chosen so that a member trusts its lock for as many ticks as in the model.
 """
 
 import asyncio
@@ -47,19 +47,19 @@ T = TypeVar("T")
 
 _NAMED: Final = bodies.MessageQueue(QUEUE.broker_name, QUEUE.queue_id, QUEUE.topic)
 _UNLOCKED_PAUSE_S: Final = 0.1
-"""So often a consumer looks whether it has the lock by now."""
+"""The interval at which a consumer checks whether it has the lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Store:
-    """Of a master, which alone gives locks."""
+    """The store of a master; only a master grants locks."""
 
     has_all: bool = True
 
 
 @dataclass(slots=True)
 class _Broker:
-    """What of a broker's services locks need. Its table is in memory only."""
+    """The part of a broker's services that locks need. Its table is in memory only."""
 
     config: BrokerConfig
     topics: Mapping[str, TopicConfig]
@@ -83,7 +83,7 @@ class _Broker:
 
 
 class _Locks(QueueLocks):
-    """Unlocking is a step of its own, once the queue was dropped."""
+    """Queue locks whose unlock is a separate step, after the queue was dropped."""
 
     def __init__(self, calls: GroupRequests, member: "_Member") -> None:
         super().__init__(calls)
@@ -97,15 +97,15 @@ class _Locks(QueueLocks):
 
 
 class _Member(SteppedMember):
-    """One that consumes in order, with its listener."""
+    """A member that consumes in order, with its listener."""
 
     def __init__(self, name: str, everybody: Sequence[str], runtime: Runtime) -> None:
         super().__init__(name, everybody, runtime, self._listen, PushConsumerConfig(orderly=True))
         self.locks = self.consumer._locks = _Locks(self.consumer._calls, self)
         self.unlocks: asyncio.Future[None] | None = None
-        """Waited for by a consumer that is about to unlock."""
+        """A consumer that is about to unlock waits for this."""
         self.judged: Command | None = None
-        """The broker's answer to the request that is under way."""
+        """The broker's answer to the request that is in progress."""
         self.calls: list[asyncio.Future[None]] = []
         self._renewal: asyncio.Task[None] | None = None
 
@@ -117,13 +117,13 @@ class _Member(SteppedMember):
             await self.rebalance()
 
     async def settle(self) -> None:
-        """A queue that was dropped while a round went on is dropped by the next one."""
+        """Rebalance again if the queue was dropped during a round; the next round drops it."""
         await at_rest()
         if self.is_reading and not self.share:
             await self.rebalance()
 
     async def hand(self) -> bool:
-        """Give the pull that waits its next message. False when nobody pulls."""
+        """Answer the waiting pull with its next message. Return False if there is no pull."""
         held = self.under_way(RequestCode.PULL_MESSAGE)
         if held is None:
             return False
@@ -134,7 +134,7 @@ class _Member(SteppedMember):
         return True
 
     def take_back(self) -> None:
-        """What was handed out and has not begun is nowhere."""
+        """Remove messages that were delivered but whose processing has not started."""
         for held in self.consumer._queues.process_queues():
             held.remove(held.first(2)[len(self.calls) :])
 
@@ -148,7 +148,7 @@ class _Member(SteppedMember):
             self.calls.remove(call)
 
     def at_once(self, request: Command) -> Command | None:
-        """Offsets are nobody's concern here."""
+        """Answer offset requests immediately, since offsets do not matter here."""
         match request.code:
             case RequestCode.QUERY_CONSUMER_OFFSET:
                 return request.answer(ResponseCode.SUCCESS, headers.write(OffsetResponse(0)))
@@ -159,7 +159,10 @@ class _Member(SteppedMember):
 
 
 class SteppedLock:
-    """Names of variables and actions are those of OrderLock.tla."""
+    """Drives a lock table and orderly consumers through a behaviour of OrderLock.
+
+    Names of variables and actions are those of OrderLock.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -220,7 +223,7 @@ class SteppedLock:
     # The lock
 
     async def _ask(self, name: str) -> None:
-        """At first, or once more, by rebalancing; to renew it, by itself."""
+        """Request the lock: by rebalancing for the first time or again, by the renewal task to renew it."""
         member = self._members[name]
         if member.is_leaving:
             raise ImpossibleError(f"{name} is not done with the queue that it had")
@@ -246,7 +249,11 @@ class SteppedLock:
         await member.settle()
 
     async def _unlock_queue(self, name: str) -> None:
-        """Who knows of no lock asks for nothing; if it has none, that is all the same to the broker."""
+        """Unlock the queue.
+
+        A member that knows of no lock sends no request; if it has no lock, this makes no difference to the
+        broker.
+        """
         believed = self._members[name].locks.confirmed_s(QUEUE) is not None
         held = await self._unlocks(name)
         if held is not None:
@@ -264,7 +271,7 @@ class SteppedLock:
         await at_rest()
 
     async def _unlocks(self, name: str) -> Held | None:
-        """The request of a member that is done with the queue; None when it has nothing to give back."""
+        """Return the unlock request of a member that is done with the queue; None if there is none."""
         member = self._members[name]
         if member.unlocks is not None:
             unlocks, member.unlocks = member.unlocks, None
@@ -295,19 +302,19 @@ class SteppedLock:
         await at_rest()
 
     async def _restart(self) -> None:
-        """Requests that are under way get no answer."""
+        """Restart the broker; requests that are in progress get no answer."""
         self._broker.locks = self._no_locks()
         for name, member in self._members.items():
             if member.under_way(RequestCode.LOCK_BATCH_MQ) is not None:
                 await self._lose(name)
 
     async def _stall(self, name: str) -> None:
-        """Its listener does not return: the time goes on."""
+        """Do nothing: the listener does not return while time passes."""
 
-    # What is disabled
+    # Disabled actions
 
     async def _refuses_gain(self, name: str) -> bool:
-        """Given once more what it has, or what it is not done with."""
+        """Assign a queue that the member already has, or has not finished leaving."""
         member = self._members[name]
         if member.is_rebalancing or not (member.is_reading or member.is_leaving):
             return False
@@ -317,7 +324,7 @@ class SteppedLock:
         return True
 
     async def _refuses_without_share(self, name: str) -> bool:
-        """Rebalanced without being given the queue."""
+        """Rebalance a member without assigning the queue to it."""
         member = self._members[name]
         if member.is_rebalancing or member.share:
             return False
@@ -325,7 +332,10 @@ class SteppedLock:
         return True
 
     async def _refuses_unlocking(self, name: str) -> bool:
-        """While its listener is at work, or its request under way. What has begun then goes on later."""
+        """Let a member try to unlock while its listener is active or its lock request is in progress.
+
+        The unlock that starts here continues later.
+        """
         member = self._members[name]
         if not self._is_last or member.share or not (member.calls or self._asking(member) != "no"):
             return False
@@ -337,10 +347,10 @@ class SteppedLock:
         return True
 
     async def _refuses_begin(self, name: str) -> bool:
-        """A message comes to who does not trust the lock, or is consuming another."""
+        """Deliver a message to a member that does not trust its lock, or still consumes another message."""
         member = self._members[name]
         if not await member.hand():
-            return True  # without the lock it does not even pull
+            return True  # it does not even pull without the lock
         calls = len(member.calls)
         await asyncio.sleep(_UNLOCKED_PAUSE_S)
         await at_rest()
@@ -350,13 +360,16 @@ class SteppedLock:
         return True
 
     async def _refuses_restart(self) -> bool:
-        """Without a lock there is nothing to forget; what else forbids it is how often the model may fail."""
+        """Restart a broker without locks, which changes nothing.
+
+        Otherwise only the model's limit of failures forbids the action.
+        """
         if self._broker.locks._leases or any(self._asking(each) != "no" for each in self._members.values()):
             return False
         await self._restart()
         return True
 
-    # Parts
+    # Helper methods
 
     async def _started(self, names: Sequence[str], runtime: Runtime) -> dict[str, _Member]:
         members = {name: _Member(name, names, runtime) for name in names}
@@ -365,7 +378,7 @@ class SteppedLock:
         return members
 
     def _no_locks(self) -> QueueLockTable:
-        """The lease is over in the tick that ends it."""
+        """Return an empty table whose leases are over in the tick that ends them."""
         return QueueLockTable(round(1000 * self._tick_s * self._config.lock_lease) - 1)
 
     def _lease(self) -> _Lease | None:
@@ -423,7 +436,7 @@ _REFUSALS: Final[Mapping[str, Any]] = {
     "Begin": SteppedLock._refuses_begin,
     "Restart": SteppedLock._refuses_restart,
 }
-"""What tries an action that is disabled; False where it could not be asked for."""
+"""Functions that try a disabled action; they return False if it could not be tried."""
 
 
 @lru_cache(maxsize=64)

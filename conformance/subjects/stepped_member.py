@@ -1,6 +1,6 @@
-"""A consumer that does nothing by the clock: it rebalances when it is told to, and its requests wait.
+"""A consumer without timers: it rebalances only when the script says so, and its requests are held.
 
-Who is given the queue is a strategy's choice, and that is the script's.
+The script determines, through the allocation strategy, which member gets the queue.
 """
 
 import asyncio
@@ -23,14 +23,14 @@ QUEUE: Final = MessageQueue("T", "broker", 0)
 
 
 class _Consumer(PushConsumer):
-    """What goes on in the background goes on when the script says so."""
+    """A push consumer without background tasks; the script starts their work."""
 
     def _background(self) -> list[Coroutine[Any, Any, None]]:
         return []
 
 
 class SteppedMember:
-    """A member of a group that has one queue to read, if any."""
+    """A member of a group that has at most one queue to read."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SteppedMember:
     ) -> None:
         self._everybody = list(everybody)
         self.share: list[MessageQueue] = []
-        """What its next rebalance gives it."""
+        """The queues that its next rebalance assigns to it."""
         self.requests = HeldRequests(self.at_once)
         config = replace(config, strategy=lambda *_: self.share)
         self.consumer = _Consumer(session(self.requests, runtime, name), GROUP, listener, config)
@@ -58,7 +58,7 @@ class SteppedMember:
 
     @property
     def is_leaving(self) -> bool:
-        """Its consumer is not done with what it dropped."""
+        """True if the consumer has not finished leaving the queue that it dropped."""
         return QUEUE in self.consumer._leaving
 
     @property
@@ -66,17 +66,17 @@ class SteppedMember:
         return self._round is not None and not self._round.done()
 
     def under_way(self, code: RequestCode) -> Held | None:
-        """The request of this code that was sent last."""
+        """Return the last request with this code that is in progress; None if there is none."""
         return next((held for held in reversed(self.requests.held) if held.request.code == code), None)
 
     async def rebalance(self) -> None:
-        """Read what its share is: at once, or when the round that goes on has ended."""
+        """Apply the assignment `share`: immediately, or after the current round has ended."""
         if not self.is_rebalancing:
             self._round = asyncio.create_task(self.consumer._rebalancer.once())
         await at_rest()
 
     def at_once(self, request: Command) -> Command | None:
-        """What name servers say, and who is there."""
+        """Answer route queries, member list queries and heartbeats immediately."""
         match request.code:
             case RequestCode.GET_ROUTEINFO_BY_TOPIC:
                 if request.fields["topic"] != QUEUE.topic:

@@ -1,9 +1,8 @@
-"""Our name servers and client as a target for behaviours of Routing: no timers, each step taken when it is
-asked for.
+"""Our name servers and client as a target for behaviours of Routing, without timers, one step at a time.
 
-A name server is its request processors and tables, a tick ten seconds of the loop's clock. Who is cut off
-from whom, and when a client's request arrives, follows from the script. A client that polls is one that has
-just started: what it knew before does not help it to a route that nobody tells any more.
+A name server consists of its request processors and tables; a tick is ten seconds of the loop's clock. The
+script determines which nodes are disconnected from each other, and when a client's request arrives. A client
+that polls has just started: its earlier knowledge cannot replace a route that name servers no longer report.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ _TURNS_MAX: Final = 20
 
 
 class _NameServer:
-    """One in its process: what it knows is in its memory."""
+    """A name server process; its tables are in memory."""
 
     def __init__(self, runtime: Runtime, expiry: int) -> None:
         config = NameServerConfig(broker_expiry_ms=expiry * _TICK_MS)
@@ -53,7 +52,10 @@ class _NameServer:
         self._handle = handler({code: partial(work, services) for code, work in PROCESSORS.items()})
 
     async def answer(self, request: Command, channel: object) -> Command:
-        """`channel`: whatever the request came by; it is asked for nothing but who it is."""
+        """Return the answer to a request.
+
+        `channel` is the connection of the request; only its identity matters.
+        """
         reply = self._handle(request, cast(Channel, channel))
         answer = await reply if isinstance(reply, Awaitable) else reply
         assert answer is not None, f"request {request.code} is not answered"
@@ -74,7 +76,7 @@ class _Wire:
         return await answer
 
     def take(self) -> "tuple[Address, Command, asyncio.Future[Command]]":
-        """The request that is under way, and where its answer goes."""
+        """Return the request in progress and the future for its answer."""
         assert self.asked is not None
         asked, self.asked = self.asked, None
         return asked
@@ -95,7 +97,10 @@ class _Client:
 
 
 class SteppedNameServers:
-    """Names of variables and actions are those of Routing.tla."""
+    """Drives name servers and clients through a behaviour of Routing.
+
+    Names of variables and actions are those of Routing.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -111,7 +116,7 @@ class SteppedNameServers:
             n: _NameServer(self._runtime, config.expiry) for n in config.name_servers
         }
         self._lines: dict[tuple[str, Broker], object] = {}
-        """The connection by which a broker registered last, as the name server sees it."""
+        """The connection of a broker's last registration, as the name server sees it."""
         self._cut: set[tuple[str, Any]] = set()
         self._created = set(script.initial["created"])
         chosen = dict(zip(config.clients, script.initial["server"], strict=True))
@@ -129,12 +134,12 @@ class SteppedNameServers:
         return self._run(self._look())
 
     def refuses(self, step: Stimulus) -> bool:
-        """A scan out of turn finds nobody; a wipe where nothing can be written changes nothing."""
+        """Try an action that must change nothing: an extra scan, or a wipe without writable queues."""
         server = self._servers.get(step.parameters[0]) if step.action in ("Scan", "WipeWrite") else None
         if server is None:
             return False
         if step.action == "WipeWrite" and _is_written(self.look(), self._config, *step.parameters):
-            return False  # what forbids it is how often the model may fail
+            return False  # only the model's limit of failures forbids it
         self._run(_ACTIONS[step.action](self, *step.parameters))
         return True
 
@@ -156,7 +161,7 @@ class SteppedNameServers:
         self._serving(n).table.expire(now_ms())
 
     async def _auto_create(self, client: str, name: str) -> None:
-        """A broker that is sent a message of a topic that it has not got registers with it."""
+        """Create a topic: a broker that receives a message of an unknown topic registers with it."""
         del client
         self._created.add(name)
         await self._register((name, MASTER))
@@ -171,14 +176,14 @@ class SteppedNameServers:
             raise ImpossibleError(f"{client} turned to {n} when its connection closed")
         state.source, state.route = "topic", await self._answered(state, server)
         if state.route is None:
-            # As a producer does that has no route: what the default topic has will do for a new one.
+            # A producer without a route uses the queues of the default topic for a new topic.
             state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[1]))
             await _until_it_rests(state)
             state.source, state.route = "default", await self._answered(state, server)
         state.answered = True
 
     async def _answered(self, client: _Client, server: _NameServer) -> TopicRoute | None:
-        """What the client makes of the answer to the request that is under way."""
+        """Answer the request in progress; return the client's result."""
         address, request, answer = client.wire.take()
         client.wire.connected.add(address)
         answer.set_result(await server.answer(request, client.wire))
@@ -187,12 +192,15 @@ class SteppedNameServers:
         return route
 
     async def _poll_fails(self, client: str, following: str) -> None:
-        """The next request, if there is one, is under way until the script lets it arrive."""
+        """Let the request fail.
+
+        A following request, if there is one, is held until the script lets it arrive.
+        """
         state = self._clients[client]
         state.answered = False
         n = await self._asks(client)
         if n == following != self._asked[client]:
-            return  # its connection had closed: it did not even try
+            return  # its connection was closed, so it did not even try
         address, _, answer = state.wire.take()
         state.wire.connected.discard(address)
         answer.set_exception(ConnectionLostError(f"{n} does not answer"))
@@ -202,7 +210,7 @@ class SteppedNameServers:
             state.polling = None
 
     async def _asks(self, client: str) -> str:
-        """Whom the client asks, by the request that is under way; it polls, if there is none."""
+        """Return the name server of the client's request in progress; start a poll if there is none."""
         state = self._clients[client]
         if state.polling is None:
             state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[0]))
@@ -215,7 +223,7 @@ class SteppedNameServers:
     async def _tick(self) -> None:
         await asyncio.sleep(_TICK_MS / 1000)
 
-    # What goes wrong
+    # Failures
 
     async def _broker_dies(self, broker: Broker) -> None:
         for n, server in self._servers.items():
@@ -243,10 +251,10 @@ class SteppedNameServers:
         request = new_request(RequestCode.WIPE_WRITE_PERM_OF_BROKER, {"brokerName": name})
         _expect_success(await self._serving(n).answer(request, None))
 
-    # What is mended
+    # Repairs
 
     async def _broker_starts(self, broker: Broker) -> None:
-        """It has no connection, and registers when its time has come."""
+        """Do nothing: the broker has no connection yet, and registers in a later step."""
 
     async def _name_server_starts(self, n: str) -> None:
         self._servers[n] = _NameServer(self._runtime, self._config.expiry)
@@ -254,7 +262,7 @@ class SteppedNameServers:
     async def _heal(self, n: str, other: Any) -> None:
         self._cut.remove((n, other))
 
-    # What can be seen
+    # Observations
 
     async def _look(self) -> dict[str, Any]:
         config = self._config
@@ -269,10 +277,10 @@ class SteppedNameServers:
             "publish": [_publish(config, client.route) for client in clients],
         }
 
-    # Parts
+    # Helper methods
 
     async def _started(self, server: str) -> _Client:
-        """A client that happens to ask this name server first."""
+        """Return a client that happens to ask this name server first."""
         first, addresses = self._addresses[server], list(self._addresses.values())
         for seed in range(_SEEDS_MAX):
             wire = _Wire()
@@ -317,7 +325,7 @@ _ACTIONS: Final[Mapping[str, Any]] = {
 
 
 async def _until_it_rests(client: _Client) -> None:
-    """Until its request is under way, or its poll has ended."""
+    """Wait until the client's request is in progress, or its poll has ended."""
     for _ in range(_TURNS_MAX):
         if client.wire.asked is not None or (client.polling is not None and client.polling.done()):
             return
@@ -326,7 +334,7 @@ async def _until_it_rests(client: _Client) -> None:
 
 
 async def _ended(clients: Iterable[_Client]) -> None:
-    """Nobody waits for an answer any more."""
+    """Cancel all requests in progress."""
     for client in clients:
         if client.polling is not None:
             client.wire.take()[2].cancel()
@@ -342,7 +350,7 @@ def _address(config: Config, broker: Broker) -> str:
     return str(Address("127.0.0.1", 10_911 + 2 * config.brokers.index(broker)))
 
 
-# What name servers and clients know, as the model has it
+# The tables of name servers and the routes of clients, as the model's variables
 
 
 def _tables(config: Config, table: RouteTable | None) -> dict[str, Any]:

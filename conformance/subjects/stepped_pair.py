@@ -1,8 +1,8 @@
-"""A master's and a slave's end of replication, with their stores, as a target for behaviours of Replication:
-no services, no waiting, each step taken when it is asked for.
+"""The replication of a master and a slave, with their stores, as a target for behaviours of Replication.
 
-What goes over the connection is kept here until the script lets it arrive. The slave flushes when it likes:
-what it shows does not wait for that, as in the model.
+There are no services and no waiting; each step is taken when the script says so. Data on the connection is
+kept here until the script lets it arrive. The slave flushes at any time: its visible messages do not wait for
+that, as in the model.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ _SEGMENT_BYTES: Final = 1 << 12
 _BODY: Final = b"."
 _NEVER_MS: Final = 10**12
 _FALL_BEHIND_MAX: Final = 2
-"""In records, in all configurations of the model."""
+"""The limit in records, the same in all configurations of the model."""
 _NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
 _MOVED: Final = frozenset(
     {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
@@ -59,7 +59,7 @@ async def _at_once(function: Callable[[], T]) -> T:
 
 
 class Node:
-    """A disk, and what is on it while its process lives: the store, and the offsets of its consumers."""
+    """A disk, and the store and consumer offsets on it while its process runs."""
 
     def __init__(self, flush_mode: FlushMode, *, follows: bool) -> None:
         self.disk = SimulatedDisk()
@@ -96,7 +96,7 @@ class Node:
         return self.store
 
     def records(self) -> list[tuple[str, int]]:
-        """(message, end) of each record in the log's file, whether somebody has it open or not."""
+        """Return (message, end) of each record in the log's file, whether or not a process has it open."""
         if not self.disk.exists(LOG):
             return []
         data = self.disk.open(LOG).read(0, _SEGMENT_BYTES)
@@ -112,13 +112,13 @@ class Node:
         return found
 
     def durable(self) -> int:
-        """So many records are."""
+        """Return the number of durable records."""
         if self.store is None:
             return self._durable
         return sum(end <= self.store.log_flushed for _, end in self.records())
 
     def image(self, length: int) -> Image:
-        """What a crash of the system leaves, for so many records to be found after it."""
+        """Return the image of a system crash after which this number of records is found."""
         most, ends = self.disk.unsynced(), [0, *(end for _, end in self.records())]
         lost = ends[-1] - ends[length]
         contents = {
@@ -130,14 +130,14 @@ class Node:
 
 @cache
 def _record_bytes() -> int:
-    """All records have the same size."""
+    """Return the size of a record; all records have the same size."""
     node = Node(FlushMode.ASYNC_FLUSH, follows=False)
     node.start()
     return node.running().append(Message(TOPIC, _BODY, {UNIQUE_KEY: "m1"}, 0)).size
 
 
 class _RecordByRecord:
-    """A master's log, of which one record at a time is read: in the model a transfer is of one."""
+    """A master's log that returns one record per read: a transfer in the model has one record."""
 
     def __init__(self, node: Node) -> None:
         self._store = node.running()
@@ -158,7 +158,10 @@ class _RecordByRecord:
 
 
 class SteppedPair:
-    """Names of variables and actions are those of Replication.tla, where positions count records."""
+    """Drives a master and a slave through a behaviour of Replication.
+
+    Names of variables and actions are those of Replication.tla, where positions count records.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -192,7 +195,7 @@ class SteppedPair:
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
-        """Whoever is not there cannot be asked."""
+        """Try a disabled action; return False if a process that it needs is not running."""
         tried = _REFUSALS.get(step.action)
         if tried is None:
             return False
@@ -256,14 +259,14 @@ class SteppedPair:
         self._answer[m] = "SEND_OK" if status is PutStatus.PUT_OK else str(status)
 
     def _settled(self, m: int) -> PutStatus:
-        """What becomes of its flush; simulated time passes as it must."""
+        """Return the flush result of the send; simulated time passes as necessary."""
         return self._run(self._nodes[MASTER].running().settle(self._appended[m], True))
 
     # A connection
 
     def _connect(self) -> None:
         slave, master = self._nodes[SLAVE].running(), self._nodes[MASTER]
-        self._hang_up(MASTER)  # what it took for a connection was none
+        self._hang_up(MASTER)  # the master's old connection was already dead
         self._feed = Feed(_RecordByRecord(master), self._acks, LogCheck.COMPARED)
         self._follow = Follow(slave, _SEGMENT_BYTES, LogCheck.COMPARED)
         self._report, self._transfers, self._acknowledged = self._follow.report(), {}, {}
@@ -275,8 +278,11 @@ class SteppedPair:
         self._is_heard_early = False
 
     def _hear_report(self) -> None:
-        """In the model a slave counts from its connection on, here from its first report on: where it has to
-        count the report comes early, and shows when the script says so."""
+        """Deliver the slave's first report to the master.
+
+        In the model a slave counts from its connection on; here it counts from its first report on. If it
+        must count, the report is delivered early, and shown when the script says so.
+        """
         assert self._feed is not None
         try:
             self._feed.received(self._report)
@@ -328,7 +334,7 @@ class SteppedPair:
         self._now(self._waits.acked)
 
     def _cut(self) -> None:
-        """Neither end knows; what was under way does not arrive, and nothing is sent any more."""
+        """Cut the connection without notifying either end: data in transit is lost, and no more is sent."""
         self._is_cut = True
 
     def _hang_up(self, n: int) -> None:
@@ -357,7 +363,7 @@ class SteppedPair:
                 self._commit_offset(n)
 
     def _commit_offset(self, n: int) -> None:
-        """It is written at once: in the model a crash takes no offsets."""
+        """Commit and write the offset immediately: in the model a crash does not lose offsets."""
         if self._nodes[n].store is None:
             raise ImpossibleError("a broker that is down hears of no offset")
         self._nodes[n].offsets.commit(_GROUP, TOPIC, 0, len(self._seen))
@@ -369,7 +375,7 @@ class SteppedPair:
         self._run(self._nodes[SLAVE].offsets.persist())
 
     def _committed(self, n: int) -> int:
-        """By its memory, or by its file as long as it is down."""
+        """Return the committed offset in memory, or in the file while the broker is stopped."""
         return 0 if self._is_gone(n) else self._nodes[n].offsets.query(_GROUP, TOPIC, 0) or 0
 
     def _next(self, n: int) -> str | None:
@@ -377,7 +383,7 @@ class SteppedPair:
         found = self._nodes[n].running().get(TOPIC, 0, len(self._seen), 1)
         return record.decode(found.records[0]).message_id if found.status is GetStatus.FOUND else None
 
-    # Ends of a broker's life, and its beginning
+    # Stops and starts of a broker
 
     def _process_crash(self, n: int) -> None:
         self._die(n)
@@ -406,7 +412,7 @@ class SteppedPair:
             self._lead()
 
     def _lead(self) -> None:
-        """A master's memory."""
+        """Reset the master's memory."""
         self._acks = Acks()
         self._appended: dict[int, Appended] = {}
         self._replica: dict[int, asyncio.Future[PutStatus]] = {}
@@ -418,10 +424,10 @@ class SteppedPair:
         )
         self._waits = ReplicaWaits(self._acks, config)
 
-    # What is disabled; each tells whether it could be asked for
+    # Disabled actions; each function returns whether the action could be tried
 
     def _refuses_flush(self, n: int) -> bool:
-        """Of nothing."""
+        """Flush when everything is already flushed."""
         if self._nodes[n].store is None:
             return False
         self._flush_log(n)
@@ -441,27 +447,27 @@ class SteppedPair:
         return _refused(found.status not in _MOVED or found.next_offset == len(self._seen), "CorrectOffset")
 
     def _refuses_commit(self, n: int) -> bool:
-        """Of what is committed already."""
+        """Commit the offset that is already committed."""
         if self._nodes[n].store is None or len(self._seen) != self._committed(n):
             return False
         self._commit_offset(n)
         return True
 
     def _refuses_offsets(self) -> bool:
-        """A slave that is ahead takes nothing."""
+        """Synchronize offsets with a slave that is ahead, which must change nothing."""
         if any(node.store is None for node in self._nodes):
             return False
         self._sync_offsets()
         return True
 
     def _refuses_flush_timeout(self, m: int) -> bool:
-        """Of what is durable, or need not be."""
+        """Check that the flush cannot time out, because the record is durable or need not be."""
         if self._answer[m] != "waiting" or m in self._late:
             return False
         return _refused(self._settled(m) is PutStatus.PUT_OK, "FlushTimeout")
 
     def _refuses_slave_timeout(self, m: int) -> bool:
-        """Of what a slave has acknowledged, or what was given up."""
+        """Expire the wait for a slave that has acknowledged or timed out, which must change nothing."""
         replica = self._replica.get(m)
         if self._answer[m] != "waiting" or replica is None:
             return False
@@ -470,7 +476,7 @@ class SteppedPair:
         return _refused(replica.result() is told, "SlaveTimeout")
 
     def _refuses_answer(self, m: int) -> bool:
-        """Something is waited for."""
+        """Check that the send still waits for a flush or a slave."""
         if self._answer[m] != "waiting":
             return False
         replica = self._replica.get(m)
@@ -478,15 +484,15 @@ class SteppedPair:
         return _refused(waits or self._settled(m) is not PutStatus.PUT_OK, "AnswerSend")
 
     def _refuses_transfer(self) -> bool:
-        """Of more than there is."""
+        """Check that there is nothing more to transfer."""
         if self._feed is None or self._feed.sent is None or self._is_cut or self._is_heard_early:
             return False
         return _refused(self._feed.next_frame() == b"", "TransferRecord")
 
-    # Parts
+    # Helper methods
 
     def _request(self, m: int) -> dict[str, str]:
-        """What was given up, as long as its producer waits."""
+        """Return the waits that timed out, as long as the producer waits."""
         if self._answer[m] != "waiting":
             return dict(_NOBODY)
         replica = self._replica.get(m)
@@ -503,11 +509,11 @@ class SteppedPair:
         return () if self._is_gone(n) else self._nodes[n].records()
 
     def _count(self, position: int) -> int:
-        """How many of the master's records end at or before a position."""
+        """Return how many of the master's records end at or before a position."""
         return sum(end <= position for _, end in self._records(MASTER))
 
     def _now(self, call: Callable[[], T]) -> T:
-        """Call what wants a running loop."""
+        """Call a function that needs a running event loop."""
 
         async def called() -> T:
             return call()

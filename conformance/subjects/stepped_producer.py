@@ -1,10 +1,10 @@
-"""Our producer as a target for behaviours of QueueChoice: each attempt of a send is made, and ends, when the
-script says so.
+"""Our producer as a target for behaviours of QueueChoice.
 
-Brokers are the answers that come, a tick five seconds of the loop's clock. An attempt of another thread is
-another send of the same producer to a queue that the application chose: it is in nobody's turn, and ends in
-the same table. One that was slow began before the attempt of which it is told; the script is known, so that
-it begins in time.
+Each attempt starts and ends when the script says so. Brokers are represented only by their answers; a tick is
+five seconds of the loop's clock. An attempt of another thread is another send of the same producer to a queue
+that the application chose. It does not use the round robin, and its result goes into the same table. A slow
+attempt of another thread starts before the current attempt; the script is known in advance, so it can start
+in time.
 """
 
 import asyncio
@@ -35,7 +35,10 @@ T = TypeVar("T")
 _TOPIC: Final = "T"
 _TICK_MS: Final = 5000
 _SLOW_S: Final = 1 / 64
-"""An answer that brings so many ticks takes so many times as long: a tick has room for many."""
+"""The duration of an answer for each tick of rest that it causes.
+
+It is short, so that many answers fit into a tick.
+"""
 _THRESHOLD_MS: Final = 15
 _PORT: Final = 10_911
 _SEND_MS: Final = 10**9
@@ -52,7 +55,10 @@ def _levels(config: Config) -> LatencyLevels:
 
 
 class _Producer(Producer):
-    """Where an attempt goes is asked for when the script says so: after a failure it is a step of its own."""
+    """A producer that chooses a queue when the script says so.
+
+    After a failure the choice is a separate step.
+    """
 
     begins: "asyncio.Future[None]"
 
@@ -71,7 +77,10 @@ class _Producer(Producer):
 
 
 class SteppedProducer:
-    """Names of variables and actions are those of QueueChoice.tla."""
+    """Drives a producer through a behaviour of QueueChoice.
+
+    Names of variables and actions are those of QueueChoice.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -96,7 +105,7 @@ class SteppedProducer:
         self._sending: asyncio.Task[Outcome] | None = None
         self._others: list[asyncio.Task[Outcome]] = []
         self._slow: dict[tuple[str, int], list[Held]] = {}
-        """Attempts of others that began before."""
+        """Attempts of other threads that started earlier."""
         self._run(self._poll())
 
     def take(self, at: int) -> None:
@@ -117,7 +126,7 @@ class SteppedProducer:
         }
 
     def refuses(self, step: Stimulus) -> bool:
-        """While an attempt goes on nobody can ask for another, nor end one that is not."""
+        """Try a disabled action. During an attempt, neither another attempt nor its end can be tried."""
         tried = _REFUSALS.get(step.action)
         if tried is None or self._sending is not None:
             return False
@@ -164,7 +173,7 @@ class SteppedProducer:
         await at_rest()
 
     def _outcome(self) -> Outcome:
-        """What the send that has ended is told to have come to."""
+        """Return the outcome of the send that has ended."""
         assert self._sending is not None, "nobody sends"
         if not self._sending.done():
             raise DeviationError("the send goes on")
@@ -172,7 +181,7 @@ class SteppedProducer:
         self._tried.clear()
         return sending.result()
 
-    # What goes on around it
+    # Concurrent events
 
     async def _elsewhere(self, _: int, broker: str, ticks: int) -> None:
         if begun := self._slow.get((broker, ticks)):
@@ -185,7 +194,7 @@ class SteppedProducer:
         await at_rest()
 
     async def _begin_slow(self, at: int) -> None:
-        """What ends late while the attempt goes on that is made now."""
+        """Start the attempts of other threads that end late during the attempt that starts now."""
         late: list[tuple[int, str]] = []
         for step in self._steps[at + 1 :]:
             if step.action in ("Answered", "Failed"):
@@ -213,10 +222,10 @@ class SteppedProducer:
     async def _poll(self) -> None:
         await self._session.routes.refresh(_TOPIC)
 
-    # What is disabled
+    # Disabled actions
 
     async def _refuses_attempt(self) -> bool:
-        """Without a writable queue a send is told that nothing was sent."""
+        """Send without a writable queue; the send must report that nothing was sent."""
         sending = asyncio.create_task(self._producer.send(Message(_TOPIC, b".")))
         await at_rest()
         self._producer.begins.set_result(None)
@@ -226,26 +235,29 @@ class SteppedProducer:
         return True
 
     async def _refuses_elsewhere(self, broker: str, ticks: int) -> bool:
-        """Without the strategy, or once more; brokers without writable queues are not sent to."""
+        """Make an attempt of another thread that changes nothing: without the strategy, or repeated.
+
+        Brokers without writable queues get no sends.
+        """
         if broker not in self._writable:
             return False
         await self._elsewhere(0, broker, ticks)
         return True
 
     async def _refuses_route(self, brokers: list[str]) -> bool:
-        """The same one once more."""
+        """Change the route to the same route."""
         await self._route_changes(0, brokers)
         return True
 
     async def _refuses_tick(self) -> bool:
-        """Nobody is rested, nor longer so."""
+        """Let a tick pass while no broker rests."""
         await self._tick(0)
         return True
 
-    # Parts
+    # Helper methods
 
     def _at_once(self, request: Command) -> Command | None:
-        """A name server's answer."""
+        """Answer route queries immediately, as a name server does."""
         if request.code != RequestCode.GET_ROUTEINFO_BY_TOPIC:
             return None
         count = self._config.queue_count
@@ -290,7 +302,7 @@ _REFUSALS: Final[Mapping[str, Any]] = {
 
 
 def _end(attempt: Held, *, made_it: bool, busy: bool = False) -> None:
-    """With an answer that the message is stored, with one that is tried again, or without any."""
+    """End an attempt: with success, with an answer that causes a retry, or without an answer."""
     request = attempt.request
     if made_it:
         response = SendResponse("7F00000100002A9F0000000000000000", 0, 0)

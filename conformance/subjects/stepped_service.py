@@ -1,12 +1,13 @@
-"""A broker and its producers as a target for behaviours of Delivery: what is sent is stored, answered and
-lost, the broker ends and starts, when the script says so.
+"""A broker and its producers as a target for behaviours of Delivery.
 
-A producer is its requests: a send makes a few attempts, each of which arrives when it is stored, or never.
-Consumers ask the broker's own request processors;
-in Delivery they are those requests. What a crash leaves follows from the script: what it will lose is not
-synced before, and the offsets that it will leave are written in time. A queue that loses its end although
-nothing may be lost that was promised loses what was not synced; beyond that its files are damaged. One that
-loses it while the broker serves is a crash and a start that nobody had to notice.
+Messages are stored, acknowledged and lost, and the broker stops and starts, when the script says so. A
+producer is represented by its requests: a send makes a few attempts, each of which arrives when it is stored,
+or never. Consumers use the broker's own request processors; in Delivery, consumers are those requests.
+
+The script determines the data that a crash leaves. Messages that it will lose are not synced before, and the
+offsets that it will leave are written in time. If a queue loses its end although all promised messages must
+stay, it loses only unsynced data. If promises no longer hold, its files are damaged. If it loses its end
+while the broker serves, that is a crash and a restart that no client had to notice.
 """
 
 import asyncio
@@ -52,7 +53,7 @@ from mqproof.reference.delivery import Config
 T = TypeVar("T")
 
 _ATTEMPTS: Final = 3
-"""Of one send: any of them may arrive, early or late."""
+"""The number of attempts of one send; any of them may arrive, early or late."""
 _PROCESSORS: Final[Mapping[int, Processor]] = {
     RequestCode.PULL_MESSAGE: pull.pull_message,
     RequestCode.QUERY_CONSUMER_OFFSET: queries.query_offset,
@@ -62,7 +63,7 @@ _PROCESSORS: Final[Mapping[int, Processor]] = {
 
 
 class Service:
-    """A broker with one queue, and who sends to it. `states` are the script's, as Delivery has them."""
+    """A broker with one queue, and its producers. `states` are the script's states, as in Delivery."""
 
     def __init__(
         self, config: Config, steps: Sequence[Stimulus], states: Sequence[Variables], loop: SimulatedLoop
@@ -76,12 +77,12 @@ class Service:
         self._disk = self._node.disk
         self._answer = dict.fromkeys(config.messages, "unsent")
         self._under_way: list[tuple[str, int]] = []
-        """Attempts that have not arrived: message, and which send of it."""
+        """Attempts that have not arrived: message, and the number of its send."""
         self._sends = dict.fromkeys(config.messages, 0)
         self._stored: dict[tuple[str, int], Appended] = {}
-        """By message and send: what this process has stored."""
+        """(message, number of the send) to the record stored by this process."""
         self._left: int | None = None
-        """So many records are left by what befell the broker that is down."""
+        """The number of records that remain after a fault of the stopped broker; None if all remain."""
         self._committed_on_disk = 0
         self._start()
 
@@ -90,14 +91,14 @@ class Service:
         return self._node.store is not None
 
     def shown(self) -> dict[str, Any]:
-        """Its part of Delivery's variables."""
+        """Return the service's part of Delivery's variables."""
         told = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
         if not self.is_up:
             return told
         return {**told, "queue": [self._queue()], "committed": [self._committed()]}
 
     def ask(self, request: Command) -> Command | None:
-        """The answer of its processors; None when it would come later."""
+        """Return the answer of the request processors; None if it would come later."""
 
         async def asked() -> Command | None:
             reply = self._handle(request, cast(Channel, None))
@@ -122,7 +123,10 @@ class Service:
         self._answer[message] = "waiting"
 
     def store(self, at: int, queue: str, message: str) -> None:
-        """What stands in the queue is made durable before, unless it will be lost."""
+        """Store a message.
+
+        Earlier messages in the queue are made durable before, unless they will be lost.
+        """
         del queue
         if self._answer[message] == "unsent":
             self.send(at, message)
@@ -151,13 +155,13 @@ class Service:
     # The group's offsets
 
     def noted(self, at: int) -> None:
-        """After each change of an offset: what the next crash will leave is written."""
+        """After a change of an offset, write the offsets if the next crash must leave them."""
         after = next((n for n in range(at + 1, len(self._steps)) if self._steps[n].action == "Restart"), None)
         if after is not None and self._states[after]["committed"] == [self._committed()]:
             self._persist()
 
     def reset(self, at: int, queue: str, offset: int) -> None:
-        """An operator names the queue and the offset."""
+        """Reset the group's offset, as an operator that names the queue and the offset."""
         del queue
         if offset > len(self._queue()):
             raise ImpossibleError("nobody is reset to behind the end")
@@ -180,7 +184,7 @@ class Service:
     # Reading
 
     def ready(self, place: int) -> None:
-        """Make what stands there durable and visible, which it is not before that."""
+        """Make the message at this place durable and visible; before that it must not be visible."""
         store = self._node.running()
         store.dispatch()
         if place > self._node.durable():
@@ -190,7 +194,7 @@ class Service:
             store.dispatch()
 
     def pull(self, offset: int) -> tuple[list[str], PullResponse, int]:
-        """The messages from there on, one at most; what else is told; the response code."""
+        """Return at most one message from the offset on, the other fields of the answer, and its code."""
         header = PullRequest(GROUP, TOPIC, 0, offset, 1, PULL_HAS_SUBSCRIPTION, 0, 0, 0, "*", "TAG")
         answer = self.ask(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
         assert answer is not None, "it may not be held"
@@ -214,13 +218,16 @@ class Service:
         self._stored.clear()
 
     def roll_back(self, at: int, queue: str, offset: int) -> None:
-        """What the file has is found when the broker starts."""
+        """Do nothing: the offsets in the file are found when the broker starts."""
 
     def withdraw(self, at: int) -> None:
-        """What is not guaranteed any more may be lost; it need not."""
+        """Do nothing: messages that are no longer guaranteed may be lost, but need not be."""
 
     def restart(self, at: int) -> None:
-        """With what is left: without what was not synced, or, beyond every promise, in damaged files."""
+        """Restart with the remaining data.
+
+        Unsynced data may be lost. If no promise holds, the files may be damaged too.
+        """
         there = [end for _, end in self._node.records()]
         left, self._left = self._left, None
         if left is None or left >= len(there):
@@ -237,7 +244,7 @@ class Service:
             raise ImpossibleError("the offset that is left was never written")
         self._start()
 
-    # Parts
+    # Helper methods
 
     def _start(self) -> None:
         self._node.start()
@@ -255,7 +262,7 @@ class Service:
         )
 
     async def _settled(self, appended: Appended) -> PutStatus:
-        """What becomes of a send whose record is flushed now; nothing before that."""
+        """Return the result of a send whose record is flushed now; it must not be answered before."""
         store = self._node.running()
         is_durable = store.log_flushed >= appended.end
         settling = asyncio.ensure_future(store.settle(appended, True))
@@ -279,13 +286,13 @@ class Service:
         return self._node.offsets.query(GROUP, TOPIC, 0) or 0
 
     def _left_next(self, at: int) -> int:
-        """How many messages the next loss leaves."""
+        """Return the number of messages that the next loss leaves."""
         losses = (step.parameters[1] for step in self._steps[at + 1 :] if step.action == "Lose")
         return cast(int, next(losses, len(self._config.messages) * self._config.sends_max))
 
 
 class _Services:
-    """What of a broker's services the processors need."""
+    """The part of a broker's services that the processors need."""
 
     def __init__(
         self,
@@ -305,7 +312,10 @@ class _Services:
 
 
 class SteppedDelivery:
-    """Names of variables and actions are those of Delivery.tla. The group is what it asks the broker."""
+    """Drives a broker through a behaviour of Delivery; the group is represented by its requests.
+
+    Names of variables and actions are those of Delivery.tla.
+    """
 
     def open(self, script: Script) -> None:
         self._steps = script.steps
@@ -350,7 +360,10 @@ class SteppedDelivery:
         del self._seen[offset:]
 
     def _correct_offset(self, at: int, queue: str, offset: int) -> None:
-        """A reader is told where the end is, and goes there; the model knows no reason to go elsewhere."""
+        """Move a reader to the end of the queue, as the broker's answer says.
+
+        The model allows any offset; the broker only returns the end.
+        """
         del queue
         corrected, end = self._corrected(), len(self._service._queue())
         if corrected not in (None, end):
@@ -361,15 +374,15 @@ class SteppedDelivery:
         self._service.commit(at, offset)
 
     def _corrected(self) -> int | None:
-        """Where a reader is sent that goes on behind what was seen; None when it may."""
+        """Return the offset to which the broker moves a reader after its last message; None if it stays."""
         self._service.ready(len(self._service._queue()))
         _, told, code = self._service.pull(len(self._seen))
         return told.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
 
-    # What is disabled
+    # Disabled actions
 
     def _refuses_delivery(self, queue: str, place: int) -> bool:
-        """Behind the end. Before it is whoever asks, in whatever order."""
+        """Pull beyond the end. Before the end, delivery is possible in any order."""
         del queue
         if place <= len(self._service._queue()):
             return False
@@ -378,7 +391,10 @@ class SteppedDelivery:
         return True
 
     def _refuses_commit(self, queue: str, offset: int) -> bool:
-        """Once more. A broker believes who goes back, or ahead of what he was handed."""
+        """Commit the same offset again.
+
+        A broker also accepts lower offsets, and offsets of undelivered messages.
+        """
         del queue
         if offset != self._service._committed():
             return False
@@ -386,14 +402,14 @@ class SteppedDelivery:
         return True
 
     def _refuses_reset(self, queue: str, offset: int) -> bool:
-        """To where the group is."""
+        """Reset the group to its current offset."""
         if offset != self._service._committed() or offset > len(self._service._queue()):
             return False
         self._service.reset(len(self._steps), queue, offset)
         return True
 
     def _refuses_correction(self, queue: str, offset: int) -> bool:
-        """Who is not behind the end is not sent back."""
+        """Check that a reader that is not beyond the end is not moved."""
         del queue, offset
         if len(self._seen) > len(self._service._queue()):
             return False
@@ -414,7 +430,7 @@ SERVICE: Final[Mapping[str, Any]] = {
     "Withdraw": Service.withdraw,
     "Restart": Service.restart,
 }
-"""What the broker and its producers do."""
+"""The actions of the broker and its producers."""
 _ACTIONS: Final[Mapping[str, Any]] = {
     **SERVICE,
     "Deliver": SteppedDelivery._deliver,
@@ -428,4 +444,4 @@ _REFUSALS: Final[Mapping[str, Any]] = {
     "Reset": SteppedDelivery._refuses_reset,
     "CorrectOffset": SteppedDelivery._refuses_correction,
 }
-"""What tries an action that is disabled; False where it could not be asked for."""
+"""Functions that try a disabled action; they return False if it could not be tried."""

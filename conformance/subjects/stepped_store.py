@@ -1,9 +1,8 @@
-"""Our store as a target for behaviours of Flush: no services, no waiting, each step taken when it is asked
-for.
+"""Our store as a target for behaviours of Flush, without services or waiting, one step at a time.
 
-Disk, clock and fsync are the simulated ones. A flush that ends when the log has grown began before: the
-script is known, so that it begins in time and its end is held back. Recovery is one call here; its steps
-are taken with its last one.
+Disk, clock and fsync are simulated. A flush that ends after the log has grown started before: the script is
+known in advance, so the flush starts in time and its end is held. Recovery is one call here; it runs at the
+last of its steps.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ _MOVED: Final = frozenset(
 
 
 class _Fsync:
-    """Runs what blocks; its return is held back while somebody asks for that."""
+    """Runs blocking functions; if `held` is set, the return of the next one is delayed."""
 
     def __init__(self) -> None:
         self.held = False
@@ -58,7 +57,7 @@ class _Fsync:
 
 
 class _Store(MessageStore):
-    """Dispatch is a step of its own, one record at a time."""
+    """A store whose dispatch is a separate step, one record at a time."""
 
     def _flushed(self) -> None:
         pass
@@ -117,7 +116,7 @@ class SteppedStore:
         self._cancel()
         self._loop.close()
 
-    # The broker at work.
+    # The running broker.
 
     def _append_record(self, message: str, queue: str) -> None:
         number = self._names.index(queue)
@@ -166,7 +165,7 @@ class SteppedStore:
     def _persist_offsets(self) -> None:
         self._run(self._offsets.persist())
 
-    # Ends and beginnings.
+    # Stops and starts.
 
     def _shutdown(self) -> None:
         self._run(self._store.stop())
@@ -215,7 +214,7 @@ class SteppedStore:
         del self._appended[len(self._log()) :]
 
     def image(self, length: int, torn: bool, kept: Sequence[int]) -> Image:
-        """What a crash of the system leaves, for so many records and entries to be found after it."""
+        """Return the image of a system crash after which these numbers of records and entries are found."""
         most = self.disk.unsynced()
         lost = {"/commitlog/": sum(one.size for one in self._appended[length:])}
         if torn:
@@ -231,7 +230,10 @@ class SteppedStore:
         return Image(most.names, contents)
 
     def continue_from(self, other: "SteppedStore", image: Image) -> None:
-        """Be what the other's machine is after a crash that leaves this image, and a start; it goes on."""
+        """Take over the other store's state after a crash that leaves this image, and start.
+
+        The other store is unchanged.
+        """
         self._die()
         self.disk = other.disk.copy()
         self.disk.crash_os(image)
@@ -240,7 +242,7 @@ class SteppedStore:
         self._seen = [list(seen) for seen in other._seen]
         self._start()
 
-    # What is disabled.
+    # Disabled actions.
 
     def refuses(self, step: Stimulus) -> bool:
         tried = _REFUSALS.get(step.action)
@@ -249,14 +251,17 @@ class SteppedStore:
         return tried(self, step.parameters)
 
     def _refuses_flush(self, parameters: Sequence[Any]) -> bool:
-        """Of less than there is it would be over, of more it cannot be."""
+        """Flush everything again.
+
+        A flush of fewer records would already be over; one of more is impossible.
+        """
         if parameters[0] != len(self._appended):
             return False
         self._run(self._store.flush_log())
         return True
 
     def _refuses_answer(self, action: str, parameters: Sequence[Any]) -> bool:
-        """The answer that would be given now is another one."""
+        """Check that the store would give another answer now."""
         if self._answers[parameters[0]] != "waiting":
             return False
         return _refused(self._status(parameters[0]) is not _STATUS[action], action)
@@ -268,7 +273,10 @@ class SteppedStore:
         return _refused(self._next(parameters[0]) is None, "Deliver")
 
     def _refuses_queue_flush(self, parameters: Sequence[Any]) -> bool:
-        """Of less than there is it would have to have begun earlier, of more it cannot be."""
+        """Flush all queue entries again.
+
+        A flush of fewer would have had to start earlier; one of more is impossible.
+        """
         if parameters[0] != self._count(self._store.dispatched_end):
             return False
         self._run(self._store.flush_queues())
@@ -279,7 +287,7 @@ class SteppedStore:
         return True
 
     def _refuses_commit(self, parameters: Sequence[Any]) -> bool:
-        """The same again; one that goes back is a reset, and done."""
+        """Commit the same offset again; a lower one would be a reset, which succeeds."""
         number = self._names.index(parameters[0])
         if self._committed(number) != len(self._seen[number]):
             return False
@@ -297,7 +305,7 @@ class SteppedStore:
         return True
 
     def _refuses_start(self, _: Sequence[Any]) -> bool:
-        """Another process that is started on the same directory."""
+        """Start another process on the same directory."""
         try:
             _Store(_DIRECTORY, self._store.config, self._store_runtime()).load()
         except StoreError:
@@ -307,7 +315,7 @@ class SteppedStore:
     def _store_runtime(self) -> Runtime:
         return Runtime(self._clock, self.disk, SimulatedNetwork(), random.Random(0), self._fsync)
 
-    # Parts.
+    # Helper methods.
 
     def _answer(self, message: str, status: PutStatus, told: str) -> None:
         if self._answers[message] != "waiting":
@@ -318,7 +326,10 @@ class SteppedStore:
         self._answers[message] = told
 
     def _status(self, message: str) -> PutStatus:
-        """What its producer is told, if that has to be now; simulated time passes as it must."""
+        """Return the status that the producer receives if it is answered now.
+
+        Simulated time passes as necessary.
+        """
         appended = next(one for one in self._appended if one.message_id == message)
         return self._run(self._store.settle(appended, True))
 
@@ -328,7 +339,7 @@ class SteppedStore:
         return record.decode(found.records[0]).message_id if found.status is GetStatus.FOUND else None
 
     def _begin_early(self, flush: str, growth: str, length: int, at: int) -> None:
-        """Begin a flush that ends only after what it flushes has grown."""
+        """Start a flush early if it ends only after its data has grown."""
         grown = False
         for step in self._steps[at + 1 :]:
             if step.action in _ENDS:
@@ -370,7 +381,7 @@ class SteppedStore:
         self._pending.clear()
 
     def _count(self, end: int) -> int:
-        """How many records end at or before a commit offset."""
+        """Return how many records end at or before a commit offset."""
         return sum(one.end <= end for one in self._appended)
 
     def _log(self) -> list[dict[str, Any]]:
@@ -384,7 +395,7 @@ class SteppedStore:
         return found
 
     def _entries(self, number: int) -> list[int]:
-        """Positions in the log, from 1."""
+        """Return the positions in the log of the queue's entries, counted from 1."""
         starts = [one.commit_offset for one in self._appended]
         units = self._store.units(_TOPIC, number, 0, self._store.max_offset(_TOPIC, number))
         return [starts.index(unit.commit_offset) + 1 for unit in units]
@@ -419,11 +430,11 @@ _REFUSALS: Final[dict[str, Callable[[SteppedStore, Sequence[Any]], bool]]] = {
     "PersistOffsets": SteppedStore._refuses_persisting,
     "Start": SteppedStore._refuses_start,
 }
-"""What tries an action that is disabled; each tells whether it could be asked for."""
+"""Functions that try a disabled action; they return whether it could be tried."""
 
 
 def _messages(script: Script) -> list[str]:
-    """The names of the model's messages: as many as there are answers."""
+    """Return the names of the model's messages: as many as there are answers."""
     return [f"m{number}" for number in range(1, len(script.initial["answer"]) + 1)]
 
 

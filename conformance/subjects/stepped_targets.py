@@ -1,4 +1,4 @@
-"""Finds the target that behaviours of a model are replayed on: the reference, or a step driver of ours."""
+"""Finds the target on which behaviours of a model are replayed: the reference, or a step driver of ours."""
 
 from collections.abc import Callable
 from pkgutil import resolve_name
@@ -16,11 +16,11 @@ _OURS: Final = {
     "Delivery": "mqproof.conformance.subjects.stepped_service:SteppedDelivery",
     "Group": "mqproof.conformance.subjects.stepped_consumers:SteppedConsumers",
 }
-"""By name, since each brings much of ours along."""
+"""Import paths, since each driver imports much of our code."""
 
 
 def resolve(name: str, model: str) -> Callable[[], BehaviourTarget] | None:
-    """The target `reference` or `impl` for a model; None when there is no such."""
+    """Return the target `reference` or `impl` for a model; None if there is none."""
     if name == "reference":
         return lambda: ReferenceTarget(model)
     if name != "impl" or model not in _OURS:

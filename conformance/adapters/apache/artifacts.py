@@ -1,4 +1,4 @@
-"""Apache's released jars: fetched once with Maven, kept in a cache outside the tree."""
+"""Apache's released jars: fetched once with Maven, and kept in a cache outside the source tree."""
 
 import os
 import shutil
@@ -11,7 +11,7 @@ from typing import Final
 from mqproof.conformance.engine.targets import UnknownTargetError
 
 RELEASES: Final = ("4.9.5", "5.5.0")
-"""The newest of each line whose four modules and all that they need are there for Maven."""
+"""The newest release of each line whose four modules and dependencies are available from Maven."""
 
 CACHE_VARIABLE: Final = "MQPROOF_APACHE_CACHE"
 RELEASES_VARIABLE: Final = "MQPROOF_APACHE_RELEASES"
@@ -33,17 +33,20 @@ _DEPENDENCY: Final = (
 
 
 class ApacheMissingError(Exception):
-    """Java, Maven or a release is not to be had. One line: what is missing, and what to do about it."""
+    """Java, Maven or a release is not available.
+
+    The message is one line: what is missing, and what to do about it.
+    """
 
 
 def releases() -> tuple[str, ...]:
-    """The releases to work with: RELEASES, or what the environment variable names, separated by commas."""
+    """Return the releases to use: RELEASES, or those in the environment variable, separated by commas."""
     named = os.environ.get(RELEASES_VARIABLE, "")
     return tuple(part.strip() for part in named.split(",") if part.strip()) or RELEASES
 
 
 def release_of(line: str) -> str:
-    """The release of a line, as in `apache:5`, or itself. Raises UnknownTargetError."""
+    """Return the release for a line, as in `apache:5`, or the release itself. Raises UnknownTargetError."""
     release = next((known for known in releases() if known == line or known.startswith(f"{line}.")), None)
     if release is None:
         raise UnknownTargetError(f"apache:{line}: expected a release of {', '.join(releases())}")
@@ -51,20 +54,20 @@ def release_of(line: str) -> str:
 
 
 def program(name: str, hint: str) -> str:
-    """The path of a program that must be there. Raises ApacheMissingError."""
+    """Return the path of a required program. Raises ApacheMissingError."""
     if (path := shutil.which(name)) is None:
         raise ApacheMissingError(f"Apache RocketMQ: no {name} on the PATH: {hint}")
     return path
 
 
 def java() -> str:
-    """Raises ApacheMissingError."""
+    """Return the path of java. Raises ApacheMissingError."""
     return program("java", "install a JDK 17")
 
 
 @cache
 def jars(release: str) -> Path:
-    """The folder with the release's jars and all that they need, fetched at the first call ever.
+    """Return the folder with the jars of the release and of its dependencies; the first call fetches them.
 
     Raises:
         ApacheMissingError: they are not in the cache, and Maven is missing or cannot fetch them.
@@ -74,14 +77,15 @@ def jars(release: str) -> Path:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{release}-") as scratch:
             fetched = _fetch(release, Path(scratch))
-            # Renamed when complete: a fetch that was broken off leaves nothing that looks like a release.
+            # The folder is renamed when it is complete, so an interrupted fetch leaves nothing that looks
+            # like a release.
             if not folder.is_dir():
                 fetched.rename(folder)
     return folder
 
 
 def class_path(release: str) -> str:
-    """As `java -cp` takes it. Raises ApacheMissingError as `jars`."""
+    """Return the class path for `java -cp`. Raises ApacheMissingError, like `jars`."""
     return f"{jars(release)}/*"
 
 
@@ -112,6 +116,6 @@ def _fetch(release: str, scratch: Path) -> Path:
 
 
 def _complaint(output: str) -> str:
-    """Maven's first error, in one line of bearable length."""
+    """Return Maven's first error in one line of limited length."""
     errors = (line.removeprefix("[ERROR]").strip() for line in output.splitlines() if "ERROR" in line)
     return next(errors, "it does not say why")[:300]

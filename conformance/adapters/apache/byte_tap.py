@@ -1,16 +1,19 @@
-"""A port that passes everything on to a server, byte by byte, and keeps what went by in either direction."""
+"""A port that forwards all bytes to a server, and records the bytes in both directions."""
 
 from mqproof.conformance.faults.relay import Relay, Way
 from mqproof.impl.runtime.network import Address
 
 
 class ByteTap(Relay):
-    """Listens in a `with` block. Each connection has its own pair of records."""
+    """A relay that records all bytes; it listens in a `with` block.
+
+    Each connection has its own pair of records.
+    """
 
     def __init__(self, server: Address) -> None:
         super().__init__(server, self._record)
         self.connections: list[tuple[bytearray, bytearray]] = []
-        """What the client said and what the server said, by connection, in the order of their coming."""
+        """The bytes from the client and from the server, by connection, in the order of the connections."""
 
     def _record(self) -> tuple[Way, Way]:
         said = (bytearray(), bytearray())

@@ -20,7 +20,7 @@ from mqproof.conformance.adapters.apache.servers import MODULE_FLAGS, SMALL_JVM,
 from mqproof.impl.runtime.network import Address
 
 Event = dict[str, Any]
-"""One line of the driver's; what happened is under "event"."""
+"""One line of the driver's output; the kind of event is under "event"."""
 
 _SOURCE: Final = Path(__file__).with_name("Driver.java")
 _ADMIN: Final = "org.apache.rocketmq.tools.command.MQAdminStartup"
@@ -29,7 +29,10 @@ _COMPILE_SECONDS_MAX: Final = 120.0
 
 
 class DriverError(RuntimeError):
-    """Apache's client failed, or what was waited for did not come. The message has its words."""
+    """Apache's client failed, or an expected event did not come.
+
+    The message contains the client's message.
+    """
 
 
 class JavaClient:
@@ -37,7 +40,7 @@ class JavaClient:
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.messages: list[Event] = []
-        """What consumers were given so far."""
+        """The messages that consumers have received so far."""
         self._process = process
         self._log = log
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -47,7 +50,10 @@ class JavaClient:
     def send(
         self, topic: str, count: int, *, mode: str = "sync", size: int = 0, tag: str = "TagA"
     ) -> list[Event]:
-        """The `sent` events; `mode`: sync, async, oneway, batch, delay-LEVEL. DriverError if one failed."""
+        """Send messages and return the `sent` events. Raises DriverError if one failed.
+
+        `mode`: sync, async, oneway, batch, delay-LEVEL.
+        """
         self._command("send", mode, topic, str(count), str(size), tag)
         events = self._until_done()
         if failed := [event["message"] for event in events if event["event"] == "not-sent"]:
@@ -57,22 +63,28 @@ class JavaClient:
     def subscribe(
         self, name: str, topic: str, group: str, *, mode: str = "concurrent", tags: str = "*"
     ) -> None:
-        """Start a consumer; `mode` is concurrent, orderly, broadcast or lite. Its messages gather."""
+        """Start a consumer; `mode` is concurrent, orderly, broadcast or lite.
+
+        Its messages are collected in `messages`.
+        """
         self._command("subscribe", name, mode, group, topic, tags.replace(" ", ""))
         self._until_done()
 
     def pull(self, topic: str, group: str) -> list[Event]:
-        """Everything that is in the topic now; the messages gather. Returns the `queue-end` events."""
+        """Pull everything that is in the topic now into `messages`. Return the `queue-end` events."""
         self._command("pull", group, topic)
         return self._until_done()
 
     def close(self, name: str) -> None:
-        """End the consumer."""
+        """Stop the consumer."""
         self._command("close", name)
         self._until_done()
 
     def wait_for(self, count: int, consumer: str, seconds_max: float = _SECONDS_MAX) -> list[Event]:
-        """The consumer's messages, once there are as many. Raises DriverError when they do not come."""
+        """Wait for this number of the consumer's messages and return them.
+
+        Raises DriverError if they do not come.
+        """
         deadline = time.monotonic() + seconds_max
         while len(got := self.of(consumer)) < count:
             if (event := self._next(deadline)) is None:
@@ -84,7 +96,7 @@ class JavaClient:
         return [message for message in self.messages if message["consumer"] == consumer]
 
     def end(self) -> None:
-        """The clients leave their groups when their input ends; who does not is killed."""
+        """End the clients, which then leave their groups; a process that does not end is killed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -136,7 +148,7 @@ class JavaClient:
 def java_client(
     release: str, folder: Path, name_server: Address, *, jvm: tuple[str, ...] = ()
 ) -> Iterator[JavaClient]:
-    """A process of Apache's clients of that release, gone afterwards.
+    """Start a process with Apache's clients of that release; it is ended after the block.
 
     Raises:
         ApacheMissingError, DriverError.
@@ -166,7 +178,7 @@ def java_client(
 def mqadmin(
     release: str, folder: Path, name_server: Address, *arguments: str, jvm: tuple[str, ...] = ()
 ) -> str:
-    """What mqadmin prints. Raises ApacheMissingError, and DriverError when it takes too long."""
+    """Return the output of mqadmin. Raises ApacheMissingError, and DriverError when it takes too long."""
     flags = (*SMALL_JVM, *_client_flags(folder), *MODULE_FLAGS, *jvm)
     command = [java(), *flags, "-cp", class_path(release), _ADMIN, *arguments, "-n", str(name_server)]
     environment = {**os.environ, "ROCKETMQ_HOME": str(home(folder))}
@@ -186,7 +198,7 @@ def mqadmin(
 
 
 def _client_flags(folder: Path) -> tuple[str, ...]:
-    # Logs and broadcast offsets go below the user's home; the test's folder it is.
+    # Logs and broadcast offsets are written below the user's home; here it is the test's folder.
     return (
         f"-Duser.home={folder}",
         "-Drocketmq.client.logLevel=WARN",
@@ -196,7 +208,7 @@ def _client_flags(folder: Path) -> tuple[str, ...]:
 
 @cache
 def _compiled(release: str) -> Path:
-    """The folder with the driver's classes, beside the release's jars."""
+    """Return the folder with the driver's classes, next to the release's jars; compile them if necessary."""
     source = _SOURCE.read_bytes()
     folder = jars(release).parent / f"driver-{release}-{zlib.crc32(source):08x}"
     if not folder.is_dir():

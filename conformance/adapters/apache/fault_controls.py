@@ -1,4 +1,4 @@
-"""The fault controls of Apache's servers that were started here."""
+"""The fault controls for Apache servers that were started here."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from mqproof.conformance.faults.controls import FaultControl, FaultControls, Pla
 
 
 def of_broker(server: ApacheServer) -> FaultControls:
-    """A broker of Apache's that was started here."""
+    """Return the controls of an Apache broker that was started here."""
     return {
         FaultControl.START: _control(server.start),
         FaultControl.STOP: _control(server.stop),
@@ -21,7 +21,7 @@ def of_broker(server: ApacheServer) -> FaultControls:
 
 
 def of_name_server(server: ApacheServer) -> FaultControls:
-    """A name server of Apache's that was started here: it is cut off by being frozen."""
+    """Return the controls of an Apache name server that was started here; freezing it isolates it."""
     return {
         FaultControl.NAMESRV_START: _control(server.start),
         FaultControl.NAMESRV_KILL: _control(server.kill),

@@ -1,7 +1,7 @@
-"""Apache's name server and broker as processes on free loopback ports, with small heaps, in a folder.
+"""Apache's name server and broker as processes with small heaps, on free loopback ports, in a folder.
 
-What is started here is ended here, each by its own process group. 4.9 cannot be told where to listen, nor any
-release's port for slaves: those listen everywhere while they run.
+Every process started here is also ended here, each by its own process group. The listening address of 4.9 and
+the replication port of all releases cannot be configured: those listen on all interfaces while they run.
 """
 
 import os
@@ -26,13 +26,16 @@ _ASK_SECONDS_MAX: Final = 2.0
 _POLL_SECONDS: Final = 0.1
 
 SMALL_JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-"""Starts fast and stays small; wrong for measuring."""
+"""Fast to start and small; not suitable for measurements."""
 
 MODULE_FLAGS: Final = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "--add-opens=java.base/jdk.internal.ref=ALL-UNNAMED",
 )
-"""4.9 unmaps its files by reflection. On JDK 17 without these its clean exit fails and looks like a crash."""
+"""4.9 unmaps its files by reflection.
+
+On JDK 17 without these flags its clean exit fails and looks like a crash.
+"""
 
 _NAME_SERVER: Final = "org.apache.rocketmq.namesrv.NamesrvStartup"
 _BROKER: Final = "org.apache.rocketmq.broker.BrokerStartup"
@@ -44,7 +47,7 @@ _SMALL_BROKER: Final = {
     "brokerIP1": "127.0.0.1",
     "brokerIP2": "127.0.0.1",
     "deleteWhen": "04",
-    # A loaded machine is no reason to refuse.
+    # The broker must not refuse requests because the machine is loaded.
     "osPageCacheBusyTimeOutMills": "10000",
     "waitTimeMillsInSendQueue": "10000",
     "diskMaxUsedSpaceRatio": "95",
@@ -60,11 +63,14 @@ _LOGBACK: Final = """<configuration>
 
 
 class ApacheServerError(RuntimeError):
-    """A server of Apache's did not come up or did not end; the message names it and its log."""
+    """An Apache server did not start or did not end; the message names it and its log."""
 
 
 class ApacheServer:
-    """Started, stopped or killed, and started again at the same address. Made by the functions below."""
+    """A server that can be started, stopped, killed, and restarted at the same address.
+
+    It is created by the functions below.
+    """
 
     def __init__(
         self,
@@ -89,7 +95,7 @@ class ApacheServer:
 
     @property
     def store(self) -> Path:
-        """A broker's store directory."""
+        """The store directory of a broker."""
         return self.folder / f"{self.name}-store"
 
     @property
@@ -98,7 +104,7 @@ class ApacheServer:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when the server answers. Raises ApacheServerError."""
+        """Start the server and return when it answers. Raises ApacheServerError."""
         assert self._process is None, f"{self.name} runs already"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -118,7 +124,10 @@ class ApacheServer:
             time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
-        """SIGTERM, and wait for the clean end. Raises ApacheServerError; it is killed then."""
+        """Send SIGTERM and wait for the clean end.
+
+        If it does not end, kill it and raise ApacheServerError.
+        """
         if self._process is None:
             return
         self._process.send_signal(signal.SIGTERM)
@@ -132,7 +141,7 @@ class ApacheServer:
         self._process = None
 
     def kill(self) -> None:
-        """SIGKILL to its process group: no chance to do anything. Nothing happens when it is down."""
+        """Send SIGKILL to its process group. Does nothing if the server is not running."""
         if self._process is None:
             return
         if self._process.poll() is None:
@@ -144,7 +153,7 @@ class ApacheServer:
 def name_server(
     release: str, folder: Path, *, name: str = "apache-namesrv", jvm: tuple[str, ...] = SMALL_JVM
 ) -> ApacheServer:
-    """A name server, not started yet. Raises ApacheMissingError."""
+    """Return a name server that is not started yet. Raises ApacheMissingError."""
     address = Address("127.0.0.1", free_port())
     properties = {
         "listenPort": str(address.port),
@@ -163,11 +172,12 @@ def broker(
     properties: Mapping[str, str] | None = None,
     jvm: tuple[str, ...] = SMALL_JVM,
 ) -> ApacheServer:
-    """A broker of one name server, not started yet; `properties` win over ours. Raises ApacheMissingError.
+    """Return a broker of one name server that is not started yet. Raises ApacheMissingError.
 
-    It is ready when it answers and its name server knows it.
+    `properties` override the defaults. The broker is ready when it answers and its name server knows it.
     """
-    # The ports below are for replication and for its second listener, which is always two ports below.
+    # The two ports below are used for replication and for the second listener, which is always two ports
+    # below.
     address = Address("127.0.0.1", free_port(below=2))
     chosen = {
         **_SMALL_BROKER,
@@ -184,7 +194,7 @@ def broker(
 
 @contextmanager
 def running(*servers: ApacheServer) -> Iterator[None]:
-    """Start them in order; afterwards all of them are gone, whatever happened."""
+    """Start the servers in order; after the block all of them are killed, also after an error."""
     try:
         for server in servers:
             server.start()
@@ -220,7 +230,10 @@ def _server(
 
 
 def home(folder: Path) -> Path:
-    """What Apache takes for its installation: nothing but how to log."""
+    """Create and return the folder that Apache uses as its installation.
+
+    It contains only the log configuration.
+    """
     conf = folder / "home" / "conf"
     conf.mkdir(parents=True, exist_ok=True)
     for name in ("logback_namesrv", "logback_broker", "logback_tools"):
@@ -230,7 +243,10 @@ def home(folder: Path) -> Path:
 
 
 def _answers(address: Address) -> bool:
-    """A name server answers this; a broker answers that it does not know it."""
+    """Return whether a server answers.
+
+    A broker answers that it does not support this request, which is sufficient.
+    """
     return ask(address, new_request(RequestCode.GET_BROKER_CLUSTER_INFO), _ASK_SECONDS_MAX) is not None
 
 

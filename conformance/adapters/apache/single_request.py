@@ -1,4 +1,4 @@
-"""One request over a connection of its own, answered or not: how readiness is asked for."""
+"""Sends one request over a connection of its own, to check whether a server is ready."""
 
 import socket
 
@@ -8,9 +8,9 @@ from mqproof.impl.runtime.network import Address
 
 
 def ask(address: Address, request: Command, seconds_max: float) -> Command | None:
-    """The answer, or None when there is none: refused, silent, or no frame.
+    """Return the answer, or None if the connection is refused, no answer comes, or it is not a frame.
 
-    What else the peer sends on the connection is not looked at.
+    Anything else that the peer sends on the connection is ignored.
     """
     try:
         with socket.create_connection((address.host, address.port), seconds_max) as connection:

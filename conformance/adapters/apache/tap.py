@@ -1,4 +1,4 @@
-"""A port that passes everything on to a server, and notes the frames that go by in either direction."""
+"""A port that forwards everything to a server, and records the frames in both directions."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -11,16 +11,19 @@ from mqproof.impl.runtime.network import Address
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """One frame that went by, as it came in."""
+    """One forwarded frame, as it was received."""
 
     frame: bytes
-    """Its length field included."""
+    """The bytes, including the length field."""
     command: Command
     from_server: bool
 
 
 class Tap(Relay):
-    """Listens in a `with` block. Pieces of what the server says may be put for others of the same length."""
+    """A relay that records all frames; it listens in a `with` block.
+
+    Byte sequences in the server's frames can be replaced by others of the same length.
+    """
 
     def __init__(self, server: Address, replace: Mapping[bytes, bytes] | None = None) -> None:
         super().__init__(server, lambda: (self._frames(False, {}), self._frames(True, self._replace)))

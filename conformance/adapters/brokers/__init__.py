@@ -1,5 +1,5 @@
-"""Brokers as targets of the suites that ask one broker over the wire: offsets, retry, ordering, admin.
+"""Brokers as targets of the suites offsets, retry, ordering, delivery and admin, which use one broker.
 
-`environments.py` has where a broker may run; the other modules have one target each, which plays producers,
-consumers and administrators there. Begin at `targets.py`.
+`environments.py` has the environments in which a broker may run. The other modules have one target each,
+which simulates producers, consumers and administrators there. Start with `factories.py`.
 """

@@ -1,4 +1,4 @@
-"""A broker as a target of the suite admin; and the reference as one."""
+"""A broker as a target of the administration suite, and the reference as one."""
 
 import asyncio
 import random
@@ -29,14 +29,14 @@ from mqproof.reference.administration import Group, Topic
 
 _LOOKS: Final = 600
 _LOOK_S: Final = 0.05
-"""Name servers learn of topics, and the index of messages, a moment later."""
+"""The pause between queries: name servers receive topics, and the index receives messages, with a delay."""
 _COUNT: Final = 32
 _FOREVER_MS: Final = 1 << 62
 _EMPTY: Final = (ResponseCode.PULL_NOT_FOUND, ResponseCode.PULL_OFFSET_MOVED)
 
 
 class BrokerAdmin(OnEnvironment):
-    """A broker somewhere."""
+    """A broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -124,7 +124,7 @@ class BrokerAdmin(OnEnvironment):
         header = TopicRequest(self._named(topic))
         await self._caller.ask(RequestCode.DELETE_TOPIC_IN_BROKER, header)
         for _ in range(_LOOKS):
-            # A registration that was on its way brings it back.
+            # A registration that was in progress may add the topic again.
             name_server = self._caller.name_server
             await self._caller.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, header, to=name_server)
             await asyncio.sleep(_LOOK_S)
@@ -194,7 +194,7 @@ class BrokerAdmin(OnEnvironment):
         fields = {**headers.write(header), **({"_UNIQUE_KEY_QUERY": "true"} if unique else {})}
         codes = (ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND)
         answer = await self._caller.ask_fields(RequestCode.QUERY_MESSAGE, fields, accepts=codes)
-        # Released brokers name a message twice two of whose keys have the same hash.
+        # Released brokers return a message twice if two of its keys have the same hash.
         return tuple(dict.fromkeys(self._ids(answer.body))) if answer.code == ResponseCode.SUCCESS else ()
 
     async def _by_id(self, offset_message_id: str) -> str | None:
@@ -214,8 +214,10 @@ class BrokerAdmin(OnEnvironment):
 
 
 class ReferenceAdmin:
-    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset(BrokerFault)

@@ -1,4 +1,4 @@
-"""A broker as a target of the suite delivery; and the reference as one."""
+"""A broker as a target of the delivery suite, and the reference as one."""
 
 import asyncio
 import random
@@ -29,10 +29,10 @@ from mqproof.impl.remoting.headers import (
 )
 
 _NOTICED_S: Final = 30.0
-"""So long it may take until a broker notices a closed connection, and until members hear of a change."""
+"""The maximum time until a broker notices a closed connection, and until members are notified of a change."""
 _LOOK_S: Final = 0.05
 _SILENT_S: Final = 140.0
-"""After the two minutes and the scan a silent connection is closed."""
+"""Longer than the two minutes and the scan after which a silent connection is closed."""
 _BEAT_S: Final = 30.0
 _PULLED: Final = (
     ResponseCode.SUCCESS,
@@ -44,14 +44,14 @@ _PULLED: Final = (
 
 @dataclass(slots=True)
 class _Line:
-    """A member's connection."""
+    """The connection of a member."""
 
     remoting: RemotingClient
     notified: bool = False
 
 
 class BrokerDelivery(OnEnvironment):
-    """A broker somewhere."""
+    """A broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -111,7 +111,7 @@ class BrokerDelivery(OnEnvironment):
         await self._caller.make_group(SubscriptionGroup(group_name=self._group))
 
     async def _hang_up(self) -> None:
-        """Whatever is left of the members' connections."""
+        """Close all remaining connections of members."""
         for line in (*self._lines.values(), *self._silent):
             await line.remoting.close()
         self._lines.clear()
@@ -147,7 +147,7 @@ class BrokerDelivery(OnEnvironment):
         await self._noticed(member)
 
     async def _fall_silent(self, member: str) -> None:
-        """It asks on, but has no heartbeat: what counts are heartbeats."""
+        """Keep sending requests without heartbeats: the broker checks only heartbeats."""
         line = self._lines.pop(member)
         self._silent.append(line)
         for _ in range(round(_SILENT_S / _BEAT_S) + 1):
@@ -159,7 +159,7 @@ class BrokerDelivery(OnEnvironment):
                 await self._beat(each)
 
     async def _noticed(self, member: str) -> None:
-        """Returns when the broker has noticed that it is gone, or should have."""
+        """Return when the broker has noticed that the member is gone, or should have."""
         for _ in range(round(_NOTICED_S / _LOOK_S)):
             header = ConsumerGroupRequest(self._group)
             answer = await self._caller.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, header, accepts=())
@@ -177,7 +177,7 @@ class BrokerDelivery(OnEnvironment):
 
     def _known(self, answer: Command) -> frozenset[str]:
         if answer.code != ResponseCode.SUCCESS:
-            return frozenset()  # nobody is there
+            return frozenset()  # the group has no members
         ids = java_json.read(ConsumerIds, answer.body).consumer_id_list
         names = {self._client(member): member for member in MEMBERS}
         return frozenset(names.get(each, each) for each in ids)
@@ -197,7 +197,7 @@ class BrokerDelivery(OnEnvironment):
     def _client(self, member: str) -> str:
         return f"127.0.0.1@{self._caller.prefix}_{member}"
 
-    # What they ask
+    # Requests of members
 
     async def _pull(self, member: str, queue_id: int, offset: int, count: int) -> tuple[Message, ...]:
         header = PullRequest(
@@ -225,8 +225,10 @@ class BrokerDelivery(OnEnvironment):
 
 
 class ReferenceDelivery:
-    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})

@@ -1,5 +1,4 @@
-"""A group's committed offsets in the reference: when what is not waited for arrives, and when it is written,
-is drawn."""
+"""A group's committed offsets in the reference, with random arrival of one-way commits and random writes."""
 
 import random
 from dataclasses import dataclass, field
@@ -9,7 +8,7 @@ from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 
 @dataclass(slots=True)
 class DrawnCommits:
-    """By queue; None where nothing was ever committed."""
+    """The committed offset of each queue; None if there was no commit."""
 
     chance: random.Random
     queues: int
@@ -32,7 +31,7 @@ class DrawnCommits:
         self._unknown.append((queue_id, offset))
 
     def arrive(self) -> None:
-        """Some of the commits that were not waited for arrive, in any order."""
+        """Let some of the one-way commits arrive, in any order."""
         self.chance.shuffle(self._unknown)
         while self._unknown and self.chance.random() < 0.5:
             queue_id, offset = self._unknown.pop()
@@ -41,12 +40,12 @@ class DrawnCommits:
             self._write()
 
     def write(self) -> None:
-        """What came so far is on the disk."""
+        """Write the current offsets to the disk, after some one-way commits have arrived."""
         self.arrive()
         self._write()
 
     def befall(self, fault: BrokerFault) -> None:
-        """A crash leaves what was written; an end in order writes."""
+        """Apply the fault: after a crash the written offsets remain; a clean stop writes the current ones."""
         self.arrive()
         if fault in ENDS:
             self._unknown.clear()

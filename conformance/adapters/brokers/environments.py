@@ -1,6 +1,7 @@
-"""Where the broker under test runs: ours in simulated time, any that runs already, Apache's.
+"""The environments of the broker under test: our broker in simulated time, a running broker, or Apache's.
 
-A ground has a name server, a broker of it, and an event loop with a runtime on which the suite's clients run.
+An environment has a name server, a broker registered there, and an event loop with a runtime on which the
+suite's clients run.
 """
 
 import asyncio
@@ -41,15 +42,15 @@ from mqproof.impl.store.delay import parse_levels
 T = TypeVar("T")
 
 DELAY_LEVELS: Final = "1s 2s 1s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s 2s"
-"""Of brokers that are started here: nobody waits for hours."""
+"""The delay levels of brokers that are started here; short, to keep the runs short."""
 LOCK_LEASE_MS: Final = 3000
 _SEGMENT_BYTES: Final = 1024
-"""Small, so that a run fills several, and old ones expire."""
+"""Small, so that a run fills several segments and old ones expire."""
 
 _CLIENTS: Final = "clients"
-"""The machine of a simulation on which the suite is."""
+"""The simulated machine on which the suite's clients run."""
 _FROZEN_S: Final = 4.0
-"""Longer than a lease, and than some delays."""
+"""Longer than a lease, and longer than some delays."""
 _REAL_FROZEN_S: Final = 1.0
 _DOWN_S: Final = 1.0
 _LEVERS: Final = {
@@ -70,7 +71,7 @@ CONFIG: Final = BrokerConfig(
         delay_levels_ms=parse_levels(DELAY_LEVELS),
     ),
 )
-"""Of our broker; what counts of it is set at Apache's as well."""
+"""The configuration of our broker; the relevant settings are used for Apache's broker too."""
 
 
 _SETUP: Final = Setup(
@@ -83,31 +84,34 @@ _SETUP: Final = Setup(
 
 
 class Environment(Protocol):
-    """`open` is the first call, `close` the last; a ground may be opened again afterwards."""
+    """The environment of a broker under test.
+
+    `open` is called first and `close` last; the environment may be opened again afterwards.
+    """
 
     @property
     def name(self) -> str:
-        """Of the target, as given to `--target`."""
+        """The name of the target, as passed to `--target`."""
         ...
 
     @property
     def is_simulated(self) -> bool:
-        """Time passes only when nothing else happens."""
+        """True if time passes only while nothing else happens."""
         ...
 
     @property
     def delay_levels_s(self) -> tuple[float, ...]:
-        """How long messages of each delay level wait, level 1 first."""
+        """The delay of each level in seconds, level 1 first."""
         ...
 
     @property
     def lock_lease_s(self) -> float:
-        """So long the broker keeps a queue's lock that is not renewed."""
+        """The time for which the broker keeps a queue's lock that is not renewed."""
         ...
 
     @property
     def faults(self) -> frozenset[BrokerFault]:
-        """What `befall` can do."""
+        """The faults that `befall` can inject."""
         ...
 
     @property
@@ -117,26 +121,29 @@ class Environment(Protocol):
     def name_server(self) -> Address: ...
 
     def open(self) -> None:
-        """Raises TargetError."""
+        """Start the environment. Raises TargetError."""
         ...
 
     def found(self, place: Place) -> None:
-        """The broker under test, before anybody connects to it."""
+        """Receive the place of the broker under test, before any client connects to it."""
         ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """Its end is the end of the fault; the broker may take a while then. Raises TargetError."""
+        """Inject the fault and return at its end; the broker may need more time to serve.
+
+        Raises TargetError.
+        """
         ...
 
     def run(self, work: Coroutine[Any, Any, T]) -> T: ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...
 
 
 class SimulatedEnvironment:
-    """Ours, in this process; perhaps with a defect while it is open."""
+    """Our broker in this process, optionally with a defect while the environment is open."""
 
     is_simulated = True
     delay_levels_s = tuple(ms / 1000 for ms in CONFIG.store.delay_levels_ms)
@@ -155,7 +162,7 @@ class SimulatedEnvironment:
             self._held.enter_context(injected(self._defect))
         self._loop = SimulatedLoop()
         self._cluster = Cluster(self._loop, 0, _SETUP)
-        self._cluster.internet.delay_s = (0.0, 0.0)  # whoever asks first is heard first
+        self._cluster.internet.delay_s = (0.0, 0.0)  # requests arrive in the order in which they were sent
         self.runtime = self._cluster.add_machine(_CLIENTS).runtime()
         self.name_server = self._cluster.names[0]
         self.run(self._cluster.start_all())
@@ -171,11 +178,11 @@ class SimulatedEnvironment:
         self.run(self._befall(fault))
 
     def machine(self, name: str) -> Runtime:
-        """Another one, for a client of its own."""
+        """Add another machine, for a client of its own."""
         return self._cluster.add_machine(name).runtime()
 
     def lose_machine(self, name: str) -> None:
-        """It is gone for good, and nobody is told."""
+        """Remove the machine permanently, without notifying any peer."""
         self._cluster.lose_power(name)
 
     def close(self) -> None:
@@ -207,7 +214,7 @@ class SimulatedEnvironment:
 
 
 class RunningEnvironment:
-    """One that runs already, and goes on running."""
+    """A broker that was already running, and keeps running afterwards."""
 
     is_simulated = False
 
@@ -218,7 +225,10 @@ class RunningEnvironment:
         config: BrokerConfig,
         levers: FaultControls = MappingProxyType({}),
     ) -> None:
-        """`config`: how it is configured, as far as it matters here. `levers`: what can be done to it."""
+        """`config`: the relevant part of its configuration.
+
+        `levers`: the fault controls that are available.
+        """
         self.name = name
         self.name_server = name_server
         self.delay_levels_s = tuple(ms / 1000 for ms in config.store.delay_levels_ms)
@@ -250,7 +260,7 @@ class RunningEnvironment:
             self._levers[begin](self._place)
             if fault is BrokerFault.FREEZE:
                 time.sleep(_REAL_FROZEN_S)
-        finally:  # it is left as it was
+        finally:  # restore the broker's state
             self._levers[end](self._place)
 
     def close(self) -> None:
@@ -258,14 +268,14 @@ class RunningEnvironment:
             return
         loop, self._loop = self._loop, None
         try:
-            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+            loop.run_until_complete(asyncio.sleep(0))  # let the transports process the close
         finally:
             self._network.close()
             loop.close()
 
 
 class OnEnvironment:
-    """What targets that are a broker on a ground have alike: how they come and go, and what befalls them."""
+    """The common part of targets that are a broker in an environment: opening, closing and faults."""
 
     def __init__(self, environment: Environment) -> None:
         self.name = environment.name
@@ -299,10 +309,10 @@ class OnEnvironment:
         self._environment.run(self._open())
 
     async def _open(self) -> None:
-        """Make what the suite needs there; nothing, unless the suite does."""
+        """Create what the suite needs in the broker; the default creates nothing."""
 
     async def _leave(self) -> None:
-        """Delete it, and hang up."""
+        """Delete what the suite created, and close the connections."""
         raise NotImplementedError
 
 
@@ -310,11 +320,13 @@ class OnEnvironment:
 def environments(
     name: str, defects: Mapping[str, Defect], controls: FaultCommands = NO_COMMANDS
 ) -> Iterator[Callable[[], Environment]]:
-    """The factory of grounds called `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`, one of
-    these defects. What it needs runs within the block. `controls` say what can be done to a broker that runs.
+    """Yield the factory of environments `impl`, `remoting://HOST:PORT`, `apache:LINE` or `mutant:NAME`.
+
+    `mutant:NAME` is one of the given defects. The servers run within the block. `controls` are the fault
+    commands for a running broker.
 
     Raises:
-        UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
+        UnknownTargetError: the name is none of these. TargetError: the servers did not start.
     """
     if name == IMPL:
         yield SimulatedEnvironment
@@ -339,8 +351,8 @@ def environments(
 
 @contextmanager
 def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
-    """The address of a name server of Apache's that has a broker, and what can be done to the broker."""
-    # Imported late: nobody else needs them.
+    """Yield the address of an Apache name server that has a broker, and the fault controls of the broker."""
+    # Imported late: only this function needs them.
     from mqproof.conformance.adapters.apache import servers
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 

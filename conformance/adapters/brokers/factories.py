@@ -1,4 +1,4 @@
-"""The targets of the suites that ask one broker, by the names given to `--suite` and `--target`."""
+"""The targets of the suites that use one broker, by the names passed to `--suite` and `--target`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,25 +31,27 @@ from mqproof.conformance.suites.retry.target import RetryTarget
 
 @dataclass(frozen=True, slots=True)
 class Examinee:
-    """What a suite examines, and what judges the suite."""
+    """A suite with its targets, its reference, and the mutants that test the suite."""
 
     suite: Suite
     protocol: type[Any]
-    """What a target must offer."""
+    """The protocol that a target must implement."""
     on: Callable[[Environment], Any]
-    """A broker somewhere as a target."""
+    """Creates a target from an environment."""
     reference: TargetFactory
     mutants: Mapping[str, Mutant]
-    """By name."""
+    """The mutants by name."""
 
     @contextmanager
     def targets(self, name: str, controls: FaultCommands = NO_COMMANDS) -> Iterator[TargetFactory]:
-        """The factory of the target called `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`,
-        `mutant:NAME` or `python:MODULE:CLASS`. What it needs runs within the block. `controls` do to a
-        running broker what the wire cannot.
+        """Yield the factory of the target with the given name.
+
+        The names are `reference`, `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` and
+        `python:MODULE:CLASS`. The servers run within the block. `controls` inject faults into a running
+        broker that the wire cannot inject.
 
         Raises:
-            UnknownTargetError: the name is none of these. TargetError: the servers did not come up.
+            UnknownTargetError: the name is none of these. TargetError: the servers did not start.
         """
         if name == REFERENCE:
             yield self.reference
@@ -61,7 +63,7 @@ class Examinee:
             yield lambda: self.on(make())
 
     def mutant(self, mutant: Mutant) -> Any:
-        """Ours with this defect."""
+        """Return a target that is our broker with this defect."""
         return self.on(SimulatedEnvironment(f"{MUTANT}{mutant.name}", mutant))
 
 
@@ -75,4 +77,4 @@ EXAMINEES: Final[dict[str, Examinee]] = {
         Examinee(ADMIN, AdminTarget, BrokerAdmin, ReferenceAdmin, admin.MUTANTS),
     )
 }
-"""By the suite's name."""
+"""The examinees by the name of the suite."""

@@ -1,4 +1,4 @@
-"""A broker as a target of the suite offsets; and the reference as one."""
+"""A broker as a target of the suite of pulls and offsets, and the reference as one."""
 
 import asyncio
 import random
@@ -36,18 +36,18 @@ _STATUSES: Final[dict[int, Status]] = {
 }
 _HOLD_MS: Final = 15_000
 _REAL_HOLD_MS: Final = 60_000
-"""A machine may be slow."""
+"""Long, because a machine may be slow."""
 _ALL: Final = 32
 _APART_S: Final = 0.002
-"""Messages are stored at different times."""
+"""A pause, so that messages are stored at different times."""
 _ARRIVED_S: Final = 0.02
-"""So long a pull may take to get there before messages are sent that it waits for; no more than a hint."""
+"""The time given to a pull to arrive before messages are sent; it is not guaranteed to suffice."""
 _WRITTEN_S: Final = CONFIG.offsets_flush_interval_ms / 1000 + 1
 _OLD_S: Final = CONFIG.store.file_reserved_ms / 1000 + 1
 
 
 class BrokerOffsets(OnEnvironment):
-    """A broker somewhere. Time passes, and messages expire, where it is simulated."""
+    """A broker in an environment. Only in simulated time can the target let time pass and messages expire."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -191,8 +191,10 @@ def _message(stored: StoredMessage) -> Message:
 
 
 class ReferenceOffsets:
-    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})

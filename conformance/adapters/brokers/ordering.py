@@ -1,4 +1,4 @@
-"""A broker as a target of the suite ordering; and the reference as one."""
+"""A broker as a target of the suite of orderly consumption, and the reference as one."""
 
 import asyncio
 import random
@@ -15,11 +15,11 @@ from mqproof.impl.remoting.codes import RequestCode
 from mqproof.reference.order_lock import NOBODY
 
 _PATIENCE_S: Final = 5.0
-"""A lease that is longer is not waited for, where that costs time."""
+"""The longest lease that is waited for in real time."""
 
 
 class BrokerOrdering(OnEnvironment):
-    """A broker somewhere."""
+    """A broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -86,8 +86,10 @@ async def _now_s() -> float:
 
 
 class ReferenceOrdering:
-    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     capabilities = frozenset[Capability | BrokerFault]({*Capability, *BrokerFault})
@@ -132,7 +134,7 @@ class ReferenceOrdering:
         pass
 
     def _hear(self) -> None:
-        """Some of the requests that nobody waited for arrive, in any order."""
+        """Let some of the requests whose answers were not awaited arrive, in any order."""
         self._chance.shuffle(self._unheard)
         while self._unheard and self._chance.random() < 0.5:
             self._take(*self._unheard.pop())

@@ -1,8 +1,8 @@
-"""Push consumers of ours as the members of a group, on a broker in simulated time.
+"""Our push consumers as the members of a group, on a broker in simulated time.
 
-What they ask of it and are told is held to the same model as what the members ask that the suite delivery
-plays. They read a queue from when they were told where to begin, until a look at who is there takes it away.
-Some leave, the process of some dies, and the machine of some is gone without a word.
+Their requests and the answers are checked against the same model as those of the members that the delivery
+suite simulates. A member reads a queue from the answer to its offset query until a rebalance takes the queue
+away. Some members leave, the process of some dies, and the machine of some fails silently.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ from mqproof.impl.remoting.command import Command
 from mqproof.impl.remoting.headers import PULL_COMMITS_OFFSET, OffsetResponse, ResetOffsetRequest
 
 _FORGOTTEN_S: Final = 150.0
-"""After two minutes and a scan a broker forgets who says nothing, and after a rebalance others know it."""
+"""A broker removes a silent member after two minutes and a scan; a rebalance later the others know it."""
 _SETTLES_S: Final = 30.0
-"""After a change: longer than a rebalance, an interval of offsets and a wait for messages take."""
+"""The wait after a change: longer than a rebalance, an offset commit interval and a wait for messages."""
 _RESET_CHANCE: Final = 0.1
 _CONFIG: Final = PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
 
@@ -56,18 +56,18 @@ class _Member:
     session: Session
     consumer: "_Told"
     machine: str
-    """Nobody comes back on the one that is gone."""
+    """A machine that has failed is not used again."""
     gone: bool = False
-    """Whatever it does is heard by nobody."""
+    """True if no peer receives the member's requests any more."""
     owned: set[int] = field(default_factory=set)
     assigned_queues: frozenset[int] = frozenset()
     ids: frozenset[str] = frozenset()
     started: dict[int, int | None] = field(default_factory=dict)
-    """Of a rebalance that is not over: the new queues, and where it was told to begin."""
+    """During a rebalance: the new queues with the offsets that the broker returned for them."""
 
 
 class _Told(PushConsumer):
-    """Notes that it heard of others."""
+    """A push consumer that records notifications of membership changes."""
 
     heard = False
 
@@ -77,7 +77,10 @@ class _Told(PushConsumer):
 
 
 class PushMembers(Stepped[State, Operation]):
-    """One group on one ground, which is opened. Methods are steps, and return when nothing moves any more."""
+    """One group in one environment, which is opened.
+
+    Methods are steps; each returns when the group has settled.
+    """
 
     def __init__(self, environment: SimulatedEnvironment) -> None:
         super().__init__(
@@ -87,9 +90,9 @@ class PushMembers(Stepped[State, Operation]):
         self._members: dict[str, _Member] = {}
         self._leaving: dict[str, _Member] = {}
         self._live: set[str] = set()
-        """As the broker was told."""
+        """The members as the broker knows them."""
         self._silent = ""
-        """Who is gone without a word, and is not forgotten yet."""
+        """The member that failed silently and has not been removed yet."""
         self._machines = 0
         self._sent = 0
         self._now: list[Operation] = []
@@ -100,7 +103,7 @@ class PushMembers(Stepped[State, Operation]):
         self._sent += 1
         msg_id = f"m{self._sent}"
         sent = self._environment.run(self._caller.send(self._topic, queue_id, msg_id))
-        # Who waits for messages may have been told of it before who sent it.
+        # A waiting consumer may receive the message before its producer receives the answer.
         self._now.insert(0, Send(queue_id, Message(msg_id, sent.queue_offset)))
         self._flush()
 
@@ -115,7 +118,7 @@ class PushMembers(Stepped[State, Operation]):
         self._settle(member, Change.LEAVES)
 
     def die(self, member: str) -> None:
-        """Its process is gone, and its connections are closed."""
+        """End the member's process, which closes its connections."""
         gone = self._members.pop(member)
         gone.gone = True
         gone.session.remoting.abort()
@@ -124,7 +127,7 @@ class PushMembers(Stepped[State, Operation]):
         self._settle(member, Change.DIES)
 
     def fall_silent(self, member: str) -> None:
-        """Its machine is gone, and nobody is told."""
+        """Remove the member's machine without notifying any peer."""
         gone = self._members.pop(member)
         gone.gone = True
         self._environment.lose_machine(gone.machine)
@@ -134,7 +137,7 @@ class PushMembers(Stepped[State, Operation]):
         self._settle(member, Change.SILENT)
 
     def reset(self) -> None:
-        """An administrator sends the group back to the beginnings."""
+        """Reset the group's offsets to the beginnings of the queues, as an administrator."""
         header = ResetOffsetRequest(self._topic, self._group, timestamp=0, is_force=True)
         self._now.append(Reset(tuple((queue_id, 0) for queue_id in range(QUEUES))))
         self._environment.run(self._caller.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, header))
@@ -142,7 +145,7 @@ class PushMembers(Stepped[State, Operation]):
         self._flush()
 
     def settled(self) -> None:
-        """Time for everything that is there; then it must have come."""
+        """Wait until all messages should have arrived, and record that the group has settled."""
         self._environment.run(asyncio.sleep(_SETTLES_S))
         self._flush()
         for queue_id in range(QUEUES):
@@ -190,13 +193,13 @@ class PushMembers(Stepped[State, Operation]):
         await consumer.start()
 
     def _settle(self, member: str, change: Change) -> None:
-        """Time for the others to hear of it, and for everybody to look who is there."""
+        """Wait until the others are notified and all members have rebalanced."""
         self._environment.run(asyncio.sleep(_SETTLES_S))
         others = {name: each for name, each in self._members.items() if name != member}
         heard = frozenset(name for name, each in others.items() if each.consumer.heard)
         for each in self._members.values():
             each.consumer.heard = False
-        # It came or went when its first request, or its last, was answered.
+        # The member joins or leaves when its first or last request is answered.
         mine = [n for n, step in enumerate(self._now) if step == Membership(member, change, frozenset())]
         for n in mine:
             self._now[n] = Membership(member, change, heard)
@@ -207,10 +210,10 @@ class PushMembers(Stepped[State, Operation]):
             self.saw(operation)
         self._now.clear()
 
-    # What members ask, and are told
+    # Requests of members, and the answers
 
     def _asks(self, name: str, request: Command) -> None:
-        """Whatever comes with a request counts when it is there, however long its answer takes."""
+        """Record the effects of a request that do not depend on its answer."""
         fields = request.fields
         commits = request.code == RequestCode.PULL_MESSAGE and int(fields["sysFlag"]) & PULL_COMMITS_OFFSET
         if commits and fields["topic"] == self._topic:
@@ -240,14 +243,14 @@ class PushMembers(Stepped[State, Operation]):
         self._shared(name, member)
 
     def _forgotten(self, ids: frozenset[str]) -> None:
-        """Whoever is silent and not among these is not there any more."""
+        """Record that the silent member was removed, if it is not among these ids."""
         if self._silent and self._silent not in ids:
             self._live.discard(self._silent)
             self._now.append(Membership(self._silent, Change.SILENT, frozenset()))
             self._silent = ""
 
     def _shared(self, name: str, member: _Member) -> None:
-        """It reads its share as soon as it was told where to begin everything that is new to it."""
+        """Record the rebalance, once the member has the start offsets of all its new queues."""
         if (
             member.assigned_queues - member.owned == member.started.keys()
             and member.assigned_queues != member.owned
@@ -275,7 +278,7 @@ class PushMembers(Stepped[State, Operation]):
             self._now.append(Deliver(name, queue_id, int(fields["queueOffset"]), messages))
 
     def _reads(self, member: _Member, queue_id: int) -> bool:
-        """An answer for a queue that it gave up meanwhile is handed to nobody."""
+        """Return whether the member still reads the queue; otherwise the messages are not delivered."""
         mine = (queue.queue_id for queue in member.consumer.owned() if queue.topic == self._topic)
         return queue_id in member.owned or queue_id in mine
 
@@ -288,8 +291,10 @@ async def _consumed(_messages: Any) -> None:
 
 
 def live(seed: int, environment: Callable[[], SimulatedEnvironment] = SimulatedEnvironment) -> PushMembers:
-    """A group whose members come and go while messages arrive, and which is sent back at times, as the seed
-    says, until it settles."""
+    """Run a group whose members join and leave while messages arrive, until it settles; return it.
+
+    The seed determines all choices. At times the offsets of the group are reset.
+    """
     chance = random.Random(seed)
     group = PushMembers(environment())
     try:

@@ -1,4 +1,4 @@
-"""A broker as a target of the suite retry; and the reference as one."""
+"""A broker as a target of the retry suite, and the reference as one."""
 
 import asyncio
 import random
@@ -19,16 +19,16 @@ from mqproof.impl.remoting.message import ORIGIN_MESSAGE_ID, RETRY_PREFIX, RETRY
 
 _DEAD_PREFIX: Final = "%DLQ%"
 _SLACK_S: Final = 2.0
-"""Ours looks at what is delayed each second, at least."""
+"""Our broker checks delayed messages at least once per second."""
 _REAL_SLACK_S: Final = 60.0
-"""A machine may be slow."""
+"""Long, because a machine may be slow."""
 _CLOCK_S: Final = 0.02
-"""Store times have milliseconds."""
+"""Store times are in milliseconds."""
 _READS_MAX: Final = 1000
 
 
 class BrokerRetry(OnEnvironment):
-    """A broker somewhere."""
+    """A broker in an environment."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)
@@ -94,11 +94,12 @@ class BrokerRetry(OnEnvironment):
     async def _send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span:
         begin_s = await _now_s()
         await self._caller.tell(RequestCode.CONSUMER_SEND_MSG_BACK, self._back(handle, level, times_max))
-        # Any later request has its answer when this one was looked at, though others may have come first.
+        # When a later request is answered, this one has been processed, though other requests may have come
+        # first.
         return Span(begin_s, await _now_s() + _SLACK_S)
 
     def _back(self, handle: int, level: int, times_max: int | None) -> SendBackRequest:
-        """As clients ask; 5.5 fails without the topic."""
+        """Return the request as clients send it; 5.5 fails without the topic."""
         return SendBackRequest(
             handle,
             self._group,
@@ -156,8 +157,10 @@ class _Stored(NamedTuple):
 
 
 class ReferenceRetry:
-    """The reference itself, whose choices are drawn: what the suite does not explain of it is the suite's
-    defect."""
+    """The reference itself, with random choices.
+
+    If the suite does not explain its answers, the suite has a defect.
+    """
 
     name = REFERENCE
     is_simulated = True
@@ -209,7 +212,7 @@ class ReferenceRetry:
         self._now_s += seconds
 
     def befall(self, fault: BrokerFault) -> None:
-        """What was delayed, and came, comes again if that was not written."""
+        """Apply the fault: after a crash, delayed messages that had arrived may arrive once more."""
         self._now_s += self._chance.uniform(0, 3)
         if fault in CRASHES:
             came = [each for each in self._delayed if each.due_s <= self._now_s]

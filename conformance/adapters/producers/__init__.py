@@ -1,1 +1,1 @@
-"""Producers as targets of the suite producers (conformance/suites/producers). Begin at `targets.py`."""
+"""Producers as targets of the producer suite (conformance/suites/producers). Start with `factories.py`."""

@@ -1,4 +1,4 @@
-"""A name server and brokers that the suite plays: they know one topic, and answer sends as they are told."""
+"""A simulated name server and brokers that know one topic and answer sends as configured."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -21,7 +21,10 @@ _CODES: Final = {Fate.BUSY: ResponseCode.SYSTEM_BUSY, Fate.ILLEGAL: ResponseCode
 
 
 class PlayedCluster:
-    """`fates` are those of the attempts to come, `attempts` those that came."""
+    """A simulated name server with its brokers.
+
+    `fates` has the answers to the next attempts, `attempts` the attempts received so far.
+    """
 
     def __init__(self, runtime: Runtime, brokers: tuple[str, ...], queues: int) -> None:
         self._runtime = runtime
@@ -33,13 +36,13 @@ class PlayedCluster:
         self.attempts: list[Attempt] = []
 
     async def start(self) -> Address:
-        """Returns where the name server is."""
+        """Start the servers; return the address of the name server."""
         for broker in self._brokers:
             self._addresses[broker] = await self._serve(broker)
         return await self._serve("")
 
     async def _serve(self, broker: str) -> Address:
-        """A broker of that name, or the name server."""
+        """Start a broker of that name, or the name server if the name is empty."""
         server = RemotingServer(self._runtime.remoting, partial(self._answer, broker))
         return await server.start("127.0.0.1", 0)
 

@@ -1,4 +1,4 @@
-"""Producers to be examined: ours in simulated time, mutants of it, and the reference."""
+"""The targets of the producer suite: our producer in simulated time, its mutants, and the reference."""
 
 import asyncio
 import random
@@ -47,7 +47,7 @@ _TOPIC: Final = "topic"
 
 @contextmanager
 def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
-    """The factory of the target called `reference`, `impl`, `mutant:NAME` or `python:MODULE:CLASS`.
+    """Yield the factory of the target `reference`, `impl`, `mutant:NAME` or `python:MODULE:CLASS`.
 
     Raises:
         UnknownTargetError: the name is none of these.
@@ -68,7 +68,7 @@ def targets(name: str) -> Iterator[Callable[[], ProducerTarget]]:
 
 
 class ImplProducer:
-    """Ours, perhaps with a defect while it is open."""
+    """Our producer, optionally with a defect while it is open."""
 
     capabilities: frozenset[Any] = frozenset()
 
@@ -125,7 +125,7 @@ class ImplProducer:
 
 
 class ReferenceProducer:
-    """The reference itself: what the suite does not explain of it is the suite's defect."""
+    """The reference itself. If the suite does not explain its answers, the suite has a defect."""
 
     name = REFERENCE
     capabilities: frozenset[Any] = frozenset()

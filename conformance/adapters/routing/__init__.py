@@ -1,1 +1,1 @@
-"""Name servers as targets of the routing suite (conformance/suites/routing). Begin at `name_servers.py`."""
+"""Name servers as targets of the routing suite (conformance/suites/routing). Start with `name_servers.py`."""

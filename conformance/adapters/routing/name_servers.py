@@ -1,6 +1,6 @@
-"""Name servers to be examined: ours in simulated time, any that runs, Apache's, and mutants of ours.
+"""The targets of the routing suite: our name server, its mutants, running ones, and Apache's.
 
-Begin with `targets`, which turns the name given to `--target` into a factory.
+Ours runs in simulated time. Start with `targets`, which turns the name passed to `--target` into a factory.
 """
 
 import asyncio
@@ -52,21 +52,21 @@ _NEEDS: Final[Mapping[Capability, tuple[FaultControl, FaultControl]]] = {
 }
 _CONFIG: Final = NameServerConfig()
 TIMES: Final = Times(_CONFIG.broker_expiry_ms / 1000, _CONFIG.scan_interval_ms / 1000)
-"""RocketMQ's own, which ours are too; a broker may name another expiry, ours here do not."""
+"""RocketMQ's defaults, which ours has too. A broker may request another expiry; the brokers here do not."""
 
 
 @contextmanager
 def targets(
     name: str, *, slave_speaks: bool = True, controls: FaultCommands = NO_COMMANDS
 ) -> Iterator[Factory]:
-    """The factory of the target called `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` or
-    `python:MODULE:CLASS`.
+    """Yield the factory of the target with the given name.
 
-    What it needs runs within the block. Of a name server that runs `slave_speaks` tells that it is of 5.x,
-    and `controls` what can be done to it.
+    The names are `impl`, `remoting://HOST:PORT`, `apache:LINE`, `mutant:NAME` and `python:MODULE:CLASS`. The
+    servers run within the block. For a running name server, `slave_speaks` says that it is a 5.x release, and
+    `controls` are the fault commands.
 
     Raises:
-        UnknownTargetError: the name is none of these. TargetError: the name server did not come up.
+        UnknownTargetError: the name is none of these. TargetError: the name server did not start.
     """
     if name == IMPL:
         yield ImplNameServer
@@ -112,7 +112,7 @@ def _apache(line: str) -> "Iterator[tuple[str, ApacheServer]]":
 
 
 class _Played:
-    """What all targets share: a player on an event loop."""
+    """The common part of all targets: a player on an event loop."""
 
     times = TIMES
 
@@ -150,7 +150,7 @@ class _Played:
         loop, self._loop = self._loop, None
         try:
             loop.run_until_complete(self._ended())
-            loop.run_until_complete(asyncio.sleep(0))  # the transports hear that they are closed
+            loop.run_until_complete(asyncio.sleep(0))  # let the transports process the close
         finally:
             loop.close()
 
@@ -172,7 +172,10 @@ class _Played:
 
 
 class ImplNameServer(_Played):
-    """Ours in this process, in simulated time; with our client. `events` fills with its event log."""
+    """Our name server in this process, in simulated time, with our client.
+
+    `events` collects its event log.
+    """
 
     capabilities = frozenset(Capability)
 
@@ -214,7 +217,7 @@ class ImplNameServer(_Played):
 
 
 class MutantNameServer(ImplNameServer):
-    """Ours with a defect while it is open."""
+    """Our name server with a defect while it is open."""
 
     def __init__(self, mutant: Mutant) -> None:
         super().__init__(f"{MUTANT}{mutant.name}")
@@ -231,7 +234,7 @@ class MutantNameServer(ImplNameServer):
 
 
 class RunningNameServer(_Played):
-    """One that runs already, and goes on running; what can be done to it, the levers tell."""
+    """A name server that was already running, and keeps running; `levers` are its fault controls."""
 
     def __init__(
         self, name: str, address: Address, *, slave_speaks: bool, levers: FaultControls = MappingProxyType({})
@@ -246,7 +249,7 @@ class RunningNameServer(_Played):
     def open(self) -> None:
         self._open(asyncio.new_event_loop())
         self._play(self._address, production(AsyncioNetwork()))
-        self.cluster()  # it must be there
+        self.cluster()  # raises TargetError if it does not answer
 
     def restart(self) -> None:
         self._undo = FaultControl.NAMESRV_START
@@ -269,7 +272,7 @@ class RunningNameServer(_Played):
             super().close()
 
     def _put_back(self) -> None:
-        """An example may have been broken off anywhere."""
+        """Undo the current fault: an example may have been interrupted at any point."""
         undo, self._undo = self._undo, None
         if undo is not None:
             self._pull(undo)

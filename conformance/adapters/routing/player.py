@@ -1,7 +1,7 @@
-"""Plays the brokers and the clients of a name server over the remoting protocol.
+"""Simulates the brokers and clients of a name server over the remoting protocol.
 
-Each broker has a connection of its own, because a name server forgets who hangs up. All names begin alike, so
-that nothing else the name server knows is touched or looked at.
+Each broker has its own connection, because a name server removes a broker whose connection closes. All names
+have a common prefix, so that nothing else in the name server is changed or queried.
 """
 
 import asyncio
@@ -32,26 +32,28 @@ from mqproof.impl.runtime.runtime import Runtime
 
 _TIMEOUT_S: Final = 10.0
 _NOTICED_S: Final = 5.0
-"""So long a name server may take to forget a broker whose connection closed, or who unregistered: 5.5.0 puts
-such into a queue, answers, and on a busy machine takes its time."""
+"""The maximum time until a name server removes a broker that unregistered or whose connection closed.
+
+5.5.0 puts such requests into a queue and answers immediately, which takes time on a busy machine.
+"""
 _LOOK_S: Final = 0.02
 _TALK_S: Final = 50.0
 _ANSWERS_TRIES: Final = 600
 _ANSWERS_LOOK_S: Final = 0.1
 CLUSTER: Final = "conform"
 _COMPANION: Final = "companion"
-"""A topic that every broker has: 5.5.0 takes no first registration of a single topic."""
+"""A topic that every broker has: 5.5.0 does not accept a first registration with a single topic."""
 
 
 def registration(name: str, broker_id: int, address: str, topics: Iterable[str], *, version: int) -> Command:
-    """What a broker of that name says of itself: one queue of each topic, to be read and written."""
+    """Return the registration request of a broker: each topic has one queue that is readable and writable."""
     header = headers.RegisterBrokerRequest(
         broker_name=name,
         broker_addr=address,
         cluster_name=CLUSTER,
         ha_server_addr=address,
         broker_id=broker_id,
-        # Of 5.x: its topics count, as they are, where its name has no master.
+        # For 5.x: its topics are used unchanged if its name has no master.
         enable_acting_master=False,
     )
     configs = {topic: TopicConfig(topic, read_queue_nums=1, write_queue_nums=1) for topic in topics}
@@ -60,8 +62,10 @@ def registration(name: str, broker_id: int, address: str, topics: Iterable[str],
 
 
 class Player:
-    """Make it on a running event loop. Every method raises TargetError when the name server does not answer
-    as it should."""
+    """Simulates brokers and clients. Create it on a running event loop.
+
+    Every method raises TargetError if the name server does not answer as it should.
+    """
 
     def __init__(self, name_server: Address, runtime: Runtime, prefix: str) -> None:
         self._name_server = name_server
@@ -78,7 +82,7 @@ class Player:
         await self._asked(self._lines.setdefault(broker, RemotingClient(self._runtime.remoting)), request)
 
     async def register_unheard(self, broker: Broker, topics: Sequence[str], timeout_s: float) -> None:
-        """The same over the connection that it has; nobody answers, or too late."""
+        """Register over the existing connection; the answer is missing or comes too late."""
         own = [self._prefix + topic for topic in (*topics, _COMPANION)]
         request = registration(
             self._prefix + broker.name, broker.broker_id, self._address(broker), own, version=len(topics)
@@ -87,7 +91,7 @@ class Player:
             await self._lines[broker].invoke(self._name_server, request, timeout_s)
 
     async def answers(self) -> None:
-        """Returns when the name server answers. Raises TargetError when it takes too long."""
+        """Wait until the name server answers. Raises TargetError when it takes too long."""
         for _ in range(_ANSWERS_TRIES):
             with suppress(RemotingError):
                 request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
@@ -148,7 +152,7 @@ class Player:
         }
 
     async def publish(self, topic: str) -> frozenset[str]:
-        """Where our own client would send, one that starts now."""
+        """Return the broker names to which our own client would send, starting now."""
         name = self._prefix + topic
         try:
             route = await Routes(self._client.name_servers).refresh(name)
@@ -159,8 +163,11 @@ class Player:
         )
 
     async def wait(self, seconds: float) -> None:
-        """Let time pass. Brokers say something, but do not register: an idle connection would be closed, and
-        who hangs up is forgotten for another reason than silence."""
+        """Let time pass. Brokers send requests, but do not register.
+
+        An idle connection would be closed, and then the broker would be removed for another reason than
+        silence.
+        """
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while (left := end - loop.time()) > 0:
@@ -169,23 +176,23 @@ class Player:
                 await self._asked(line, new_request(RequestCode.GET_BROKER_CLUSTER_INFO))
 
     async def again(self) -> None:
-        """The name server is another process now: what was connected to the last one is not."""
+        """Reconnect after a restart of the name server: connections to the old process are closed."""
         await self._hang_up_all()
         self._meet()
 
     async def stop(self) -> None:
-        """Take back what may still be registered, and close all connections."""
+        """Unregister all brokers that may still be registered, and close all connections."""
         for broker in list(self._lines):
             try:
                 await self.unregister(broker)
             except TargetError:
-                break  # it is gone, and all that it knew
+                break  # the name server is gone, with its data
         await self._hang_up_all()
 
-    # -- inside
+    # -- internal
 
     async def _until_forgotten(self, broker: Broker) -> None:
-        """Returns as well when it is not forgotten in time: the suite will see that."""
+        """Wait until the broker is removed. Also returns if that takes too long; the suite will detect it."""
         for _ in range(round(_NOTICED_S / _LOOK_S)):
             if broker.broker_id not in (await self.cluster()).get(broker.name, ()):
                 return
@@ -213,7 +220,7 @@ class Player:
             raise TargetError(f"name server {self._name_server}: {error}") from None
 
     def _address(self, broker: Broker) -> str:
-        """Where nobody listens: a name server does not call brokers."""
+        """Return an address without a listener: a name server does not connect to brokers."""
         return f"127.0.0.1:{10_000 + 2 * (ord(broker.name) - ord('a')) + broker.broker_id}"
 
     def _own(self, name: str) -> str:

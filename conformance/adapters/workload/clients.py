@@ -1,8 +1,8 @@
-"""Concurrent clients of all kinds against a cluster, and all that they see as a history.
+"""Concurrent clients of all kinds on a cluster, and their observations as a history.
 
-Producers send single messages, batches, delayed messages and messages with sharding keys, for as long as
-somebody strikes the cluster, too. Groups poll, poll by tag, are pushed to, in order or not, fail now and
-then, are broadcast to.
+Producers send single messages, batches, delayed messages and messages with sharding keys; they also continue
+while faults are injected. Consumer groups poll, poll by tag, or receive pushed messages. The pushed ones are
+concurrent, orderly or broadcast, and their listeners fail from time to time.
 """
 
 import asyncio
@@ -65,7 +65,7 @@ _PAUSE_S: Final = 0.05
 
 
 def groups(prefix: str) -> dict[str, Group]:
-    """The consumer groups of a workload; topics and groups begin with the prefix."""
+    """Return the consumer groups of a workload; topics and groups begin with the prefix."""
     plain, orders, later = (f"{prefix}-{name}" for name in ("plain", "orders", "later"))
     delays = (_LEVEL_MS[0],) * _RETURNS
     return {
@@ -80,15 +80,15 @@ def groups(prefix: str) -> dict[str, Group]:
 
 
 class Nemesis(Protocol):
-    """What can be done to the cluster."""
+    """Injects faults into the cluster."""
 
     async def strike(self, historian: Historian, chance: random.Random) -> None:
-        """One fault, from its beginning to its end."""
+        """Inject one fault, from its beginning to its end."""
         ...
 
 
 class Clients:
-    """Everybody who asks the cluster for something."""
+    """All clients of the cluster."""
 
     def __init__(
         self, name_server: Address, runtime: Runtime, historian: Historian, workload: Workload, prefix: str,
@@ -101,14 +101,18 @@ class Clients:
         self._prefix = prefix
         self._directory = directory
         self._same_clock = same_clock
-        """The broker's clock is ours: when messages were born and stored can be compared."""
+        """True if the broker uses our clock, so that the times of creating and storing can be compared."""
         self._sending = True
         self._striking = False
         self._sessions: list[Session] = []
         self._pushed: list[PushConsumer] = []
 
     async def run(self, nemesis: Nemesis | None, told: Callable[[str], None]) -> None:
-        """Raises TargetError: the cluster does not take a first message of each topic."""
+        """Run the workload.
+
+        Raises:
+            TargetError: the cluster does not accept a first message for each topic.
+        """
         workload = self._workload
         first = await self._producer("p0")
         for topic in ("plain", "orders", "later"):
@@ -231,7 +235,7 @@ class Clients:
     async def _pull(
         self, client: str, group: str, consumer: PullConsumer, queues: Sequence[MessageQueue], tags: str
     ) -> None:
-        """Reads its queues in turn from where the group is, and commits what it got."""
+        """Read the queues in turn from the committed offsets, and commit the progress."""
         position: dict[MessageQueue, int] = {}
         chance = random.Random(f"{self._workload.seed} {client}")
         while self._sending:
@@ -255,7 +259,7 @@ class Clients:
         offset: int,
         tags: str = "*",
     ) -> int:
-        """One poll; returns where to go on. Raises ClientError."""
+        """Poll once; return the next offset. Raises ClientError."""
         self._historian.begin(client, PollValue(group, queue_name(queue), offset, client))
         try:
             result = await consumer.pull(queue, offset, tags=tags)
@@ -279,10 +283,13 @@ class Clients:
         value = QueryValue(group, queue_name(queue))
         return await record_query(self._historian, client, value, consumer.committed(queue)) or 0
 
-    # Groups that are pushed to.
+    # Groups with push consumers.
 
     async def _push(self) -> list[Coroutine[None, None, None]]:
-        """Returns what becomes of the groups that share their messages, once these come."""
+        """Start the push consumers.
+
+        Return the coroutines that change the members of the shared groups while messages come.
+        """
         first = ConsumeFrom.FIRST_OFFSET
         everybody = PushConsumerConfig(
             MessageModel.BROADCASTING, consume_from=first, offsets_directory=self._directory
@@ -299,15 +306,17 @@ class Clients:
     async def _shared(
         self, group: str, topic: str, config: PushConsumerConfig
     ) -> Coroutine[None, None, None]:
-        """A group with one member so far."""
+        """Start the group with one member; return the coroutine that changes its members."""
         first = await self._push_to(f"{group}0", group, topic, config)
         return self._come_and_go(first, group, topic, config)
 
     async def _come_and_go(
         self, first: PushConsumer, group: str, topic: str, config: PushConsumerConfig
     ) -> None:
-        """While messages come, a second member joins, the first leaves and a third joins, so that each takes
-        queues over of which the group has read a part."""
+        """Let a second member join, the first leave and a third join while messages come.
+
+        Each of them takes over queues that the group has partly read.
+        """
         chance = random.Random(f"{self._workload.seed} members of {group}")
         while_s = self._workload.messages * _PAUSE_S
         await asyncio.sleep(chance.uniform(0.2, 1) * while_s)
@@ -340,10 +349,10 @@ class Clients:
         await consumer.subscribe(self._name(topic))
         return consumer
 
-    # In the end.
+    # At the end.
 
     async def _drain(self) -> None:
-        """One more group reads everything; what it cannot read for long is not drained."""
+        """Read everything with one more group. A topic that cannot be read is not recorded as drained."""
         session = await self._session("drain")
         group = self._name("drain")
         consumer = PullConsumer(session, group)
@@ -403,11 +412,14 @@ class Clients:
 
 
 class _Listener:
-    """Consumes, takes its time, and fails now and then. Each call that runs is a process of its own."""
+    """A listener that takes some time and fails from time to time.
+
+    Each concurrent call is a separate process.
+    """
 
     may_fail = True
     poison = 0
-    """Every so many messages are never consumed; 0: none."""
+    """One of so many messages is never consumed; 0: none."""
 
     def __init__(self, clients: Clients, client: str, group: str, chance: random.Random) -> None:
         self._clients = clients

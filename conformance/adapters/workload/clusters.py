@@ -1,9 +1,8 @@
-"""Workloads on clusters of all kinds, with what can be done to them meanwhile.
+"""Runs workloads on clusters of all kinds, and injects faults meanwhile.
 
-`run` is for `mqproof workload` and the suite workload.
-
-Ours, simulated, is killed, stopped, loses its machine, is cut off, silenced, slowed down, or finds its disk
-full. To any other cluster happens what our links to it can do, and whatever levers there are.
+`run` is used by `mqproof workload` and by the workload suite. Our simulated broker is killed, stopped, loses
+its machine, is isolated, silenced or slowed down, or has a full disk. For any other cluster, the faults are
+those of our links to it and of the available fault controls.
 """
 
 import asyncio
@@ -47,8 +46,10 @@ NO_CONTROLS: Final = FaultCommands()
 def run(
     target: str, workload: Workload, told: Progress = lambda _: None, controls: FaultCommands = NO_CONTROLS
 ) -> list[Line]:
-    """The history of a workload on `impl` (simulated), `mutant:NAME`, `remoting://HOST:PORT` of a name
-    server, or `apache:LINE`, started for it. `controls` say what can be done to a cluster that runs.
+    """Return the history of a workload on the target.
+
+    The targets are `impl` (simulated), `mutant:NAME`, `remoting://HOST:PORT` of a name server, and
+    `apache:LINE`, which is started for the run. `controls` are the fault commands for a running cluster.
 
     Raises:
         ValueError: no such target. TargetError: the cluster cannot be used.
@@ -56,7 +57,7 @@ def run(
     if target == IMPL:
         return _simulated(workload, told)
     if target.startswith(MUTANT):
-        from mqproof.conformance.mutants.workload import MUTANTS  # it needs what is above
+        from mqproof.conformance.mutants.workload import MUTANTS  # imports this module
 
         with injected(mutant_named(target, MUTANTS)):
             return _simulated(workload, told)
@@ -73,11 +74,11 @@ def run(
     return asyncio.run(_remote(address, by_shell(controls), workload, told))
 
 
-# A cluster that runs somewhere.
+# A running cluster.
 
 
 async def _remote(address: Address, levers: FaultControls, workload: Workload, told: Progress) -> list[Line]:
-    """Topics and groups are new ones; they stay behind."""
+    """Run the workload on new topics and groups, which are not deleted."""
     prefix = f"w{time.time_ns():x}"
     began = time.time_ns() - time.monotonic_ns()
     setup = SetupValue(
@@ -102,7 +103,7 @@ async def _remote(address: Address, levers: FaultControls, workload: Workload, t
 
 
 class _Hand:
-    """Does to one broker what links and levers can."""
+    """Injects into one broker the faults of links and fault controls."""
 
     _LEVERS: Final = MappingProxyType({
         "kill": (FaultControl.KILL, FaultControl.START, "start"),
@@ -138,8 +139,8 @@ class _Hand:
 
 @contextmanager
 def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
-    """A name server and a broker of Apache's, and what can be done to the broker."""
-    from mqproof.conformance.adapters.apache import servers  # nobody else needs them
+    """Yield the address of an Apache name server, and the fault controls of its broker."""
+    from mqproof.conformance.adapters.apache import servers  # only this function needs it
     from mqproof.conformance.adapters.apache.artifacts import ApacheMissingError, release_of
 
     release = release_of(line)
@@ -153,11 +154,11 @@ def _apache(line: str) -> Iterator[tuple[Address, FaultControls]]:
         yield names.address, of_broker(broker)
 
 
-# Ours, simulated.
+# Our simulated cluster.
 
 
 class _World:
-    """A name server and a broker in simulated time; the broker's lives end by a nemesis."""
+    """A name server and a broker in simulated time; the nemesis stops and restarts the broker."""
 
     def __init__(self, loop: SimulatedLoop, seed: int) -> None:
         self.network = SimulatedNetwork(delay_s=_DELAY_S)
@@ -188,7 +189,7 @@ class _World:
             consume_queue_segment_bytes=20_000,
             index_slots=100,
             index_entries=1000,
-            sync_flush_timeout_ms=1000,  # before producers give up
+            sync_flush_timeout_ms=1000,  # before producers time out
         )
         config = BrokerConfig(
             name_servers=(self.name_server,), port=10_911, store_directory="/store", store=store
@@ -203,7 +204,7 @@ class _World:
             self._disturb(kind)
             await asyncio.sleep(chance.uniform(0, 1) if kind == "cut" else chance.uniform(0.5, 5))
             self._calm()
-            if kind in _ONE_WAY:  # what comes behind a loss would make no sense
+            if kind in _ONE_WAY:  # the bytes after lost ones cannot be decoded
                 self.network.cut(self._address)
             historian.fault("heal", _BROKER)
         # A store whose disk was full is read-only until it is opened again (docs/protocol.md, "Disk errors").
@@ -287,5 +288,5 @@ def _simulated(workload: Workload, told: Progress) -> list[Line]:
         await world.stop()
         return historian.lines
 
-    with expected_warnings("mqproof.impl"):  # what our faults break is no news
+    with expected_warnings("mqproof.impl"):  # errors from injected faults are expected
         return run_simulated(main(), loop)

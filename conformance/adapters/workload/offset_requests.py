@@ -1,4 +1,4 @@
-"""What clients ask a broker about their groups' offsets, written down; a push consumer that does so."""
+"""Records the requests of clients about their groups' offsets, and a push consumer that does so."""
 
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
@@ -16,14 +16,14 @@ _ERROR_MAX: Final = 200
 
 
 def queue_name(queue: MessageQueue) -> str:
-    """As histories name it."""
+    """Return the name of the queue in histories."""
     return f"{queue.topic}/{queue.broker_name}/{queue.queue_id}"
 
 
 async def record_commit(
     historian: Historian, process: str, value: CommitValue, work: Awaitable[None]
 ) -> None:
-    """Raises ClientError."""
+    """Perform and record a commit. Raises ClientError."""
     historian.begin(process, value)
     try:
         await work
@@ -36,7 +36,7 @@ async def record_commit(
 async def record_query(
     historian: Historian, process: str, value: QueryValue, work: Awaitable[int | None]
 ) -> int | None:
-    """Raises ClientError."""
+    """Perform and record a query. Raises ClientError."""
     historian.begin(process, value)
     try:
         offset = await work
@@ -48,7 +48,10 @@ async def record_query(
 
 
 class RecordingPushConsumer(PushConsumer):
-    """`client` is its name in the history. Of a broadcast no broker knows offsets."""
+    """A push consumer that records its commits and queries. Broadcast groups have no offsets at the broker.
+
+    `client` is its name in the history.
+    """
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
         self._told = historian, client
@@ -61,7 +64,10 @@ class RecordingPushConsumer(PushConsumer):
 
 
 class _RecordingCalls(GroupRequests):
-    """Offsets of several queues are asked for at a time: each call is a process of its own while it runs."""
+    """Group requests that are recorded in a history.
+
+    Offsets of several queues are queried concurrently, so each call is a separate process while it runs.
+    """
 
     def __init__(self, historian: Historian, client: str, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -83,7 +89,7 @@ class _RecordingCalls(GroupRequests):
 
     @contextmanager
     def _process(self) -> Iterator[str]:
-        """One that waits for nothing; of a call that is cancelled nobody knows the end."""
+        """Yield a process name without an open operation. The name is not reused after a cancelled call."""
         process = self._free.pop() if self._free else f"{self._client} offsets {next(self._new)}"
         try:
             yield process

@@ -1,5 +1,6 @@
-"""The suite of administration: topics, groups, offsets and look-ups of one broker.
+"""The administration suite: topics, groups, offsets and message queries of one broker.
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a broker must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model (reference/administration.py) allows besides.
+Start with `session.py`, which has the steps of a run. `target.py` lists the operations that a broker must
+offer, `checkers.py` has the named invariants, and `oracle.py` has the states that the model
+(reference/administration.py) allows.
 """

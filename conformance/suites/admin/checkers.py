@@ -1,7 +1,7 @@
-"""The named invariants of what administrators look up; each a pure function of a run.
+"""The named invariants of message queries; each one is a pure function of a run.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from mqproof.conformance.suites.admin.steps import ById, ByKey, DeleteTopic, Ope
 
 
 def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, dict[str, Send], set[str]]]:
-    """(step, operation, what was sent by then, which of it is of a topic that was deleted since)"""
+    """Yield (step, operation, messages sent before it, ids of those whose topic has been deleted since)."""
     sent: dict[str, Send] = {}
     gone: set[str] = set()
     for step, operation in run.numbered():
@@ -31,8 +31,10 @@ def _has_key(send: Send, key: str) -> bool:
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:
-    """DELIV-1 NoAckedLost: what was answered as stored is found by its keys and by its id, and is read, as
-    long as its topic is there."""
+    """DELIV-1 NoAckedLost: an acknowledged message is found by its keys and its id, and is pulled.
+
+    This applies as long as its topic exists.
+    """
     tally = Tally()
     for step, operation, sent, gone in _followed(run):
         wanted: list[str] = []
@@ -52,7 +54,7 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
 
 
 def no_phantom(run: Run[Operation]) -> Finding:
-    """DELIV-2 NoPhantom: what is found was sent, to that topic, with a key of that hash at least."""
+    """DELIV-2 NoPhantom: every message found was sent to that topic, with a key that has the same hash."""
     tally = Tally()
     for step, operation, sent, _ in _followed(run):
         match operation:

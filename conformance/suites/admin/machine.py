@@ -1,5 +1,8 @@
-"""Topics and groups are made, changed and deleted, while others send, read and look up, and things befall the
-broker; drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Administrators create, change and delete topics and groups while clients send, read and query.
+
+Faults are injected into the broker. Hypothesis draws and shrinks the examples. A rule is one step of a
+session.
+"""
 
 from typing import Final
 
@@ -26,7 +29,10 @@ _group_settings = st.builds(Group, st.sampled_from((True, True, False)), st.inte
 
 
 class AdminMachine(Machine[AdminTarget, AdminSession]):
-    """One example: new names. A group is there before it is used: to some brokers who uses it makes it."""
+    """One example, with new names.
+
+    A group is created before it is used, since some brokers create it on first use.
+    """
 
     @initialize(topic=_topics, queues=st.integers(1, 3), burst=_bursts, faults=_faults)
     def open(self, topic: str, queues: int, burst: list[tuple[int, str]], faults: list[BrokerFault]) -> None:
@@ -45,7 +51,7 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
 
     @rule(topic=_topics, again=st.booleans())
     def delete_topic(self, topic: str, again: bool) -> None:
-        """Perhaps it is made again, and is another one then."""
+        """Delete the topic; if `again`, create a new topic with the same name."""
         self.session.delete_topic(topic)
         self.session.look()
         if again:
@@ -98,7 +104,7 @@ class AdminMachine(Machine[AdminTarget, AdminSession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(topic=_topics, burst=_bursts)
     def befall(self, topic: str, burst: list[tuple[int, str]]) -> None:
-        """Everything that was answered is still to be found, and what is sent at once as well."""
+        """Inject the next fault, send at once, and check that all acknowledged messages are found."""
         self.session.befall(self.ahead.pop())
         self.send(topic, burst)
         self._look_everywhere()

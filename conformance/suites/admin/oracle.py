@@ -1,8 +1,8 @@
-"""Which settings, messages and offsets explain what was told (reference/administration.py).
+"""The settings, messages and offsets that explain the answers of a broker (reference/administration.py).
 
-Whether offsets outlive the topic that they are of differs between releases, and so does whether the messages
-of a deleted topic are found; both are kept until an answer decides, or not asked for. After a crash offsets
-are those that were written last, which may be any that there were.
+Releases differ in whether offsets outlive their topic, and in whether the messages of a deleted topic are
+found. The oracle keeps both possibilities until an answer decides, or the suite does not query them. After a
+crash the offsets are those that were written last, which may be any earlier offsets.
 """
 
 from collections.abc import Iterable
@@ -49,12 +49,12 @@ class State(NamedTuple):
     topics: frozenset[tuple[str, Topic]] = frozenset()
     groups: frozenset[tuple[str, Group]] = frozenset()
     stored: tuple[Stored, ...] = ()
-    """In the order in which they were."""
+    """In the order in which the messages were stored."""
     gone: frozenset[Stored] = frozenset()
-    """Those of deleted topics."""
+    """The messages of deleted topics."""
     offsets: Offsets = frozenset()
     written: frozenset[Offsets] = frozenset({Offsets()})
-    """What may have been written last of the offsets."""
+    """The offset tables that may have been written last."""
 
     def topic(self, name: str) -> Topic | None:
         return dict(self.topics).get(name)
@@ -78,7 +78,7 @@ def after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterable[State]:
-    """Settings and messages are there as they were."""
+    """Return the states after the fault: settings and messages are unchanged, offsets may be older."""
     if fault not in ENDS:
         return (state,)
     found = found_after(fault, state.offsets, state.written)
@@ -106,7 +106,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _is_told(state: State, operation: Operation) -> bool:
-    """Whether that is what is told in this state."""
+    """Return whether the broker may answer this in the state."""
     match operation:
         case ShowTopic(topic, settings):
             return state.topic(topic) == settings
@@ -132,8 +132,10 @@ def _is_told(state: State, operation: Operation) -> bool:
 
 
 def may_be_found(key: str, keys: Iterable[str]) -> bool:
-    """Whether a message with these keys is among the answers: a broker may look at hashes alone, and leave
-    the rest to who asks."""
+    """Return whether a message with these keys may be in the answer.
+
+    A broker may compare only the hashes and leave the comparison of the keys to the client.
+    """
     return tag_hash(key) in {tag_hash(each) for each in keys}
 
 
@@ -143,7 +145,7 @@ def _put(known: frozenset[tuple[str, T]], name: str, settings: T | None) -> froz
 
 
 def _without(state: State, topic: str) -> Iterable[State]:
-    """The offsets in the topic are forgotten, or are not."""
+    """Return the states after the topic is deleted: its offsets may be deleted or kept."""
     deleted = state._replace(
         topics=frozenset(each for each in state.topics if each[0] != topic),
         stored=tuple(m for m in state.stored if m.topic != topic),
@@ -167,9 +169,12 @@ def _committed(state: State, group: str, topic: str, queue_id: int, offset: int)
 
 
 def _cloned(state: State, clone: Clone) -> Iterable[State]:
-    """The destination stands where the source does, and has no offset where that has none; nothing comes of a
-    source that stands nowhere. In a topic that is not there nothing may come of it, though offsets are
-    committed there (4.9.5)."""
+    """Return the states after the offsets of the source are cloned to the destination.
+
+    The destination gets the offsets of the source and loses those that the source does not have. Nothing
+    changes if the source has no offsets. If the topic does not exist, the request may have no effect even
+    though offsets are committed there (4.9.5).
+    """
     its = {each[2:] for each in state.offsets if each[:2] == (clone.source, clone.topic)}
     if not its:
         return (state,)
@@ -186,7 +191,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of Delivery.tla, as far as it has them."""
+    """Return the action of Delivery.tla for the operation, if there is one."""
     match operation:
         case Send():
             return "Store"

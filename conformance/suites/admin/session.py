@@ -1,4 +1,4 @@
-"""One run of one broker: administers it, writes down what was seen, and follows what the model allows."""
+"""One run of one broker: performs administration steps, records observations, and follows the model."""
 
 from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
 from mqproof.conformance.engine.stepped_run import Stepped
@@ -25,16 +25,18 @@ from mqproof.reference.administration import Group, Topic
 
 
 class AdminSession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: AdminTarget) -> None:
         self.target = target
         self.sent: dict[str, str] = {}
-        """Messages that were stored: id to offset message id."""
+        """The stored messages: id to offset message id."""
         self._drawn = 0
         super().__init__("a broker with none of our topics and groups", EXPLANATION, CHECKERS)
         target.open()
@@ -61,7 +63,7 @@ class AdminSession(Stepped[State, Operation]):
         self.target.clone_offsets(source, destination, topic)
         self.saw(Clone(source, destination, topic))
 
-    # -- everybody else
+    # -- the other clients
 
     def send(self, topic: str, queue_id: int, keys: str) -> None:
         self._drawn += 1
@@ -79,10 +81,10 @@ class AdminSession(Stepped[State, Operation]):
         self.target.befall(fault)
         self.saw(Befall(fault))
 
-    # -- what is told
+    # -- observations
 
     def look(self, groups: tuple[str, ...] = GROUPS) -> None:
-        """All settings."""
+        """Observe all settings."""
         for topic in TOPICS:
             self.saw(ShowTopic(topic, self.target.show_topic(topic), routed=False))
             self.saw(ShowTopic(topic, self.target.route(topic), routed=True))

@@ -1,4 +1,4 @@
-"""What administrators did to a broker, and what others were told then."""
+"""The administrative operations on a broker, and the later observations of its clients."""
 
 from dataclasses import dataclass
 
@@ -35,7 +35,7 @@ class ShowTopic:
     topic: str
     settings: Topic | None
     routed: bool
-    """Told by the name server, not the broker."""
+    """True if the name server answered, false if the broker did."""
 
     def __str__(self) -> str:
         return f"{'route of ' if self.routed else ''}topic {self.topic}: {_topic(self.settings)}"
@@ -105,7 +105,7 @@ class ByKey:
 @dataclass(frozen=True, slots=True)
 class ById:
     msg_id: str
-    """Of the message that has the offset message id."""
+    """The id of the message whose offset message id was queried."""
     found: str | None
 
     def __str__(self) -> str:

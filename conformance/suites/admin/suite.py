@@ -1,4 +1,4 @@
-"""The suite of administration, as `conform --suite admin` runs it."""
+"""The administration suite, as `conform --suite admin` runs it."""
 
 from typing import Final
 
@@ -14,4 +14,4 @@ ADMIN: Final = Suite(
     {},
     AdminMachine,
 )
-"""A broker's administration: topics, groups, offsets, look-ups."""
+"""Administration of a broker: topics, groups, offsets and message queries."""

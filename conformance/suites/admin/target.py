@@ -1,6 +1,7 @@
-"""What an implementation must offer to be administered: one broker and its name server, driven step by step.
+"""The operations that an implementation must offer for the administration suite.
 
-Topics and groups are the suite's own. The broker may serve others at the same time.
+A target is one broker and its name server, driven step by step. The suite has its own topics and groups. The
+broker may serve other clients at the same time.
 """
 
 from typing import Final, Protocol
@@ -13,78 +14,83 @@ GROUPS: Final = ("g", "h")
 
 
 class AdminTarget(Protocol):
-    """One broker under test. Every call returns when its effect is there, or should be; `open` is the first,
-    `close` the last. At `open` there are no such topics and groups."""
+    """One broker under test.
+
+    Every call returns when its effect is visible, or should be. `open` is called first and `close` last. At
+    `open` the topics and groups of the suite do not exist.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[BrokerFault]: ...
 
     def open(self) -> None:
-        """Raises TargetError, as all others may."""
+        """Prepare the broker. Raises TargetError, as all other methods may."""
         ...
 
     def make_topic(self, topic: str, settings: Topic) -> None:
-        """Make it, or change it."""
+        """Create the topic, or change its settings."""
         ...
 
     def delete_topic(self, topic: str) -> None:
-        """At the broker and at the name server."""
+        """Delete the topic at the broker and at the name server."""
         ...
 
     def show_topic(self, topic: str) -> Topic | None: ...
 
     def route(self, topic: str) -> Topic | None:
-        """As the name server tells of it; None when it knows no such topic."""
+        """Return the topic as the name server reports it; None if it knows no such topic."""
         ...
 
     def make_group(self, group: str, settings: Group) -> None:
-        """Make it, or change it."""
+        """Create the group, or change its settings."""
         ...
 
     def delete_group(self, group: str) -> None:
-        """And its offsets with it."""
+        """Delete the group and its offsets."""
         ...
 
     def show_group(self, group: str) -> Group | None: ...
 
     def send(self, topic: str, queue_id: int, msg_id: str, keys: str) -> str | None:
-        """Returns the offset message id, None when the message is refused."""
+        """Send a message; return its offset message id, or None if the broker refuses it."""
         ...
 
     def pull(self, group: str, topic: str, queue_id: int) -> tuple[str, ...] | None:
-        """All messages of the queue, None when the pull is refused."""
+        """Return all messages of the queue, or None if the broker refuses the pull."""
         ...
 
     def by_key(self, topic: str, key: str) -> tuple[str, ...]:
-        """The ids of the messages with that key, oldest first."""
+        """Return the ids of the messages with that key, oldest first."""
         ...
 
     def by_id(self, offset_message_id: str) -> str | None:
-        """The id of that message."""
+        """Return the id of the message with that offset message id; None if there is none."""
         ...
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> bool:
-        """Whether it was taken."""
+        """Commit an offset; return whether the broker accepted it."""
         ...
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
-        """The group's offset; None for "not found"."""
+        """Return the group's offset; None for "not found"."""
         ...
 
     def clone_offsets(self, source: str, destination: str, topic: str) -> None:
-        """Have one group go on where the other is."""
+        """Copy the offsets of the source group in the topic to the destination group."""
         ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """One that is among the capabilities. Returns when the broker serves again, and the name server tells
-        of its topics, or should."""
+        """Inject a fault that is among the capabilities.
+
+        Returns when the broker serves again and the name server knows its topics, or should.
+        """
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

@@ -1,5 +1,5 @@
-"""The suite of push consumers: our client's consumers as the members of a group.
+"""The push consumer suite: the consumers of our own client as the members of a group.
 
-It has `suite` alone: its steps, oracle and checkers are those of the suite delivery. The members are real
-consumers that run by themselves, so there is neither a target protocol nor a machine that draws their steps.
+It has only `suite`: its steps, oracle and checkers are those of the delivery suite. The members are real
+consumers that run on their own. Therefore there is no target protocol, and no machine that draws their steps.
 """

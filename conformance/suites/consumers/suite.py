@@ -1,7 +1,7 @@
-"""The suite consumers of `mqproof conform`: our push consumer as the members of a group, on our broker.
+"""The consumers suite of `mqproof conform`: our push consumers as the members of a group, on our broker.
 
-Judged by the same model and invariants as the members that the suite delivery plays itself. An example is a
-member that joins or leaves; each group takes CHANGES of them and has a seed of its own.
+They are judged by the same model and invariants as the members that the delivery suite simulates. An example
+is a member that joins or leaves; each group has CHANGES of them and a seed of its own.
 """
 
 import time
@@ -23,13 +23,13 @@ from mqproof.spec.catalogue import catalogue
 
 NAME: Final = "consumers"
 Play = Callable[[int], Stepped[State, Operation]]
-"""Plays one group whose members join and leave as the seed says."""
+"""Runs one group whose members join and leave as the seed determines."""
 CHANGES: Final = 8
-"""How often members of one group join or leave."""
+"""The number of members of one group that join or leave."""
 
 
 def listed(options: RunOptions) -> tuple[Result, ...]:
-    """What of it is asked for."""
+    """Return the selected invariants, as results that are not tested."""
     return tuple(
         Result(id_, catalogue()[id_].name, NAME, Verdict.NOT_TESTED)
         for id_ in options.chosen((*CHECKERS, SPEC_1))
@@ -46,7 +46,10 @@ def run(
     progress: Callable[[int, int], None],
     play: Callable[[int], Stepped[State, Operation]],
 ) -> Part:
-    """Examine groups that `play` makes of a seed. Raises UnknownTargetError: the target is not ours."""
+    """Run and judge one group per seed with `play`.
+
+    Raises UnknownTargetError: the target is not our own broker.
+    """
     if options.target != IMPL:
         raise UnknownTargetError(f"{options.target!r}: the suite examines our own consumers, on {IMPL}")
     began = time.perf_counter()

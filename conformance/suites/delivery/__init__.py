@@ -1,6 +1,6 @@
-"""The suite of delivery and rebalance: one broker and a consumer group, whose members the suite plays itself
-(spec/tla/Group.tla).
+"""The suite of delivery and rebalance: one broker and a consumer group (spec/tla/Group.tla).
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a broker must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model allows besides.
+The suite simulates the members itself. Start with `session.py`, which has the steps of a run. `target.py`
+lists the operations that a broker must offer, `checkers.py` has the named invariants, and `oracle.py` has the
+states that the model allows.
 """

@@ -1,7 +1,7 @@
-"""The named invariants of delivery to a group; each a pure function of a run.
+"""The named invariants of delivery to a group; each one is a pure function of a run.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections import defaultdict
@@ -29,22 +29,22 @@ from mqproof.conformance.suites.delivery.target import QUEUES, Message
 
 @dataclass(slots=True)
 class _Facts:
-    """What is certain before an operation."""
+    """The facts that are certain before an operation."""
 
     sent: dict[int, list[Message]] = field(default_factory=lambda: defaultdict(list))
     handed: set[tuple[int, int]] = field(default_factory=set)
-    """(queue, offset)"""
+    """(queue, offset) of the delivered messages."""
     owned: dict[str, frozenset[int]] = field(default_factory=dict)
-    """By member that is there: what it took for its share."""
+    """Present member to the queues that it took over in its last rebalance."""
     committed: dict[int, int] = field(default_factory=dict)
-    """By queue: what was committed, and answered."""
+    """Queue to the offset that was committed and acknowledged."""
     perhaps: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
-    """The same, not answered, or lost by a crash, or not."""
+    """Queue to offsets that may be committed: not acknowledged, or possibly lost by a crash."""
     written: dict[int, int] = field(default_factory=dict)
-    """By queue: what was committed when the broker wrote it for certain."""
+    """Queue to the offset that was committed when the broker last certainly wrote its offsets."""
 
     def reset(self, offsets: Mapping[int, int]) -> None:
-        """An explicit one: they are committed, or are not yet."""
+        """Record an explicit reset: the offsets are committed now or later."""
         for queue_id, offset in offsets.items():
             self.perhaps[queue_id] |= {self.least(queue_id), offset}
             self.committed[queue_id] = min(offset, self.least(queue_id))
@@ -62,7 +62,7 @@ class _Facts:
         return self.committed.get(queue_id, 0)
 
     def goes_back(self, queue_id: int, offset: int | None) -> bool:
-        """An offset that nothing explains: less than what was committed, and no commit that came late."""
+        """Return whether the offset is below the committed one and no ambiguous commit explains it."""
         return (offset or 0) < self.least(queue_id) and offset not in self.perhaps[queue_id]
 
     def most(self, queue_id: int) -> int:
@@ -97,8 +97,10 @@ def _followed(run: Run[Operation]) -> Iterator[tuple[int, Operation, _Facts]]:
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:
-    """DELIV-1 NoAckedLost: whoever begins to read a queue begins at no message that the group has not
-    committed; and a group that has settled was handed everything."""
+    """DELIV-1 NoAckedLost: a member that starts a queue skips no message that the group has not committed.
+
+    A group that has settled has received every message.
+    """
     tally = Tally()
     for step, operation, facts in _followed(run):
         match operation:
@@ -118,7 +120,7 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
 
 
 def no_phantom(run: Run[Operation]) -> Finding:
-    """DELIV-2 NoPhantom: what a member is handed was sent, to that queue."""
+    """DELIV-2 NoPhantom: every delivered message was sent to that queue."""
     tally = Tally()
     for step, operation, facts in _followed(run):
         if isinstance(operation, Deliver):
@@ -130,8 +132,10 @@ def no_phantom(run: Run[Operation]) -> Finding:
 
 
 def duplicates_explained(run: Run[Operation]) -> Finding:
-    """DELIV-3 DuplicatesExplained: whoever begins to read a queue is handed nothing again that the group has
-    committed."""
+    """DELIV-3 DuplicatesExplained: no committed message is delivered again.
+
+    This is checked when a member starts to read a queue.
+    """
     tally = Tally()
     for step, operation, facts in _followed(run):
         if isinstance(operation, Rebalance):
@@ -144,7 +148,7 @@ def duplicates_explained(run: Run[Operation]) -> Finding:
 
 
 def queue_order(run: Run[Operation]) -> Finding:
-    """DELIV-4 QueueOrder: a member is handed a queue in its order, and nothing is left out."""
+    """DELIV-4 QueueOrder: a member receives the messages of a queue in order and without gaps."""
     tally = Tally()
     for step, operation, _ in _followed(run):
         if isinstance(operation, Deliver):
@@ -156,7 +160,7 @@ def queue_order(run: Run[Operation]) -> Finding:
 
 
 def offset_monotone(run: Run[Operation]) -> Finding:
-    """DELIV-5 OffsetMonotone: nobody is told less than what was committed, and answered."""
+    """DELIV-5 OffsetMonotone: a query never returns less than the committed and acknowledged offset."""
     tally = Tally()
     for step, operation, facts in _followed(run):
         if isinstance(operation, Query):
@@ -167,7 +171,7 @@ def offset_monotone(run: Run[Operation]) -> Finding:
 
 
 def one_owner(run: Run[Operation]) -> Finding:
-    """DELIV-6 OneOwner: when everybody has looked, every queue is one member's."""
+    """DELIV-6 OneOwner: after all members have rebalanced, exactly one member owns each queue."""
     tally = Tally()
     for step, operation, facts in _followed(run):
         if isinstance(operation, Settled) and facts.owned:

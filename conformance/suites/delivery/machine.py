@@ -1,5 +1,8 @@
-"""Members come, go, die and fall silent, while messages are sent, read and committed and things befall the
-broker (spec/tla/Group.tla), drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Members join, leave, die and fall silent while messages are sent, read and committed (spec/tla/Group.tla).
+
+Faults are injected into the broker. Hypothesis draws and shrinks the examples. A rule is one step of a
+session.
+"""
 
 from typing import Final
 
@@ -13,7 +16,10 @@ from mqproof.conformance.suites.delivery.steps import Change
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, DeliveryTarget
 
 UNKNOWN_MAX: Final = 3
-"""Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+"""The maximum number of ambiguous commits in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _members = st.sampled_from(MEMBERS)
@@ -22,7 +28,7 @@ _bursts = st.lists(_queues, min_size=1, max_size=4)
 
 
 class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
-    """One example: a new topic and a new group."""
+    """One example, with a new topic and a new group."""
 
     @initialize(first=_members, burst=_bursts, faults=_faults)
     def open(self, first: str, burst: list[int], faults: list[BrokerFault]) -> None:
@@ -40,7 +46,7 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
 
     @rule(member=_members, how=st.sampled_from((Change.LEAVES, Change.DIES, Change.SILENT)))
     def come_or_go(self, member: str, how: Change) -> None:
-        """Who is not there comes; the last one stays."""
+        """Join the member if it is absent; otherwise remove it, unless it is the only member."""
         there = self.session.positions
         if member not in there:
             self.session.change(member, Change.JOINS)
@@ -64,7 +70,10 @@ class DeliveryMachine(Machine[DeliveryTarget, DeliverySession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(member=_members)
     def befall(self, member: str) -> None:
-        """Somebody comes or goes then, so that others have to know how far the group is."""
+        """Inject the next fault, then let a member join or leave.
+
+        Other members must then query the committed offsets.
+        """
         self.session.befall(self.ahead.pop())
         self.come_or_go(member, Change.DIES)
         self.session.settle()

@@ -1,9 +1,10 @@
-"""Which states of the group model explain what a group saw (reference/group.py).
+"""The states of the group model that explain the observations of a group (reference/group.py).
 
-Only the reference's own actions are taken, but for what befalls a broker: after a crash its offsets are those
-that were written last, which may be any that there were. A commit that nobody answered may be noted at any
-time later while the broker lives, or never; all are kept until an offset that is told decides. Who has which
-queue is the allocation of reference/allocation.py over who is there, which the model leaves open.
+The oracle takes only the reference's own actions, except for faults of the broker. After a crash the offsets
+are those that were written last, which may be any earlier offsets. An unacknowledged commit may be stored at
+any later time while the broker runs, or never; all possibilities are kept until an observed offset decides.
+The owner of a queue follows from the allocation of reference/allocation.py over the present members; the
+model leaves it open.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Set
@@ -31,17 +32,17 @@ NAMES: Final = tuple(f"q{number}" for number in range(QUEUES))
 
 class State(NamedTuple):
     messages: tuple[str, ...]
-    """The model names all messages beforehand; a run tells them one by one."""
+    """The model knows all messages in advance; a run adds them one by one."""
     inner: group.State
     live: frozenset[str] = frozenset()
     open_commits: frozenset[tuple[int, int]] = frozenset()
-    """(queue, offset) that the broker may yet note."""
+    """(queue, offset) of the commits that the broker may still store."""
     written: frozenset[tuple[int, ...]] = frozenset({(0,) * QUEUES})
-    """What may have been written last of the group's offsets."""
+    """The offset tables of the group that may have been written last."""
 
 
 def assigned_queues(ids: Set[str], member: str) -> frozenset[int]:
-    """The queues of a member, as clients share them out."""
+    """Return the queues of a member, as clients allocate them."""
     return frozenset(allocation.averagely(range(QUEUES), sorted(ids), member))
 
 
@@ -58,7 +59,7 @@ def after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _noted(state: State) -> Iterator[State]:
-    """Any of the open commits may have been noted by now, in any order."""
+    """Yield the states in which any of the open commits have been stored, in any order."""
     yield state
     for commit in state.open_commits:
         left = state._replace(open_commits=state.open_commits - {commit})
@@ -89,7 +90,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
-    """Whoever reads a queue goes back there; the broker learns of it when that is committed."""
+    """Return the state after a reset: readers go back, and the broker has the offset once it is committed."""
     inner, committed = state.inner, state.inner.service.committed
     for q, offset in offsets.items():
         inner = group.go_back(inner, q, offset)
@@ -97,7 +98,10 @@ def _reset(state: State, offsets: Mapping[int, int]) -> tuple[State, ...]:
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
-    """Whoever was there has to come again; after a crash the offsets are those that were written last."""
+    """Yield the states after the fault.
+
+    Except after a freeze, members must join again. After a crash the last written offsets apply.
+    """
     if fault is BrokerFault.FREEZE:
         yield state
         return
@@ -118,7 +122,10 @@ def _stored(state: State, queue_id: int, msg_id: str, offset: int) -> tuple[Stat
 
 
 def _changed(state: State, operation: Membership) -> tuple[State, ...]:
-    """Everybody who is there learns of it; the queues belong to others from now on."""
+    """Return the states after a membership change.
+
+    All present members are notified, and the queues are allocated again.
+    """
     member = operation.member
     comes = operation.change in (Change.JOINS, Change.RETURNS)
     live = state.live | {member} if comes else state.live - {member}
@@ -157,7 +164,10 @@ def _delivered(state: State, operation: Deliver) -> tuple[State, ...]:
 
 
 def _committed(state: State, queue_id: int, offset: int) -> State:
-    """The broker takes what it is told; who commits is ahead of what it was told itself."""
+    """Return the state after a commit.
+
+    The broker accepts any offset; members only commit offsets ahead of its own.
+    """
     service = state.inner.service
     committed = delivery.changed(service.committed, queue_id, offset)
     inner = replace(state.inner, service=replace(service, committed=committed))
@@ -175,7 +185,10 @@ def _positions(state: State, member: str) -> tuple[int, ...]:
 
 
 def _take(state: State, *steps: tuple[str, ...], skip: tuple[str, ...] = ()) -> tuple[State, ...]:
-    """The state after these actions; none if one is disabled, but for those that are to be skipped then."""
+    """Return the state after these actions.
+
+    There is none if an action is disabled, unless the action is listed in `skip`.
+    """
     config, inner = _config(state.messages), state.inner
     for action, *parameters in steps:
         taken = group.MODEL.actions[action].apply(config, inner, *parameters)
@@ -194,7 +207,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of Group.tla; looking takes none."""
+    """Return the action of Group.tla for the operation; a mere observation has none."""
     match operation:
         case Send():
             return "Store"

@@ -1,5 +1,7 @@
-"""One run of one group: plays the members as clients behave, writes down what was seen, and follows what the
-model allows."""
+"""One run of one group.
+
+It simulates members that behave as clients do, records observations, and follows the model.
+"""
 
 from collections.abc import Iterable
 from typing import Final
@@ -28,18 +30,20 @@ _READS_MAX: Final = 100
 
 
 class DeliverySession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: DeliveryTarget) -> None:
         self.target = target
         self.positions: dict[str, dict[int, int]] = {}
-        """By member that is there: where it goes on, in the queues that it reads."""
+        """Present member to the next offset in each queue that it reads."""
         self.unknown = 0
-        """Commits of which nobody knows whether they were noted."""
+        """The number of commits that may or may not have been stored."""
         self._sent = 0
         opened = f"a broker with a new topic of {QUEUES} queues and a new group"
         super().__init__(opened, EXPLANATION, CHECKERS)
@@ -52,7 +56,7 @@ class DeliverySession(Stepped[State, Operation]):
         self.saw(Send(queue_id, Message(msg_id, offset)))
 
     def change(self, member: str, change: Change) -> None:
-        """Somebody comes or goes."""
+        """Let the member join or leave."""
         acts = {
             Change.JOINS: self.target.join,
             Change.LEAVES: self.target.leave,
@@ -71,7 +75,7 @@ class DeliverySession(Stepped[State, Operation]):
         self.saw(Membership(member, change, self.target.notified(others)))
 
     def befall(self, fault: BrokerFault) -> None:
-        """Members whose connections broke make new ones, one after the other, and read on."""
+        """Inject the fault. Members whose connections broke reconnect one after the other and read on."""
         self.target.befall(fault)
         self.saw(Befall(fault))
         if fault is not BrokerFault.FREEZE:
@@ -82,7 +86,7 @@ class DeliverySession(Stepped[State, Operation]):
                 returned.add(member)
 
     def rebalance(self, member: str) -> None:
-        """Look who is there, and take over and give up queues."""
+        """Query the members of the group, and take over and release queues."""
         ids = self.target.members(member)
         mine = assigned_queues(ids, member)
         positions = self.positions[member]
@@ -97,7 +101,7 @@ class DeliverySession(Stepped[State, Operation]):
         self.saw(Rebalance(member, ids, mine, tuple(started)))
 
     def read(self, member: str, queue_id: int, count: int = _COUNT) -> bool:
-        """Go on where the member is. False when there was nothing."""
+        """Read on at the member's position. Return False if there were no messages."""
         position = self.positions[member][queue_id]
         messages = self.target.pull(member, queue_id, position, count)
         self.positions[member][queue_id] += len(messages)
@@ -113,8 +117,10 @@ class DeliverySession(Stepped[State, Operation]):
         return offset or 0
 
     def settle(self) -> None:
-        """Everybody looks who is there, twice, since the first to look does not know what the last gave up;
-        reads all that there is; and commits it."""
+        """Let all members rebalance, read all messages, and commit them.
+
+        They rebalance twice, since the first member does not know which queues the last one released.
+        """
         for member in sorted(self.positions) * 2:
             self.rebalance(member)
         for member, positions in sorted(self.positions.items()):
@@ -129,7 +135,10 @@ class DeliverySession(Stepped[State, Operation]):
         return faults_of_members(operation) or super().faults_in(operation)
 
     def _commit(self, member: str, queue_id: int, *, oneway: bool) -> None:
-        """Only what is ahead: a late commit of a former owner would send the group back."""
+        """Commit the member's position if it is ahead of the stored offset.
+
+        A late commit of a former owner would otherwise move the group back.
+        """
         offset = self.positions[member][queue_id]
         if offset <= self.query(queue_id):
             return

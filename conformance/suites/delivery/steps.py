@@ -1,4 +1,4 @@
-"""What befell a consumer group, and what it was handed."""
+"""The operations of a consumer group, and the messages delivered to it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -31,7 +31,7 @@ class Membership:
     member: str
     change: Change
     notified: frozenset[str]
-    """Who was told of it."""
+    """The members that were notified of the change."""
 
     def __str__(self) -> str:
         return f"{self.member} {self.change}; told of it: {', '.join(sorted(self.notified)) or 'nobody'}"
@@ -39,13 +39,13 @@ class Membership:
 
 @dataclass(frozen=True, slots=True)
 class Rebalance:
-    """A member asks who is there, and takes its share."""
+    """A member queries the members of the group and takes over its queues."""
 
     member: str
     ids: frozenset[str]
     queues: frozenset[int]
     started: tuple[tuple[int, int | None], ...]
-    """(queue, committed offset that it was told) of those that are new to it."""
+    """(queue, committed offset returned by the broker) of the queues that are new to the member."""
 
     def __str__(self) -> str:
         began = "".join(f", begins queue {queue_id} at {offset}" for queue_id, offset in self.started)
@@ -78,7 +78,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """An administrator has the members go on elsewhere."""
+    """An administrator moves the group to other offsets."""
 
     offsets: tuple[tuple[int, int], ...]
     """(queue, offset)"""
@@ -89,7 +89,7 @@ class Reset:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Everybody who is there has looked who is, since anybody came or went, and has read all it has."""
+    """All present members have rebalanced since the last membership change, and have read all messages."""
 
     def __str__(self) -> str:
         return "the group has settled"
@@ -99,7 +99,7 @@ Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | S
 
 
 def faults_of_members(operation: Operation) -> tuple[FaultKind, ...]:
-    """What befell those who are in the group, or what they asked for without hearing of it."""
+    """Return the faults of members in the operation, and requests whose answers were not awaited."""
     match operation:
         case Membership(change=Change.DIES):
             return (FaultKind.CLIENT,)

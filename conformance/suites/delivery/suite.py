@@ -14,4 +14,4 @@ DELIVERY: Final = Suite(
     {},
     DeliveryMachine,
 )
-"""A broker and a group: who is there, who is told, who begins where."""
+"""A broker and a group: its members, their notifications, and the offsets at which they start."""

@@ -1,7 +1,8 @@
-"""What an implementation must offer to serve a consumer group: one broker, driven step by step.
+"""The operations that an implementation must offer to serve a consumer group.
 
-Topic and group are the suite's own, and so are the members: each has a connection, says who it is, asks who
-else is there, reads and commits. The broker may serve others at the same time.
+A target is one broker, driven step by step. The suite has its own topic, group and members. Each member has a
+connection; it announces itself, queries the other members, reads and commits. The broker may serve other
+clients at the same time.
 """
 
 from collections.abc import Set
@@ -15,9 +16,9 @@ MEMBERS: Final = ("c1", "c2", "c3")
 
 
 class Capability(StrEnum):
-    """What a target can be asked for besides."""
+    """The optional operations of a target."""
 
-    SILENCE = "silence"  # `fall_silent`: time passes until who says nothing is forgotten
+    SILENCE = "silence"  # `fall_silent`: time passes until the broker removes a silent member
 
 
 class Message(NamedTuple):
@@ -29,49 +30,56 @@ class Message(NamedTuple):
 
 
 class DeliveryTarget(Protocol):
-    """One broker under test. Every call returns when its effect is there, or should be, but for
-    `commit_oneway`; `open` is the first, `close` the last. Methods of capabilities that the target does not
-    declare are never called."""
+    """One broker under test.
+
+    Every call except `commit_oneway` returns when its effect is visible, or should be. `open` is called first
+    and `close` last. Methods of capabilities that the target does not declare are never called.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     def open(self) -> None:
-        """A new topic of QUEUES queues and a new group. Raises TargetError, as all others may."""
+        """Create a new topic of QUEUES queues and a new group.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def send(self, queue_id: int, msg_id: str) -> int:
-        """Returns the offset at which the message was stored."""
+        """Send a message; return the offset at which it was stored."""
         ...
 
     def join(self, member: str) -> None:
-        """Over a new connection."""
+        """Add the member over a new connection."""
         ...
 
     def leave(self, member: str) -> None:
-        """Say good-bye, and close the connection."""
+        """Unregister the member and close its connection."""
         ...
 
     def die(self, member: str) -> None:
-        """The connection closes."""
+        """Close the member's connection without unregistering it."""
         ...
 
     def fall_silent(self, member: str) -> None:
-        """It says nothing any more, until it should be forgotten; all others do."""
+        """Stop the heartbeats of this member only, until the broker should have removed it."""
         ...
 
     def members(self, asker: str) -> frozenset[str]:
-        """Who is in the group, as the asker is told."""
+        """Return the members of the group, as the broker reports them to the asker."""
         ...
 
     def notified(self, expected: Set[str]) -> frozenset[str]:
-        """Who was told since the last time that the members have changed; waits a while for those that are
-        expected to be."""
+        """Return the members that were notified of a membership change since the last call.
+
+        Waits a while for those that are expected to be notified.
+        """
         ...
 
     def pull(self, member: str, queue_id: int, offset: int, count: int) -> tuple[Message, ...]: ...
@@ -79,18 +87,21 @@ class DeliveryTarget(Protocol):
     def commit(self, member: str, queue_id: int, offset: int) -> None: ...
 
     def commit_oneway(self, member: str, queue_id: int, offset: int) -> None:
-        """Nobody learns when the broker has noted it."""
+        """Commit without waiting for an answer, so that the time of the commit stays unknown."""
         ...
 
     def query(self, queue_id: int) -> int | None:
-        """The group's offset; None for "not found"."""
+        """Return the group's offset; None for "not found"."""
         ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """One that is among the capabilities. Returns when the broker serves again; but for a frozen one all
-        members' connections are gone then."""
+        """Inject a fault that is among the capabilities.
+
+        Returns when the broker serves again. All connections of members are closed then, except after a
+        freeze.
+        """
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

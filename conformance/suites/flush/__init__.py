@@ -1,4 +1,4 @@
-"""The suite of durability: one broker and one client, with crashes (spec/tla/Flush.tla).
+"""The durability suite: one broker and one client, with crashes (spec/tla/Flush.tla).
 
-Start with `target.py` (what an implementation must offer) and `session.py` (one run).
+Start with `target.py` (the operations that an implementation must offer) and `session.py` (one run).
 """

@@ -1,9 +1,10 @@
-"""The named invariants over what one client saw that was alone; each a pure function of a record.
+"""The named invariants for a run with a single client; each one is a pure function of a record.
 
-Its steps follow one another (`of_steps.py`), and nothing happens between two of them: more can be concluded
-than of many clients. A checker returns a verdict with counts and witnesses. Having seen nothing that could
-show a violation is unknown, never held. A send whose outcome is indeterminate is neither lost nor a phantom,
-come what may. Names and ids are those of spec/invariants.toml.
+The steps of the client follow one another (`step_history.py`), and nothing happens between two steps.
+Therefore more can be concluded than from the observations of many clients. A checker returns a verdict with
+counts and witnesses. The verdict is unknown, never held, if nothing was observed that could show a violation.
+A send with an indeterminate outcome is never judged as lost or as a phantom. Names and ids are those of
+spec/invariants.toml.
 """
 
 from bisect import bisect_right
@@ -30,22 +31,22 @@ from mqproof.conformance.suites.flush.steps import History
 
 Checker = Callable[[Record], Finding]
 Scope = Callable[[Record, int, int], bool]
-"""Whether what is seen at the second index counts for what was known at the first."""
+"""Returns whether an observation at the second index is judged against a fact known at the first index."""
 
 
 def judge(history: History) -> dict[str, Finding]:
-    """Every named invariant, by id."""
+    """Judge every named invariant; return the findings by id."""
     told = record(as_lines(history))
     return {invariant: checker(told) for invariant, checker in CHECKERS.items()}
 
 
-# What is durable
+# Durability
 
 
 def sync_acked_durable(told: Record) -> Finding:
-    """FLUSH-1 SyncAckedDurable: what was answered SEND_OK is there in every life after a crash.
+    """FLUSH-1 SyncAckedDurable: a message answered SEND_OK exists after every crash.
 
-    Says nothing about messages whose queue nobody read after the crash.
+    Not judged: messages whose queue was not read after the crash.
     """
     if told.setup.flush_mode == ASYNC_FLUSH:
         return Tally().finding("seen")
@@ -53,7 +54,7 @@ def sync_acked_durable(told: Record) -> Finding:
 
 
 def async_acked_survives_process_crash(told: Record) -> Finding:
-    """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, as long as only processes died."""
+    """FLUSH-2 AsyncAckedSurvivesProcessCrash: the same under ASYNC_FLUSH, if only processes crashed."""
     if told.setup.flush_mode != ASYNC_FLUSH:
         return Tally().finding("seen")
     return _survives(
@@ -63,15 +64,18 @@ def async_acked_survives_process_crash(told: Record) -> Finding:
 
 
 def no_acked_lost(told: Record) -> Finding:
-    """DELIV-1 NoAckedLost: what was answered SEND_OK is there, and no read has passed it by.
+    """DELIV-1 NoAckedLost: a message answered SEND_OK exists, and no read has skipped it.
 
-    What nobody has read yet is not lost: it counts as `unseen`.
+    Messages that have not been read yet are not lost; they are counted as `unseen`.
     """
     return _survives(told, _promised)
 
 
 def _promised(told: Record, then: int, now: int) -> bool:
-    """What the flush mode covers: under ASYNC_FLUSH nothing once the system has gone down."""
+    """Return whether the flush mode protects the message.
+
+    ASYNC_FLUSH does not protect it once the system has crashed.
+    """
     return told.setup.flush_mode != ASYNC_FLUSH or not told.crashes.between(then, now)
 
 
@@ -89,11 +93,11 @@ def _survives(told: Record, scope: Scope) -> Finding:
 
 
 def _fate(told: Record, id_: str, queue: str, place: int, known: int, scope: Scope) -> tuple[bool, str]:
-    """Whether a message that is known to be at that offset was seen since, and why it is lost if it is.
+    """Return whether a message with a known offset was seen since, and the reason why it is lost, or "".
 
-    It is lost if a read passed by its offset without it, or if its queue ends before its offset in a later
-    life: a broker that serves again has dispatched all that it recovered. In the life of its answer a queue
-    that ends early only lags behind.
+    It is lost if a read passed its offset without returning it. It is also lost if its queue ends before its
+    offset after a later start of the broker: a broker that serves again has dispatched everything that it
+    recovered. Before that restart a queue that ends early may only lag behind.
     """
     seen = False
     for read in told.reads:
@@ -126,8 +130,10 @@ def _ends(told: Record) -> list[_End]:
 
 
 def recovery_ends(told: Record) -> Finding:
-    """FLUSH-8 RecoveryEnds: a broker that is started again serves again. Cannot tell slow from never: what a
-    target gives up on counts as never."""
+    """FLUSH-8 RecoveryEnds: a restarted broker serves again.
+
+    A slow recovery and one that never ends look the same: when a target gives up waiting, it counts as never.
+    """
     tally = Tally()
     for fault in told.faults:
         if fault.value.kind == "start":
@@ -137,12 +143,14 @@ def recovery_ends(told: Record) -> Finding:
     return tally.finding("restarts")
 
 
-# What a queue holds
+# Queue contents
 
 
 def queue_points_into_log(told: Record) -> Finding:
-    """FLUSH-3 QueuePointsIntoLog: what is pulled is a whole record of the topic, queue and offsets asked
-    for, with the body that was sent. Records of messages that nobody sent are NoPhantom's business."""
+    """FLUSH-3 QueuePointsIntoLog: a pull returns whole records of the requested topic, queue and offsets.
+
+    Their bodies are those that were sent. Records of messages that were never sent are left to NoPhantom.
+    """
     tally = Tally()
     for read, message in _delivered(told):
         tally.looked += 1
@@ -159,7 +167,7 @@ def queue_points_into_log(told: Record) -> Finding:
 
 
 class _Given(NamedTuple):
-    """An offset's holder; `durable` when a crash of the system does not free the offset."""
+    """The message at an offset; `durable` if a crash of the system does not free the offset."""
 
     at: int
     step: int
@@ -168,10 +176,11 @@ class _Given(NamedTuple):
 
 
 def queue_offsets_dense(told: Record) -> Finding:
-    """FLUSH-4 QueueOffsetsDense: no offset is given twice, none is left out.
+    """FLUSH-4 QueueOffsetsDense: no offset is assigned twice, and none is left out.
 
-    An offset left out shows by an offset that is higher than all that can have been stored; sends that
-    were lost again, or whose outcome is open, count as stored, so that small gaps after them stay hidden.
+    An omitted offset shows as an offset that is too high for the number of messages that can have been
+    stored. Sends that were lost later, or have an indeterminate outcome, count as stored, so small gaps after
+    them are not detected.
     """
     tally = Tally()
     given: dict[tuple[str, int], _Given] = {}
@@ -208,18 +217,18 @@ def _given(told: Record) -> Iterator[tuple[tuple[str, int], _Given]]:
 
 
 def recovered_prefix(told: Record) -> Finding:
-    """FLUSH-5 RecoveredPrefix: what a recovery leaves is the log up to some point, unaltered.
+    """FLUSH-5 RecoveredPrefix: a recovery leaves the log up to some point, unchanged.
 
-    Judges messages that were answered as stored: the caller is alone, so theirs is the log's order. Where one
-    is lost, all that were stored after it before the crash must be lost too, and a message once lost must
-    not come back. Says nothing about what nobody read after the recovery.
+    Judges messages that were acknowledged as stored. The client is the only one, so its order is the order of
+    the log. If one message is lost, all messages stored after it before the crash must be lost too. A lost
+    message must not reappear. Not judged: messages that were not read after the recovery.
     """
     tally = Tally()
     _altered(told, tally)
     sends = [sent for sent in told.stored if told.deaths.between(sent.span.end, NEVER)]
     gone: set[str] = set()
     last_known = {sent.message.id: _life(told, sent.span.end) for sent in sends}
-    """The life it was surely there in."""
+    """Message id to the last broker start after which the message certainly existed."""
     for life in range(1, len(told.starts.at) + 1):
         holes: list[str] = []
         for sent in sends:
@@ -247,7 +256,7 @@ def _life(told: Record, index: int) -> int:
 
 
 def _in_life(told: Record, life: int, sent: Sent) -> tuple[bool, bool]:
-    """(it was read in that life, that life's queue shows that it is not there)"""
+    """Return (whether it was read after that start, whether the queue then shows that it does not exist)."""
     there = told.once(_read_in).get((life, sent.queue), {})
     present = sent.message.id in there.values()
     replaced = sent.offset in there and there[sent.offset] != sent.message.id
@@ -256,7 +265,7 @@ def _in_life(told: Record, life: int, sent: Sent) -> tuple[bool, bool]:
 
 
 def _read_in(told: Record) -> dict[tuple[int, str], dict[int, str]]:
-    """By life and queue: what was read at each offset."""
+    """Return the id read at each offset, by broker start and queue."""
     there: dict[tuple[int, str], dict[int, str]] = defaultdict(dict)
     for read, message in _delivered(told):
         there[_life(told, read.at), read.queue][message.offset] = message.id
@@ -264,7 +273,7 @@ def _read_in(told: Record) -> dict[tuple[int, str], dict[int, str]]:
 
 
 def _least_end(told: Record) -> dict[tuple[int, str], int]:
-    """By life and queue: the first offset at which it was seen to end."""
+    """Return the lowest end of each queue that was observed, by broker start and queue."""
     least: dict[tuple[int, str], int] = {}
     for index, _, queue, end in told.once(_ends):
         at = _life(told, index), queue
@@ -286,13 +295,15 @@ def _altered(told: Record, tally: Tally) -> None:
             _found(tally, read, message, "was recovered with another body")
 
 
-# What a consumer is given
+# Delivery to a consumer
 
 
 def queue_order(told: Record) -> Finding:
-    """DELIV-4 QueueOrder: a pull returns the queue from the offset asked for, one by one, nothing left out;
-    what one producer sent and was answered in turn is in the queue in that order; and what was read once
-    stays where it was, as long as the flush mode covers it."""
+    """DELIV-4 QueueOrder: a pull returns the queue from the requested offset, in order and without gaps.
+
+    Messages that one producer sent one after another, each acknowledged, are in the queue in that order. A
+    message that was read once stays at its offset, as long as the flush mode protects it.
+    """
     tally = Tally()
     turn = {sent.message.id: number for number, sent in enumerate(told.stored)}
     first: dict[str, tuple[Read, Delivered]] = {}

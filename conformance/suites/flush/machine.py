@@ -1,6 +1,6 @@
 """Sends, pulls, commits and crashes in any order (spec/tla/Flush.tla), drawn and shrunk by Hypothesis.
 
-A rule is one step of a session; which rules there are depends on what the target can do.
+A rule is one step of a session. The set of rules depends on the capabilities of the target.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +19,10 @@ from mqproof.reference import flush
 T = TypeVar("T")
 
 UNCERTAIN_MAX: Final = 2
-"""Sends in one life of the broker whose outcome is open: each multiplies what the oracle has to keep."""
+"""The maximum number of sends with an open outcome between two starts of the broker.
+
+Each one multiplies the states that the oracle keeps.
+"""
 QUEUES_MAX: Final = 2
 BODY_BYTES_MAX: Final = 600
 
@@ -38,7 +41,7 @@ _ENDS: Final = {
 
 
 def _ends(machine: "FlushMachine") -> list[End]:
-    """How this broker's life can end."""
+    """Return the ways in which this broker can stop."""
     return [end for capability, end in _ENDS.items() if capability in machine.target.capabilities]
 
 
@@ -47,18 +50,18 @@ def _crashes(machine: "FlushMachine") -> list[End]:
 
 
 def _faults(machine: "FlushMachine") -> list[Fault | None]:
-    """What may disturb this broker in an example: in every other one nothing."""
+    """Return the faults that may disturb this broker in an example; half of the choices are None."""
     faults = [fault for fault in Fault if Capability(fault.value) in machine.target.capabilities]
     return [*(len(faults) or 1) * [None], *faults]
 
 
 def _second_ends(machine: "FlushMachine") -> list[End | None]:
-    """What may happen to a broker that is down already: mostly nothing."""
+    """Return the crashes that may happen while the broker is stopped; mostly None."""
     return [None, None, None, *(end for end in _ends(machine) if end in SYSTEM_CRASHES)]
 
 
 def _drawn_by(choices: Callable[["FlushMachine"], Sequence[T]]) -> st.SearchStrategy[T]:
-    """One of what this machine can do."""
+    """Return a strategy that draws one of the machine's choices."""
     return st.runner().flatmap(lambda machine: st.sampled_from(choices(machine)))
 
 
@@ -71,14 +74,17 @@ def _can(capability: Capability) -> Callable[["FlushMachine"], bool]:
 
 
 class FlushMachine(Machine[Target, Session]):
-    """One example: one fresh broker and its client.
+    """One example, with one fresh broker and its client.
 
-    Few rules, because all are drawn alike and some examples go without some: whatever has a variant takes it
-    as an argument.
+    There are few rules, because all are drawn with the same probability and some examples omit some rules.
+    Variants are therefore arguments of a rule.
     """
 
     ahead: Fault | None = None
-    """Comes before the end of the example at the latest. Once is enough: time-outs take their time."""
+    """The fault of this example, injected at its end at the latest.
+
+    One is enough, since timeouts take time.
+    """
 
     @initialize(
         mode=st.sampled_from((flush.SYNC_FLUSH, flush.ASYNC_FLUSH)),
@@ -115,7 +121,7 @@ class FlushMachine(Machine[Target, Session]):
     @precondition(_can(Capability.COMMIT_OFFSET))
     @rule(queue=_queues, count=_counts)
     def pull_and_commit(self, queue: int, count: int) -> None:
-        """A consumer does not commit less than it knows to be committed."""
+        """Pull, and commit only an offset above the one that the consumer knows to be committed."""
         queue = self._queue(queue)
         self.session.pull(queue, count)
         if self.session.positions[queue] > self.session.committed[queue]:
@@ -133,7 +139,10 @@ class FlushMachine(Machine[Target, Session]):
     @precondition(lambda machine: bool(_crashes(machine)))
     @rule(burst=_bursts, how=_drawn_by(_crashes), seed=_seeds)
     def fail_syncs(self, burst: list[tuple[int, int]], how: End, seed: int) -> None:
-        """The disk goes bad; what is sent then may be answered anything but a lie, until the end comes."""
+        """Make every fsync fail until the broker stops.
+
+        Any answer to the sends is allowed that makes no false promise.
+        """
         self.session.fail_syncs()
         self.send_some(burst)
         self.session.drain()
@@ -143,7 +152,7 @@ class FlushMachine(Machine[Target, Session]):
     @precondition(lambda machine: machine.ahead is not None)
     @rule(burst=_bursts, then=_bursts)
     def disturb(self, burst: list[tuple[int, int]], then: list[tuple[int, int]]) -> None:
-        """The broker is sent to while something is the matter; nobody knows what came of what."""
+        """Send to the broker while the fault is active; the outcome of these sends is unknown."""
         fault, self.ahead = self.ahead, None
         assert fault is not None, "the precondition"
         self.session.disturb(fault)
@@ -159,7 +168,7 @@ class FlushMachine(Machine[Target, Session]):
         then=_drawn_by(_second_ends),
     )
     def end(self, how: End, seed: int, then: End | None) -> None:
-        """The broker's life ends, the system perhaps a moment later, and both come back."""
+        """Stop the broker, possibly crash the system afterwards, and restart both."""
         self.session.end(how, seed)
         if then:
             self.session.end(then, seed)

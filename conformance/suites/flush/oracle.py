@@ -1,12 +1,15 @@
-"""Which states of the flush model explain what one client saw; when none is left, the model forbids it.
+"""The states of the flush model that explain the observations of one client.
 
-Only the reference's own actions are taken, so the oracle can be no laxer than the model. What a client cannot
-see (flushes, dispatches) is taken as late as an observation demands: a SEND_OK under SYNC_FLUSH demands the
-flush of its record, a delivery demands the dispatch of its message. One such laziest state stands for all
-that did more in secret, because what a client can see later from those it can see from the laziest one too:
-nothing reads `flushed`, `queue_flushed` and `checkpoint` but a crash and its recovery, and the less there is
-of them, the more outcomes the crash may have. Where a choice changes what can be seen, every choice is kept:
-which abandoned sends were stored and when, which committed offsets were persisted, where a crash cut the log.
+When no state is left, the model forbids the observations. The oracle takes only the reference's own actions,
+so it allows no more than the model. It takes actions that a client cannot see (flushes, dispatches) as late
+as an observation demands: a SEND_OK under SYNC_FLUSH demands the flush of its record, and a delivery demands
+the dispatch of its message.
+
+One such state, with the fewest hidden actions, represents all states with more of them. Everything that a
+client can observe later from those is also possible from this one: only a crash and its recovery read
+`flushed`, `queue_flushed` and `checkpoint`, and lower values allow more outcomes of a crash. Where a choice
+affects later observations, the oracle keeps every choice: which abandoned sends were stored and when, which
+committed offsets were persisted, and where a crash cut the log.
 """
 
 from collections import Counter
@@ -32,7 +35,7 @@ from mqproof.reference import flush
 States = Iterable[flush.State]
 
 STATES_MAX: Final = 5_000
-"""More possible states than this are not followed; a machine that abandons few sends stays far below."""
+"""The maximum number of possible states. A machine with few abandoned sends stays far below it."""
 
 
 class OracleLimitError(Exception):
@@ -43,19 +46,22 @@ class Oracle:
     """The set of model states that explain the operations observed so far."""
 
     def __init__(self, setup: Setup, flush_modes: tuple[str, ...]) -> None:
-        """`flush_modes` are the modes that the broker may be in: one, or both where nobody knows."""
+        """`flush_modes` lists the modes that the broker may have: one, or both if the mode is unknown."""
         names = tuple(f"q{number}" for number in range(setup.queues))
         self.config = flush.Config(messages=(), queues=names, flush_modes=flush_modes, crashes_max=None)
         self.setup = setup
         self.states: frozenset[flush.State] = frozenset(flush.MODEL.initial(self.config))
         self.actions: Counter[str] = Counter()
-        """How often each action of the model was taken to explain something."""
+        """How often each action of the model explained an observation."""
         self.states_most = len(self.states)
-        self._pending: list[Send] = []  # that the broker may yet store
-        self._flushable: int | None = None  # once syncs fail: so many messages had been sent before
+        self._pending: list[Send] = []  # sends that the broker may still store
+        self._flushable: int | None = None  # set once syncs fail: the number of messages sent before
 
     def observe(self, operation: Operation) -> bool:
-        """Keep the states that explain the operation. False when there is none: it is over then."""
+        """Keep the states that explain the operation.
+
+        Return False if there is none; the oracle is then finished.
+        """
         self._store_pending()
         match operation:
             case Send():
@@ -82,12 +88,13 @@ class Oracle:
         return bool(self.states)
 
     def explain(self, states: frozenset[flush.State]) -> str:
-        """What these states say the queues hold, for a person; at most three are told."""
+        """Describe the queues in these states for people; at most three states are shown."""
         told = [self._tell(state) for state in sorted(states, key=repr)[:3]]
         more = len(states) - len(told)
         return " or ".join(dict.fromkeys(told)) + (f" (and {more} more states)" if more > 0 else "")
 
-    # -- one kind of observation each: the states after it, none if the state does not explain it
+    # -- one method for each kind of observation: returns the states after it, none if the state does not
+    # explain it
 
     def _send(self, send: Send) -> None:
         self._admit(send.msg_id)
@@ -96,7 +103,7 @@ class Oracle:
                 self._each(lambda state: self._stored(state, send))
             case Outcome.INDETERMINATE:
                 self._pending.append(send)
-            case Outcome.FAILED:  # nothing happened
+            case Outcome.FAILED:  # not stored
                 pass
 
     def _stored(self, state: flush.State, send: Send) -> States:
@@ -141,7 +148,7 @@ class Oracle:
                 return []
         if pull.peek:
             return [state]
-        if pull.offset != len(state.seen[pull.queue_id]):  # not where this consumer is
+        if pull.offset != len(state.seen[pull.queue_id]):  # not the position of this consumer
             return []
         after: flush.State | None = state
         for _ in messages:
@@ -157,7 +164,7 @@ class Oracle:
         return [after, *_some(self._take("PersistOffsets", after))]
 
     def _end(self, state: flush.State, queue_id: int, end: int) -> States:
-        """The queue is readable up to `end`, exclusive, and no further."""
+        """Return the state in which the queue ends at `end`, exclusive; none if that is impossible."""
         after: flush.State | None = state
         while after is not None and len(after.queue[queue_id]) < end:
             after = self._dispatch(after)
@@ -167,16 +174,20 @@ class Oracle:
         return _some(self._take("ProcessCrash", state))
 
     def _system_crash(self, state: flush.State) -> States:
-        """Losing power keeps exactly what was flushed, but how much that was in secret is as open as what a
-        dying system writes out, so both leave the same choice. A torn record is cut off, and lost queue
-        entries are dispatched again, before anyone can see them: only where the log ends matters."""
+        """Yield the states after a crash of the system, one for each possible end of the log.
+
+        A power loss keeps exactly the flushed data, but the amount of hidden flushes is unknown, as is the
+        amount that a crashing system writes. Both therefore allow the same outcomes. Only the end of the log
+        matters: a torn record is cut off, and lost queue entries are dispatched again, before a client can
+        see them.
+        """
         for length in range(state.flushed, len(state.log) + 1):
             yield from _some(self._take("OsCrash", state, length, False, state.queue_flushed))
 
     def _shutdown(self, state: flush.State) -> States:
         after = self._flush(state, len(state.log))
         for message, answer in zip(self.config.messages, state.answer, strict=True):
-            if answer == "waiting":  # the broker answered somebody who had hung up
+            if answer == "waiting":  # the client had closed its connection before the broker answered
                 after = after and self._take("AnswerOk", after, message)
         while after is not None and after.dispatched < len(after.log):
             after = self._dispatch(after)
@@ -195,11 +206,13 @@ class Oracle:
         return _some(after and self._forget_answers(after))
 
     def _forget_answers(self, state: flush.State) -> flush.State:
-        """Nothing that comes depends on who was answered what in an earlier life; states that differ only
-        there would be kept apart for ever."""
+        """Reset the answers and crash counts: nothing later depends on answers given before the restart.
+
+        Otherwise states that differ only there would be kept apart permanently.
+        """
         return replace(state, answer=("unknown",) * len(state.answer), process_crashes=0, system_crashes=0)
 
-    # -- the model's own steps
+    # -- the model's own actions
 
     def _flush(self, state: flush.State, length: int) -> flush.State | None:
         if state.flushed >= length:
@@ -223,7 +236,7 @@ class Oracle:
             self.actions[action] += 1
         return after
 
-    # -- the set
+    # -- the set of states
 
     def _each(self, step: Callable[[flush.State], States]) -> None:
         self._hold(after for state in self.states for after in step(state))
@@ -237,7 +250,7 @@ class Oracle:
             )
 
     def _store_pending(self) -> None:
-        """Sends of which nobody knows may have been stored by now, and several in any order."""
+        """Add the states in which ambiguous sends have been stored by now, several of them in any order."""
         for _ in self._pending:
             self._hold(
                 after
@@ -249,7 +262,10 @@ class Oracle:
             )
 
     def _admit(self, message: str) -> None:
-        """The model names all messages beforehand; a history tells them one by one."""
+        """Add the message to the model.
+
+        The model knows all messages in advance; a history adds them one by one.
+        """
         self.config = replace(self.config, messages=(*self.config.messages, message))
         self.states = frozenset(replace(state, answer=(*state.answer, "unsent")) for state in self.states)
 

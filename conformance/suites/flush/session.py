@@ -1,7 +1,7 @@
-"""One run of one target: drives it, writes down what was seen, and asks the oracle after every step.
+"""One run of one target: drives it, records observations, and checks each step with the oracle.
 
-The session also plays the one consumer: it knows where it goes on reading and what it last committed. Use it
-directly for a script of your own, or let a machine drive it.
+The session also simulates the only consumer: it keeps the consumer's position and last committed offset. Use
+it directly for your own script, or let a machine drive it.
 """
 
 from collections import Counter
@@ -47,10 +47,12 @@ _DRAIN_COUNT: Final = 32
 
 
 class Session:
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: Target, setup: Setup) -> None:
@@ -63,15 +65,15 @@ class Session:
         self.dead = False
         self.sent = 0
         self.uncertain = 0
-        """Sends in this life of the broker of which nobody knows what came of them."""
+        """The number of sends since the last start of the broker whose outcome is unknown."""
         self.positions = [0] * setup.queues
-        """By queue: where the consumer goes on."""
+        """The next offset of the consumer, by queue."""
         self.committed = [0] * setup.queues
-        """By queue: the committed offset as the consumer knows it."""
+        """The committed offset that the consumer knows, by queue."""
         self.oracle = Oracle(setup, modes)
         self.unexplained: Witness | None = None
         self.lost_track = False
-        """Too many states were possible: from there on only the checkers judge."""
+        """True if too many states were possible: from then on only the checkers judge."""
         self._operations: list[Operation] = []
         target.open(setup)
 
@@ -82,14 +84,14 @@ class Session:
     # -- the producer
 
     def send(self, queue_id: int, size: int) -> None:
-        """One message with a body of `size` bytes, at least 1."""
+        """Send one message with a body of `size` bytes, at least 1."""
         msg_id, body = self._message(size)
         answer = self.target.send(self.setup.topic, queue_id, msg_id, body)
         self.uncertain += answer.outcome is Outcome.INDETERMINATE
         self._saw(Send(queue_id, msg_id, body, answer))
 
     def abandon(self, queue_id: int, size: int) -> None:
-        """The same without waiting for the answer."""
+        """Send one message without waiting for the answer."""
         msg_id, body = self._message(size)
         self.target.abandon(self.setup.topic, queue_id, msg_id, body)
         self.uncertain += 1
@@ -99,7 +101,10 @@ class Session:
     # -- the consumer
 
     def pull(self, queue_id: int, max_count: int) -> None:
-        """The consumer goes on; told that it is beyond the end, it goes back there and commits that."""
+        """Pull at the consumer's position.
+
+        If it is beyond the end, go back to the end and commit that offset.
+        """
         answer = self._pull(queue_id, self.positions[queue_id], max_count)
         self.positions[queue_id] = answer.next_offset
         if answer.status is PullStatus.OFFSET_MOVED and Capability.COMMIT_OFFSET in self.target.capabilities:
@@ -125,7 +130,7 @@ class Session:
         self._saw(Bounds(queue_id, low, high))
 
     def drain(self) -> None:
-        """Look at all that is in all queues."""
+        """Read all messages of all queues."""
         for queue_id in range(self.setup.queues):
             offset = 0
             for _ in range(_PULLS_MAX):
@@ -134,7 +139,7 @@ class Session:
                     break
                 offset = answer.next_offset
 
-    # -- the ends of a broker's life
+    # -- stops and restarts of the broker
 
     def end(self, how: End, seed: int = 0) -> None:
         match how:
@@ -150,7 +155,7 @@ class Session:
         self._saw(Down(how))
 
     def restart(self) -> None:
-        """Bring the broker up again and examine what it recovered. If it does not come up, it is `dead`."""
+        """Restart the broker and examine what it recovered. Set `dead` if it does not start."""
         try:
             self.target.restart()
         except RestartFailedError as error:
@@ -179,26 +184,26 @@ class Session:
     # -- the verdict
 
     def faults(self) -> Counter[FaultKind]:
-        """How often each befell the broker."""
+        """Return how often each kind of fault was injected."""
         return Counter(kind for one in self._operations if (kind := _fault(one)))
 
     def actions(self) -> Counter[str]:
-        """How often each action of the model was needed to explain what was seen."""
+        """Return how often each action of the model explained an observation."""
         return self.oracle.actions
 
     def script(self) -> list[str]:
         return script(self.history)
 
     def findings(self) -> dict[str, Finding]:
-        """Every invariant judged on what was seen so far, by id.
+        """Judge every invariant on the observations so far; return the findings by id.
 
-        SPEC-1 is violated when the model does not explain what was seen and no named invariant says why.
+        SPEC-1 is violated when the model does not explain an observation and no named invariant is violated.
         """
         return with_explanation(
             judge(self.history), len(self._operations), self.unexplained, lost_track=self.lost_track
         )
 
-    # -- inside
+    # -- internal
 
     def _message(self, size: int) -> tuple[str, bytes]:
         self.sent += 1
@@ -245,7 +250,7 @@ def _fault(operation: Operation) -> FaultKind | None:
 
 
 def _flush_modes(target: Target, setup: Setup) -> tuple[str, ...]:
-    """That of the setup or of the broker; both where nobody knows."""
+    """Return the flush mode of the setup or of the broker; both modes if it is unknown."""
     if Capability.FLUSH_MODE in target.capabilities:
         return (setup.flush_mode,)
     modes = (flush.SYNC_FLUSH, flush.ASYNC_FLUSH)

@@ -1,4 +1,7 @@
-"""The steps of one client as a history of lines: `alone.py` judges it, and so can the rules of the many."""
+"""The steps of one client as the lines of a history.
+
+The suite's checkers and the rules for many clients judge them.
+"""
 
 from collections.abc import Iterator
 from typing import Final
@@ -34,15 +37,16 @@ from mqproof.conformance.suites.flush.steps import (
 from mqproof.conformance.suites.flush.target import Outcome, PulledMessage, Setup
 
 EXAMINER = "examiner"
-"""The group that looks at queues without consuming them."""
+"""The group that reads queues without consuming them."""
 _STEP_NS: Final = 1_000_000
 _OUTCOMES = {Outcome.OK: Type.OK, Outcome.FAILED: Type.FAIL, Outcome.INDETERMINATE: Type.INFO}
 
 
 def as_lines(history: History) -> Iterator[Line]:
-    """A line for the beginning and one for the end of each step; nothing happens in between.
+    """Yield one line for the beginning and one for the end of each step; nothing happens in between.
 
-    Time is logical, a millisecond a step. That syncs begin to fail is nothing that rules ask about.
+    Time is logical, one millisecond per step. The step at which syncs begin to fail has no line, since no
+    rule uses it.
     """
     setup = history.setup
     groups = {setup.group: Group(topics=(setup.topic,))}
@@ -57,7 +61,7 @@ def as_lines(history: History) -> Iterator[Line]:
 
 
 def step_at(time: int) -> int:
-    """The step as `steps.numbered` counts: opening the broker is step 1."""
+    """Return the step number as `steps.numbered` counts: opening the broker is step 1."""
     return time // _STEP_NS
 
 

@@ -1,7 +1,7 @@
-"""What one client saw in one run: operations with their answers, in the order of time.
+"""The observations of one client in one run: operations with their answers, in the order of time.
 
-A history is all that the checkers and the oracle get. `numbered` prints it as a script for people; `events`
-exports it in the vocabulary of spec/events.py.
+The checkers and the oracle use only a history. `numbered` prints it as a script for people; `events` exports
+it in the vocabulary of spec/events.py.
 """
 
 import zlib
@@ -23,7 +23,7 @@ from mqproof.spec.events import SCHEMA_VERSION, Event, Kind
 
 
 class End(StrEnum):
-    """How a broker's life ended."""
+    """The way in which the broker stopped."""
 
     KILL = "kill"
     OS_CRASH = "crash_os"
@@ -42,7 +42,10 @@ class Send:
     body: bytes
     answer: Sent
     abandoned: bool = False
-    """The client hung up; what came of it is settled when the next other operation is over."""
+    """The client closed the connection.
+
+    Whether the message was stored is decided when the next operation that is not abandoned ends.
+    """
 
     def __str__(self) -> str:
         text = f"send {self.msg_id} ({len(self.body)} bytes) to queue {self.queue_id}"
@@ -58,7 +61,7 @@ class Pull:
     max_count: int
     answer: Pulled
     peek: bool = False
-    """A look at the queue by the examiner; the consumer does not go on from it."""
+    """A read by the examiner; it does not move the consumer."""
 
     def __str__(self) -> str:
         answer = self.answer
@@ -77,7 +80,7 @@ class Commit:
     offset: int
     accepted: bool
     reset: bool = False
-    """The consumer was told that its offset is beyond the end, and goes back on purpose."""
+    """The consumer goes back on purpose, because the broker reported that its offset is beyond the end."""
 
     def __str__(self) -> str:
         what = "reset" if self.reset else "commit"
@@ -114,7 +117,7 @@ class Down:
 @dataclass(frozen=True, slots=True)
 class Restart:
     failure: str = ""
-    """Why the broker did not come up; empty if it did."""
+    """The reason why the broker did not start; empty if it did."""
 
     def __str__(self) -> str:
         return f"restart: {self.failure}" if self.failure else "restart"
@@ -150,19 +153,19 @@ class History:
 
 
 def checksum(body: bytes) -> int:
-    """CRC-32 of the body: two bodies of one message are compared by it."""
+    """Return the CRC-32 of the body, which is used to compare two bodies of one message."""
     return zlib.crc32(body)
 
 
 def script(history: History) -> list[str]:
-    """The history as steps for people."""
+    """Return the history as steps for people."""
     setup = history.setup
     first = f"open a broker, {setup.flush_mode}, {setup.queues} queue(s), seed {setup.seed}"
     return [first, *map(str, history.operations)]
 
 
 def numbered(history: History) -> str:
-    """The same with numbers, in lines."""
+    """Return the history as numbered lines."""
     return "\n".join(f"{number:4}. {step}" for number, step in enumerate(script(history), start=1))
 
 
@@ -174,7 +177,10 @@ _CRASH_KINDS: Final = {End.KILL: "process", End.OS_CRASH: "os", End.POWER_LOSS: 
 
 
 def events(history: History, node: str = "client") -> Iterator[Event]:
-    """The history as an event log of one node. Its time is logical: a microsecond a step, from 0."""
+    """Yield the history as the event log of one node.
+
+    Its time is logical: one microsecond per step, from 0.
+    """
     seq = 0
     for ts, operation in enumerate(history.operations):
         for kind, columns in _told(history.setup, operation):

@@ -1,4 +1,4 @@
-"""The suite of durability, as `conform --suite flush` runs it."""
+"""The durability suite, as `conform --suite flush` runs it."""
 
 from typing import Final
 

@@ -1,9 +1,9 @@
-"""What an implementation must offer to be held to the specification.
+"""The operations that an implementation must offer to be tested against the specification.
 
 A target is one broker and one client of it, driven step by step by one caller. Implement `Target` for your
 broker, pass a factory of it to `mqproof.conformance.engine.suite_run.run_suite`, and you get a verdict for
-every invariant. Leave out of `capabilities` what your broker cannot be made to do; it is reported as not
-tested, not as held.
+every invariant. Leave out of `capabilities` the operations that your broker does not offer. Invariants that
+need them are reported as not tested, not as held.
 """
 
 from dataclasses import dataclass
@@ -12,36 +12,42 @@ from typing import Protocol
 
 
 class RestartFailedError(Exception):
-    """The broker does not come up on what the end of its last life left. One line that says why."""
+    """The broker does not start on the data that its last stop left.
+
+    The message is one line with the reason.
+    """
 
 
 class Fault(StrEnum):
-    """What may disturb a broker that lives on, from `disturb` to `calm`. Each is a capability of its name."""
+    """The faults that may disturb a running broker, from `disturb` to `calm`.
+
+    Each is a capability of the same name.
+    """
 
     FREEZE = "freeze"  # SIGSTOP; calm is SIGCONT
-    ISOLATE = "isolate"  # nothing reaches the broker, and nothing comes from it
-    LOSE_REQUESTS = "lose_requests"  # a partition one way: nothing reaches it
-    LOSE_ANSWERS = "lose_answers"  # the other way: what it answers reaches nobody
+    ISOLATE = "isolate"  # nothing reaches the broker, and nothing leaves it
+    LOSE_REQUESTS = "lose_requests"  # a one-way partition: nothing reaches the broker
+    LOSE_ANSWERS = "lose_answers"  # the other direction: its answers are lost
     CUT = "cut"  # connections are closed instead of an answer
     DELAY = "delay"  # requests and answers take longer
     SLOW_DISK = "slow_disk"  # every fsync takes longer
-    FULL_DISK = "full_disk"  # no file can be made
+    FULL_DISK = "full_disk"  # no file can be created
 
 
 class Capability(StrEnum):
-    """What a target can be asked for beyond sending and pulling."""
+    """The optional operations of a target, beyond sending and pulling."""
 
-    FLUSH_MODE = "flush_mode"  # `open` brings up a broker in the flush mode that was asked for
-    SYNC_FLUSH = "sync_flush"  # without it: the broker is known to be in this mode, whatever is asked for
-    ASYNC_FLUSH = "async_flush"  # the same of the other mode
+    FLUSH_MODE = "flush_mode"  # `open` starts a broker in the requested flush mode
+    SYNC_FLUSH = "sync_flush"  # without FLUSH_MODE: the broker is in this mode, whatever is requested
+    ASYNC_FLUSH = "async_flush"  # the same for the other mode
     COMMIT_OFFSET = "commit_offset"  # `commit_offset` and `query_offset`
-    ABANDON = "abandon"  # `abandon`: hang up before the answer
+    ABANDON = "abandon"  # `abandon`: close the connection before the answer
     KILL = "kill"  # `kill`
     OS_CRASH = "os_crash"  # `crash_os`
     POWER_LOSS = "power_loss"  # `lose_power`
     CLEAN_RESTART = "clean_restart"  # `shutdown`
     SYNC_FAILURE = "sync_failure"  # `fail_syncs`
-    FREEZE = "freeze"  # `disturb` and `calm`, by this fault and those below
+    FREEZE = "freeze"  # `disturb` and `calm`, with this fault and those below
     ISOLATE = "isolate"
     LOSE_REQUESTS = "lose_requests"
     LOSE_ANSWERS = "lose_answers"
@@ -53,13 +59,13 @@ class Capability(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One run: a broker without messages, one topic, queues 0 to `queues` - 1, one consumer group."""
+    """The setup of one run: a broker without messages, one topic, `queues` queues, and one consumer group."""
 
     flush_mode: str
-    """SYNC_FLUSH | ASYNC_FLUSH; a wish without Capability.FLUSH_MODE."""
+    """SYNC_FLUSH | ASYNC_FLUSH; not binding without Capability.FLUSH_MODE."""
     queues: int = 1
     seed: int = 0
-    """Decides everything that is left to chance inside the target."""
+    """The seed of all random choices inside the target."""
     topic: str = "conform"
     group: str = "conform_group"
 
@@ -67,29 +73,29 @@ class Setup:
 class Outcome(StrEnum):
     OK = "ok"  # stored, with one of the stored statuses
     FAILED = "failed"  # certainly not stored, now or later
-    INDETERMINATE = "indeterminate"  # nobody knows: no answer, or an answer that leaves it open
+    INDETERMINATE = "indeterminate"  # unknown: no answer, or an answer that leaves it open
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
     outcome: Outcome
     status: str = ""
-    """SEND_OK | FLUSH_DISK_TIMEOUT | FLUSH_SLAVE_TIMEOUT | SLAVE_NOT_AVAILABLE when ok, else words."""
+    """SEND_OK | FLUSH_DISK_TIMEOUT | FLUSH_SLAVE_TIMEOUT | SLAVE_NOT_AVAILABLE when ok, else a free text."""
     queue_offset: int = -1
-    """Of the stored message, -1 when not ok."""
+    """The offset of the stored message, -1 when not ok."""
     under_way: bool = False
-    """Of an indeterminate send: it may still be stored, at any time until the broker is down."""
+    """For an indeterminate send: it may still be stored, at any time until the broker stops."""
 
 
 class PullStatus(StrEnum):
     FOUND = "FOUND"
     NO_NEW = "NO_NEW"  # the offset is the end of the queue
-    OFFSET_MOVED = "OFFSET_MOVED"  # the offset is beyond the end; next_offset is where to go on
+    OFFSET_MOVED = "OFFSET_MOVED"  # beyond the end; next_offset is the offset to read on from
 
 
 @dataclass(frozen=True, slots=True)
 class PulledMessage:
-    """As the broker handed it over. What cannot be read as a message has the empty msg_id and topic."""
+    """A message as the broker returned it. If it cannot be read as a message, msg_id and topic are empty."""
 
     msg_id: str
     body: bytes
@@ -105,11 +111,11 @@ class Pulled:
     next_offset: int
     min_offset: int
     max_offset: int
-    """One more than the last readable offset, as the broker said in this answer."""
+    """One more than the last readable offset, as reported in this answer."""
 
 
 class Target(Protocol):
-    """One broker under test. Every call returns when its effect is known; nothing goes on in between.
+    """One broker under test. Every call returns when its effect is known; nothing happens between two calls.
 
     The order of calls: `open`, once; then any of a running broker; after `kill`, `crash_os`, `lose_power` or
     `shutdown` only `crash_os`, `lose_power` and `restart`; `close` at any time, last. Every call may raise
@@ -118,14 +124,14 @@ class Target(Protocol):
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability]: ...
 
     def open(self, setup: Setup) -> None:
-        """Bring up a broker on which the topic has no message and the group no offset."""
+        """Start a broker on which the topic has no message and the group no offset."""
         ...
 
     def send(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> Sent:
@@ -133,8 +139,11 @@ class Target(Protocol):
         ...
 
     def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
-        """Send and do not wait for the answer. It may be stored until the next call of another method has
-        returned, and is not stored after that."""
+        """Send without waiting for the answer.
+
+        The broker may store the message until the next call of another method has returned, and not after
+        that.
+        """
         ...
 
     def pull(self, topic: str, queue_id: int, offset: int, max_count: int) -> Pulled:
@@ -142,11 +151,11 @@ class Target(Protocol):
         ...
 
     def commit_offset(self, topic: str, queue_id: int, offset: int) -> bool:
-        """Store the group's offset. True when the broker took it, False when it refused."""
+        """Store the group's offset. Return True if the broker accepted it, False if it refused."""
         ...
 
     def query_offset(self, topic: str, queue_id: int) -> int:
-        """The group's offset as the broker has it; 0 when it has none."""
+        """Return the group's offset at the broker; 0 if it has none."""
         ...
 
     def min_offset(self, topic: str, queue_id: int) -> int: ...
@@ -154,49 +163,52 @@ class Target(Protocol):
     def max_offset(self, topic: str, queue_id: int) -> int: ...
 
     def kill(self) -> None:
-        """SIGKILL: the process is gone, the page cache lives on."""
+        """Kill the broker with SIGKILL: the process ends, and the page cache stays."""
         ...
 
     def crash_os(self, seed: int) -> None:
-        """The machine dies: of what was not synced any part may be lost, and the last write torn."""
+        """Crash the machine: any part of the unsynced data may be lost, and the last write may be torn."""
         ...
 
     def lose_power(self) -> None:
-        """The machine dies and keeps exactly what was synced."""
+        """Crash the machine, keeping exactly the synced data."""
         ...
 
     def shutdown(self) -> None:
-        """A clean exit."""
+        """Stop the broker cleanly."""
         ...
 
     def restart(self) -> None:
-        """Start on what is left. Returns when the broker serves again.
+        """Start the broker on the remaining data. Returns when the broker serves again.
 
         Raises:
-            RestartFailedError: it does not; only `close` is called after that.
+            RestartFailedError: the broker does not serve; only `close` is called after that.
         """
         ...
 
     def fail_syncs(self) -> None:
-        """From now on every fsync reports an error and keeps nothing, until the broker is down."""
+        """Make every fsync report an error and keep nothing, until the broker stops."""
         ...
 
     def disturb(self, fault: Fault) -> None:
-        """From now on the fault disturbs the broker. Until `calm` it is only sent to: a send whose answer
-        does not come in time is INDETERMINATE and under way, and need not be waited for as long as usual."""
+        """Start the fault. Only `send` and `abandon` are called until `calm`.
+
+        A send whose answer does not come in time is INDETERMINATE and under way. The target may wait less
+        time for it than usual.
+        """
         ...
 
     def calm(self) -> None:
-        """End of the fault. Returns when the broker serves again."""
+        """End the fault. Returns when the broker serves again."""
         ...
 
     def close(self) -> None:
-        """End the broker and free everything. Works in any state, also twice."""
+        """Stop the broker and free all resources. Works in any state, and more than once."""
         ...
 
 
 class WireOnly:
-    """For targets that nobody can bring down: a base class with the methods that are never called."""
+    """A base class for targets that cannot be stopped or disturbed; its methods are never called."""
 
     def abandon(self, topic: str, queue_id: int, msg_id: str, body: bytes) -> None:
         raise NotImplementedError

@@ -1,5 +1,6 @@
-"""The suite of pulls and offsets: one broker, whose producer and consumer the suite plays itself.
+"""The suite of pulls and offsets: one broker, with a producer and a consumer that the suite simulates.
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a broker must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model (reference/pulling.py) allows besides.
+Start with `session.py`, which has the steps of a run. `target.py` lists the operations that a broker must
+offer, `checkers.py` has the named invariants, and `oracle.py` has the states that the model
+(reference/pulling.py) allows.
 """

@@ -1,7 +1,7 @@
-"""The named invariants over pulls and offsets; each a pure function of a run.
+"""The named invariants of pulls and offsets; each one is a pure function of a run.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from mqproof.reference.pulling import Status, selects
 
 
 def no_acked_lost(run: Run[Operation]) -> Finding:
-    """DELIV-1 NoAckedLost: whoever is sent elsewhere is not sent past a message that is there."""
+    """DELIV-1 NoAckedLost: an answer that moves the consumer does not move it past an existing message."""
     tally = Tally()
     for step, pull, answer, _ in _reads(run):
         if answer.status is Status.MOVED:
@@ -42,7 +42,7 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
 
 
 def no_phantom(run: Run[Operation]) -> Finding:
-    """DELIV-2 NoPhantom: what is pulled was sent, to that queue, and is where its answer said."""
+    """DELIV-2 NoPhantom: every pulled message was sent to that queue and has the offset its send returned."""
     tally = Tally()
     for step, pull, answer, sent in _reads(run):
         for message in answer.messages:
@@ -53,7 +53,7 @@ def no_phantom(run: Run[Operation]) -> Finding:
 
 
 def queue_order(run: Run[Operation]) -> Finding:
-    """DELIV-4 QueueOrder: one answer's messages rise, from where was asked to where it goes on."""
+    """DELIV-4 QueueOrder: the offsets in an answer rise, from the requested offset to the next one."""
     tally = Tally()
     for step, pull, answer, _ in _reads(run):
         if answer.messages:
@@ -65,13 +65,15 @@ def queue_order(run: Run[Operation]) -> Finding:
 
 
 def offset_monotone(run: Run[Operation]) -> Finding:
-    """DELIV-5 OffsetMonotone: a group is not told less than what it last committed and was told is noted,
-    unless a commit whose end nobody knows says so; after a crash not less than what was written."""
+    """DELIV-5 OffsetMonotone: a query returns no less than the last commit that was acknowledged.
+
+    An ambiguous commit may explain a lower offset. After a crash, the limit is the offset that was written.
+    """
     tally = Tally()
     last: dict[int, int] = {}
     unknown: dict[int, set[int]] = {}
     written: dict[int, set[int]] = {}
-    """What may have been written last, where anything was."""
+    """Queue to the offsets that may have been written last, for queues with any."""
     for step, operation in run.numbered():
         match operation:
             case Commit(queue_id, offset, oneway):
@@ -98,8 +100,10 @@ def offset_monotone(run: Run[Operation]) -> Finding:
 
 
 def filter_sound(run: Run[Operation]) -> Finding:
-    """DELIV-10 FilterSound: between where was asked and where it goes on, all that the expression selects,
-    and nothing else. The broker's half: by hash."""
+    """DELIV-10 FilterSound: a pull returns all messages that the expression selects, and no others.
+
+    This applies to the offsets between the requested and the next one. The broker compares hashes only.
+    """
     tally = Tally()
     for step, pull, answer, sent in _reads(run):
         if answer.status not in (Status.FOUND, Status.NO_MATCHED):
@@ -116,7 +120,7 @@ def filter_sound(run: Run[Operation]) -> Finding:
 
 
 def _reads(run: Run[Operation]) -> Iterator[tuple[int, Pull | Hold, Pulled, dict[int, list[Message]]]]:
-    """(step, the pull, its answer, what had been sent by then, by queue)"""
+    """Yield (step, pull, its answer, messages sent before it by queue)."""
     sent: dict[int, list[Message]] = {}
     for step, operation in run.numbered():
         match operation:

@@ -1,5 +1,7 @@
-"""Sends, pulls from anywhere, waits, commits forth and back, expiry, and what befalls a broker in any order,
-drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Sends, pulls, waiting pulls, commits in both directions, expiry and broker faults in any order.
+
+Hypothesis draws and shrinks the examples. A rule is one step of a session.
+"""
 
 from typing import Final
 
@@ -12,7 +14,10 @@ from mqproof.conformance.suites.offsets.session import OffsetsSession
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, OffsetsTarget
 
 UNKNOWN_MAX: Final = 3
-"""Commits in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+"""The maximum number of ambiguous commits in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 
 _TAGS: Final = ("A", "Aa", "BB", "")
 """Aa and BB have the same hash."""
@@ -28,7 +33,7 @@ _back = st.integers(0, 3)
 
 
 class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
-    """One example: a new topic and a new group."""
+    """One example, with a new topic and a new group."""
 
     @initialize(queue=_queues, tags=st.lists(_tags, max_size=6), faults=_faults)
     def open(self, queue: int, tags: list[str], faults: list[BrokerFault]) -> None:
@@ -62,7 +67,7 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
 
     @rule(queue=_queues, place=_places, back=_back, oneway=st.booleans())
     def commit(self, queue: int, place: str, back: int, oneway: bool) -> None:
-        """Forth, back, and beyond what there is: the broker takes what it is told."""
+        """Commit an offset before, at or beyond the end: the broker accepts any offset."""
         oneway = oneway and self.session.unknown < UNKNOWN_MAX
         self.session.commit(queue, self._offset(queue, place, back), oneway=oneway)
         self.session.query(queue)
@@ -85,7 +90,7 @@ class OffsetsMachine(Machine[OffsetsTarget, OffsetsSession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(queue=_queues, back=_back, late=st.booleans())
     def befall(self, queue: int, back: int, late: bool) -> None:
-        """What was committed just before may be lost, or may not."""
+        """Commit, then inject the next fault; the commit may be lost."""
         self.session.commit(queue, self._offset(queue, "end", back))
         self.session.befall(self.ahead.pop(), late=late)
 

@@ -1,8 +1,9 @@
-"""Which queues and offsets of the reference explain what was seen (reference/pulling.py).
+"""The queues and offsets of the reference that explain the observations (reference/pulling.py).
 
-A commit that nobody answered may be noted at any time later while the broker lives, or never; what an expiry
-took is open until the queue is looked at; after a crash the offsets are those that were written last, which
-may be any that there were since it is certain. All are several states until an observation decides.
+An unacknowledged commit may be stored at any later time while the broker runs, or never. The messages that an
+expiry deleted are unknown until the queue is read. After a crash the offsets are those that were written
+last, which may be any since the last certain write. Each of these leads to several states until an
+observation decides.
 """
 
 from collections.abc import Iterable, Iterator
@@ -33,14 +34,14 @@ _NOTHING: Final[Committed] = (None,) * QUEUES
 
 
 class State(NamedTuple):
-    """Tuples are by queue."""
+    """One possible state of the broker. Tuples are indexed by queue."""
 
     queues: tuple[Queue, ...] = (Queue(),) * QUEUES
     committed: Committed = _NOTHING
     written: frozenset[Committed] = frozenset({_NOTHING})
-    """What may have been written last."""
+    """The offset tables that may have been written last."""
     open_commits: frozenset[tuple[int, int]] = frozenset()
-    """(queue, offset) that the broker may yet note."""
+    """(queue, offset) of the commits that the broker may still store."""
 
 
 def after(state: State, operation: Operation) -> Iterable[State]:
@@ -49,7 +50,7 @@ def after(state: State, operation: Operation) -> Iterable[State]:
 
 
 def _noted(state: State) -> Iterator[State]:
-    """Any of the open commits may have been noted by now, in any order."""
+    """Yield the states in which any of the open commits have been stored, in any order."""
     yield state
     for commit in state.open_commits:
         yield from _noted(_committed(state, *commit)._replace(open_commits=state.open_commits - {commit}))
@@ -79,7 +80,7 @@ def _after(state: State, operation: Operation) -> Iterable[State]:
         case Search(queue_id, found):
             queue = state.queues[queue_id]
             there = tuple(offset for offset, _ in found.times) == tuple(range(queue.first, queue.end))
-            # Where all have expired, releases tell one end or the other.
+            # If all messages have expired, releases return one end or the other.
             told = found.offset in pulling.found_by_time(found.times, found.asked_ms)
             return (state,) if there and (told or queue.first == queue.end) else ()
         case Expire():
@@ -96,7 +97,10 @@ def _committed(state: State, queue_id: int, offset: int) -> State:
 
 
 def _befallen(state: State, fault: BrokerFault) -> Iterator[State]:
-    """Nothing that was answered as stored is lost; nothing that was under way comes to another life."""
+    """Yield the states after the fault.
+
+    Acknowledged messages stay. Open commits end with the broker process.
+    """
     if fault not in ENDS:
         yield state
         return
@@ -114,7 +118,10 @@ def _stored(state: State, queue_id: int, messages: Iterable[Message]) -> tuple[S
 
 
 def _held(state: State, operation: Hold) -> tuple[State, ...]:
-    """At the end of a queue it waits for a message that is wanted, and not for long once there is one."""
+    """Return the state after a pull that waited at the end of a queue; none if its answer is wrong.
+
+    It waits for a message that the expression selects, and is answered soon after one arrives.
+    """
     queue, sent = state.queues[operation.queue_id], operation.held.sent
     asked = (operation.offset, operation.count, operation.expression)
     wanted = any(pulling.selects(operation.expression, message.tag) for message in sent)
@@ -125,8 +132,11 @@ def _held(state: State, operation: Hold) -> tuple[State, ...]:
 
 
 def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
-    """The queue before, between and after these messages: it may have been looked at then. Whoever waits is
-    looked at when a wanted one arrives, and by a scan of all that wait, which asks for no tag."""
+    """Yield the queue before, between and after these messages: the broker may look at it at any such time.
+
+    The broker looks at a waiting pull when a selected message arrives, and in a scan of all waiting pulls,
+    which ignores tags.
+    """
     yield queue
     for message in sent:
         queue = queue._replace(tags=(*queue.tags, message.tag))
@@ -134,7 +144,10 @@ def _growing(queue: Queue, sent: Iterable[Message]) -> Iterator[Queue]:
 
 
 def _is(told: Pulled, queue: Queue, answer: Answer) -> bool:
-    """Whether the target said what the model says. Whose the messages are is the checkers' business."""
+    """Return whether the target's answer agrees with the model.
+
+    The checkers judge the identity of the messages.
+    """
     offsets = tuple(message.offset for message in told.messages)
     return (
         (told.status, offsets) == (answer.status, answer.offsets)
@@ -144,7 +157,7 @@ def _is(told: Pulled, queue: Queue, answer: Answer) -> bool:
 
 
 def _expired(state: State) -> Iterator[State]:
-    """The oldest messages of all queues go, nobody knows how many."""
+    """Yield the states after the oldest messages of all queues expired; their number is unknown."""
     firsts = (range(queue.first, queue.end + 1) for queue in state.queues)
     for chosen in product(*firsts):
         queues = (queue._replace(first=first) for queue, first in zip(state.queues, chosen, strict=True))
@@ -160,7 +173,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of Delivery.tla; looking takes none."""
+    """Return the action of Delivery.tla for the operation; a mere observation has none."""
     match operation:
         case Send():
             return "Store"

@@ -1,4 +1,4 @@
-"""One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
+"""One run of one broker: drives it, records observations, and follows the states that the model allows."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -24,24 +24,26 @@ from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Messag
 from mqproof.reference.pulling import EVERYTHING, Status, selects
 
 PROMPT_S: Final = 1.0
-"""So long after a wanted message the pull that waits for it is answered, where nothing else takes time."""
+"""The time limit for the answer to a waiting pull after a selected message, if nothing else takes time."""
 _DRAIN_COUNT: Final = 32
 _PULLS_MAX: Final = 100
 
 
 class OffsetsSession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: OffsetsTarget) -> None:
         self.target = target
         self.ends = [0] * QUEUES
-        """By queue: one more than the last offset."""
+        """One more than the last offset, by queue."""
         self.unknown = 0
-        """Commits of which nobody knows whether they were noted."""
+        """The number of commits that may or may not have been stored."""
         self._sent = 0
         super().__init__(f"a broker with a new topic of {QUEUES} queues", EXPLANATION, CHECKERS)
         target.open()
@@ -66,8 +68,11 @@ class OffsetsSession(Stepped[State, Operation]):
         return pull
 
     def hold(self, queue_id: int, count: int, expression: str, tags: Sequence[str]) -> None:
-        """Wait at the end of the queue while messages with these tags arrive; a wanted one is the last where
-        nobody can afford to wait in vain."""
+        """Pull at the end of the queue, and send messages with these tags while the pull waits.
+
+        If waiting takes real time, a selected message is added at the end, so that the pull does not wait in
+        vain.
+        """
         clock = Capability.CLOCK in self.target.capabilities
         if not clock and not any(selects(expression, tag) for tag in tags):
             tags = (*tags, expression.split("||")[0].strip("* "))
@@ -95,7 +100,7 @@ class OffsetsSession(Stepped[State, Operation]):
         self.saw(Bounds(queue_id, low, high))
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> None:
-        """By the time when a message was stored, or a little before or after it."""
+        """Search by the time when a message was stored, shifted by `shift_ms`."""
         self.saw(Search(queue_id, self.target.search(queue_id, place, shift_ms)))
 
     def expire(self) -> None:
@@ -104,7 +109,7 @@ class OffsetsSession(Stepped[State, Operation]):
         self.look()
 
     def befall(self, fault: BrokerFault, *, late: bool) -> None:
-        """`late`: not before the offsets are written."""
+        """Inject the fault; if `late`, only after the broker has written its offsets."""
         if late and Capability.WRITE in self.target.capabilities:
             self.target.write()
             self.saw(Write())
@@ -113,13 +118,13 @@ class OffsetsSession(Stepped[State, Operation]):
         self.look()
 
     def look(self) -> None:
-        """Everything that can be asked for without changing anything."""
+        """Observe all bounds and committed offsets, which changes nothing."""
         for queue_id in range(QUEUES):
             self.bounds(queue_id)
             self.query(queue_id)
 
     def drain(self) -> None:
-        """Read all queues from their beginnings, as a consumer would that goes wherever it is sent."""
+        """Read all queues from their beginnings, as a consumer that follows every next offset."""
         for queue_id in range(QUEUES):
             offset = 0
             for _ in range(_PULLS_MAX):

@@ -1,4 +1,4 @@
-"""What the suite did to a broker's queues and offsets, and what it was told."""
+"""The operations of the suite on a broker's queues and offsets, with the broker's answers."""
 
 from dataclasses import dataclass
 
@@ -41,7 +41,7 @@ class Hold:
     expression: str
     held: Held
     late: bool
-    """A wanted message was there, and the answer came much later."""
+    """A selected message existed, and the answer came much later."""
 
     def __str__(self) -> str:
         sent = ", ".join(map(str, self.held.sent))
@@ -74,7 +74,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Which offset is that of a time."""
+    """A search for the offset of a time."""
 
     queue_id: int
     found: Searched
@@ -91,7 +91,7 @@ class Expire:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """The offsets of the group are on disk."""
+    """The broker has written the offsets of the group to disk."""
 
     def __str__(self) -> str:
         return "time passes, in which offsets are written"

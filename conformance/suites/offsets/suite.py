@@ -14,4 +14,4 @@ OFFSETS: Final = Suite(
     {},
     OffsetsMachine,
 )
-"""One broker: pulls from anywhere, tags, waits, the group's offsets, expiry."""
+"""One broker: pulls from any offset, tags, waiting pulls, the group's offsets, expiry."""

@@ -1,6 +1,7 @@
-"""What an implementation must offer to be asked for pulls and offsets: one broker, driven step by step.
+"""The operations that an implementation must offer for the suite of pulls and offsets: one broker.
 
-Topic and group are the suite's own. The broker may serve others at the same time.
+The broker is driven step by step. The suite has its own topic and group. The broker may serve other clients
+at the same time.
 """
 
 from dataclasses import dataclass
@@ -14,17 +15,17 @@ QUEUES: Final = 2
 
 
 class Capability(StrEnum):
-    """What a target can be asked for beyond sends, pulls and offsets."""
+    """The optional operations of a target, beyond sends, pulls and offsets."""
 
     EXPIRE = "expire"  # `expire`: old messages are deleted
-    CLOCK = "clock"  # time passes only when nothing else happens, so how long an answer took says something
-    WRITE = "write"  # `write`: a while passes, in which a broker writes its offsets
+    CLOCK = "clock"  # simulated time, which passes only while nothing happens: response times can be judged
+    WRITE = "write"  # `write`: time passes until the broker has written its offsets
 
 
 class Message(NamedTuple):
     msg_id: str
     tag: str
-    """"" is none."""
+    """The empty string is no tag."""
     offset: int
 
     def __str__(self) -> str:
@@ -33,7 +34,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pulled:
-    """The answer to a pull as the wire has it: a client has not yet looked at tags."""
+    """The answer to a pull as it is on the wire: the client has not filtered by tags yet."""
 
     status: Status
     next_offset: int
@@ -48,21 +49,21 @@ class Pulled:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What came of a pull that may wait."""
+    """The result of a pull that may wait."""
 
     answer: Pulled
     sent: tuple[Message, ...]
-    """What was stored while it waited."""
+    """The messages stored while it waited."""
     waited_s: float
-    """From the last of these to the answer; 0 when it came before."""
+    """The time from the last of these messages to the answer; 0 if the answer came before."""
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What a search by time came to."""
+    """The result of a search by time."""
 
     times: tuple[tuple[int, int], ...]
-    """Of all messages that are there: offset and time of storing, in milliseconds."""
+    """The offset and storing time, in milliseconds, of all existing messages."""
     asked_ms: int
     offset: int
 
@@ -72,50 +73,58 @@ class Searched:
 
 
 class OffsetsTarget(Protocol):
-    """One broker under test. Every call returns when its effect is there, but for `commit_oneway`; `open` is
-    the first, `close` the last. Methods of capabilities that the target does not declare are never called."""
+    """One broker under test.
+
+    Every call except `commit_oneway` returns when its effect is visible. `open` is called first and `close`
+    last. Methods of capabilities that the target does not declare are never called.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[Capability | BrokerFault]: ...
 
     def open(self) -> None:
-        """A new topic of QUEUES queues and a new group. Raises TargetError, as all others may."""
+        """Create a new topic of QUEUES queues and a new group.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def send(self, queue_id: int, msg_id: str, tag: str) -> int:
-        """Returns the offset at which the message was stored."""
+        """Send a message; return the offset at which it was stored."""
         ...
 
     def pull(
         self, queue_id: int, offset: int, count: int, expression: str, commit: int | None = None
     ) -> Pulled:
-        """With `commit`, the pull also commits that offset."""
+        """Pull once; with `commit`, the pull also commits that offset."""
         ...
 
     def hold(
         self, queue_id: int, offset: int, count: int, expression: str, then: tuple[tuple[str, str], ...]
     ) -> Held:
-        """A pull that may wait; then messages (id and tag) are sent there, and the answer is awaited."""
+        """Start a pull that may wait, send messages (id and tag) to the queue, and wait for the answer."""
         ...
 
     def commit(self, queue_id: int, offset: int) -> None: ...
 
     def commit_oneway(self, queue_id: int, offset: int) -> None:
-        """Nobody learns when the broker has noted it."""
+        """Commit without waiting for an answer, so that the time of the commit stays unknown."""
         ...
 
     def query(self, queue_id: int) -> int | None:
-        """The group's offset; None for "not found"."""
+        """Return the group's offset; None for "not found"."""
         ...
 
     def search(self, queue_id: int, place: int, shift_ms: int) -> Searched:
-        """The offset for the time when message number `place` of those that are there was stored, and so much
-        later; for now, if there is none."""
+        """Search the offset for the time when existing message number `place` was stored, plus `shift_ms`.
+
+        If there is no message, search for the current time.
+        """
         ...
 
     def min_offset(self, queue_id: int) -> int: ...
@@ -123,17 +132,17 @@ class OffsetsTarget(Protocol):
     def max_offset(self, queue_id: int) -> int: ...
 
     def expire(self) -> None:
-        """Messages grow old, and the broker deletes what it may."""
+        """Let messages grow old, so that the broker deletes the expired ones."""
         ...
 
     def write(self) -> None:
-        """So much time passes that the broker has written its offsets, whenever it does so."""
+        """Let so much time pass that the broker has certainly written its offsets."""
         ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """One that is among the capabilities. Returns when the broker serves again."""
+        """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

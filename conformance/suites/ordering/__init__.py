@@ -1,6 +1,6 @@
-"""The suite of orderly consumption: a broker's queue locks, whose members the suite plays itself
-(spec/tla/OrderLock.tla).
+"""The suite of orderly consumption: a broker's queue locks (spec/tla/OrderLock.tla).
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a broker must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model allows besides.
+The suite simulates the members itself. Start with `session.py`, which has the steps of a run. `target.py`
+lists the operations that a broker must offer, `checkers.py` has the named invariants, and `oracle.py` has the
+states that the model allows.
 """

@@ -12,8 +12,11 @@ _Key = tuple[str, int, str]
 
 
 def never_overlaps(lease_s: float, run: Run[Operation]) -> Finding:
-    """DELIV-13 NeverOverlaps: while one member's listener is at work on a queue, no other's begins, unless
-    the first one's lease has run out meanwhile. Every listener begins under a lock that was granted."""
+    """DELIV-13 NeverOverlaps: the listeners of two members never process one queue at the same time.
+
+    An overlap is allowed if the lease of the first member has expired meanwhile. Every listener starts under
+    a granted lock.
+    """
     tally = Tally()
     granted_s: dict[_Key, float] = {}
     calls: set[_Key] = set()

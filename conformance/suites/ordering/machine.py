@@ -1,5 +1,8 @@
-"""Members lock, renew, consume, stall and unlock in any order while things befall the broker
-(spec/tla/OrderLock.tla), drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Members lock, renew, consume, stall and unlock in any order (spec/tla/OrderLock.tla).
+
+Faults are injected into the broker. Hypothesis draws and shrinks the examples. A rule is one step of a
+session.
+"""
 
 from typing import Final
 
@@ -12,9 +15,15 @@ from mqproof.conformance.suites.ordering.session import OrderingSession
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Capability, OrderingTarget
 
 UNHEARD_MAX: Final = 3
-"""Requests in one example whose end nobody knows: each multiplies what the oracle has to keep."""
+"""The maximum number of requests with a lost answer in one example.
+
+Each one multiplies the states that the oracle keeps.
+"""
 _PARTS: Final = (0.3, 0.45, 0.6, 1.1)
-"""Of the lease: members still trust their locks, nearly do not, do not, and cannot."""
+"""Parts of the lease.
+
+After these times members still trust their locks, almost no longer do, no longer do, and cannot.
+"""
 
 _faults = st.lists(st.sampled_from(BrokerFault), max_size=FAULTS_MAX)
 _groups = st.sampled_from(GROUPS)
@@ -24,7 +33,7 @@ _several = st.sets(_queues, min_size=1)
 
 
 class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
-    """One example: new groups."""
+    """One example, with new groups."""
 
     @initialize(group=_groups, member=_members, faults=_faults)
     def open(self, group: str, member: str, faults: list[BrokerFault]) -> None:
@@ -58,7 +67,10 @@ class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
     @precondition(lambda machine: Capability.LEASE_ENDS in machine.target.capabilities)
     @rule(part=st.sampled_from(_PARTS), group=_groups, renews=st.booleans(), member=_members)
     def wait(self, part: float, group: str, renews: bool, member: str) -> None:
-        """Time passes; in the midst of it one member may renew its locks, and afterwards everybody asks."""
+        """Let time pass.
+
+        One member may renew its locks in the middle. Afterwards all members request the locks.
+        """
         lease_s = self.target.lease_s
         self.session.wait(round(part * lease_s, 3))
         if renews:
@@ -71,7 +83,7 @@ class OrderingMachine(Machine[OrderingTarget, OrderingSession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(group=_groups, member=_members)
     def befall(self, group: str, member: str) -> None:
-        """Before it one member asks, and afterwards everybody."""
+        """Let one member lock, inject the next fault, and let all members request the locks."""
         self.lock(group, member, set(range(QUEUES)), consumes=True)
         self.session.befall(self.ahead.pop())
         for each in MEMBERS:

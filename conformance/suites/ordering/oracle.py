@@ -1,8 +1,8 @@
-"""Which lock tables explain what was granted (reference/order_lock.py).
+"""The lock tables that explain the grants of a broker (reference/order_lock.py).
 
-A lock changes hands by the reference's own actions. When exactly one was granted is not known, only that it
-was during its request; near the end of its lease it may be refused to others, or not. A request whose answer
-was lost may take its locks at any time later while the broker lives, or never. Locks are in memory only.
+Locks change owner only by the reference's own actions. The exact time of a grant is unknown; it lies within
+its request. Near the end of its lease a lock may be refused to others, or not. A request with a lost answer
+may take its locks at any later time while the broker runs, or never. Locks are in memory only.
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,13 +27,13 @@ SLOTS: Final = tuple((group, queue_id) for group in GROUPS for queue_id in range
 class Held(NamedTuple):
     holder: str = NOBODY
     granted: Span = Span(0.0, 0.0)
-    """When that was, last."""
+    """The time span of the last grant."""
 
 
 class State(NamedTuple):
     table: tuple[Held, ...] = (Held(),) * len(SLOTS)
     unheard: frozenset[Lock] = frozenset()
-    """Requests that may yet take their locks."""
+    """Requests that may still take their locks."""
 
 
 def explanation(lease_s: float) -> Explanation[State, Operation]:
@@ -57,7 +57,7 @@ def _after(lease_s: float, state: State, operation: Operation) -> Iterable[State
 
 
 def _taken(lease_s: float, state: State, now: Span) -> Iterator[State]:
-    """Any of the requests that nobody heard of may have taken its locks by now, in any order."""
+    """Yield the states in which any requests with lost answers have taken their locks, in any order."""
     yield state
     for lock in state.unheard:
         left = state._replace(unheard=state.unheard - {lock})
@@ -67,7 +67,7 @@ def _taken(lease_s: float, state: State, now: Span) -> Iterator[State]:
 
 
 def _granted(lease_s: float, state: State, lock: Lock) -> list[State]:
-    """The states after a request with that answer; with any, if nobody heard it."""
+    """Return the states after a request with that answer; with any answer, if it was lost."""
     states = [state]
     for queue_id in lock.queues:
         states = [
@@ -80,7 +80,7 @@ def _granted(lease_s: float, state: State, lock: Lock) -> list[State]:
 
 
 def _asked(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[tuple[bool, State]]:
-    """LockQueue, the lease being over or not, as it may be: (whether it was granted, the state then)."""
+    """Yield (granted, state afterwards) of LockQueue, for each possible state of the lease."""
     slot, m = SLOTS.index((lock.group, queue_id)), MEMBERS.index(lock.member)
     held = state.table[slot]
     for over in _over(lease_s, held, lock.span):
@@ -95,7 +95,7 @@ def _asked(lease_s: float, state: State, lock: Lock, queue_id: int) -> Iterator[
 
 
 def _over(lease_s: float, held: Held, span: Span) -> Iterator[bool]:
-    """Whether the lease may be over, and whether it may not be."""
+    """Yield each value that "the lease is over" may have."""
     if span.begin_s - held.granted.end_s <= lease_s:
         yield False
     if span.end_s - held.granted.begin_s >= lease_s:
@@ -103,7 +103,7 @@ def _over(lease_s: float, held: Held, span: Span) -> Iterator[bool]:
 
 
 def _given_back(state: State, unlock: Unlock) -> State:
-    """UnlockQueue: what is another's stays so."""
+    """Return the state after UnlockQueue; locks of other members stay unchanged."""
     table = state.table
     for queue_id in unlock.queues:
         slot = SLOTS.index((unlock.group, queue_id))
@@ -124,7 +124,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of OrderLock.tla."""
+    """Return the action of OrderLock.tla for the operation."""
     match operation:
         case Lock(granted=None):
             return "Lose"

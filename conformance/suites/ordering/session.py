@@ -1,5 +1,7 @@
-"""One run of one broker's locks: plays the members as clients behave, writes down what was seen, and follows
-what the model allows."""
+"""One run of one broker's locks.
+
+It simulates members that behave as clients do, records observations, and follows the model.
+"""
 
 from collections.abc import Iterable, Set
 
@@ -13,17 +15,19 @@ from mqproof.conformance.suites.ordering.target import OrderingTarget
 
 
 class OrderingSession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: OrderingTarget) -> None:
         self.target = target
         lease_s = target.lease_s
         self.trust_s = lease_s / 2
-        """So long members trust a lock that they were granted, as clients of RocketMQ do."""
+        """The time for which members trust a granted lock, as RocketMQ clients do."""
         self.unheard = 0
         self._granted_s: dict[tuple[str, int, str], float] = {}
         self._calls: set[tuple[str, int, str]] = set()
@@ -32,7 +36,7 @@ class OrderingSession(Stepped[State, Operation]):
         target.open()
 
     def lock(self, group: str, member: str, queues: Set[int]) -> None:
-        """At first, or to renew."""
+        """Request the locks, for the first time or to renew them."""
         granted, span = self.target.lock(group, member, queues)
         self.saw(Lock(group, member, frozenset(queues), granted, span))
         for queue_id in queues:
@@ -47,7 +51,7 @@ class OrderingSession(Stepped[State, Operation]):
         self.saw(Lock(group, member, frozenset(queues), None, span))
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> None:
-        """What is not being consumed; also what is another's."""
+        """Unlock the queues that the member is not consuming, including those of other members."""
         free = {queue_id for queue_id in queues if (group, queue_id, member) not in self._calls}
         if free:
             span = self.target.unlock(group, member, free)
@@ -56,7 +60,7 @@ class OrderingSession(Stepped[State, Operation]):
             self.saw(Unlock(group, member, frozenset(free), span))
 
     def begin(self, group: str, member: str, queue_id: int) -> None:
-        """Only under a lock that the member trusts, and one message at a time."""
+        """Start to consume a message, under a lock that the member trusts, and only one message at a time."""
         key = (group, queue_id, member)
         now_s = self.target.now_s()
         if key not in self._calls and now_s - self._granted_s.get(key, -self.trust_s) < self.trust_s:
@@ -74,8 +78,10 @@ class OrderingSession(Stepped[State, Operation]):
         self.saw(Wait(seconds))
 
     def befall(self, fault: BrokerFault) -> None:
-        """A broker's locks end with its life: members trust them no more. They trust them on when only their
-        connections break."""
+        """Inject the fault. If it ends the broker, members no longer trust their locks.
+
+        They still trust them if only their connections break.
+        """
         self.target.befall(fault)
         self.saw(Befall(fault, self.target.now_s()))
         if fault in ENDS:

@@ -1,4 +1,4 @@
-"""What members of groups asked of a broker's locks, and when their listeners were at work."""
+"""The lock requests of group members, and the times when their listeners were active."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ class Lock:
     member: str
     queues: frozenset[int]
     granted: frozenset[int] | None
-    """None when nobody heard the answer."""
+    """None if the answer was lost."""
     span: Span
 
     def __str__(self) -> str:

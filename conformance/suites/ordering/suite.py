@@ -13,4 +13,4 @@ ORDERING: Final = Suite(
     {},
     OrderingMachine,
 )
-"""A broker's queue locks: who holds which queue of which group, and for how long."""
+"""A broker's queue locks: the holder of each queue in each group, and the duration of its lock."""

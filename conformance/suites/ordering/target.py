@@ -1,6 +1,6 @@
-"""What an implementation must offer to be asked for queue locks: one broker, driven step by step.
+"""The operations that an implementation must offer for queue locks: one broker, driven step by step.
 
-Topic and groups are the suite's own. The broker may serve others at the same time.
+The suite has its own topic and groups. The broker may serve other clients at the same time.
 """
 
 from collections.abc import Set
@@ -12,29 +12,32 @@ from mqproof.conformance.engine.broker_faults import BrokerFault
 QUEUES: Final = 2
 GROUPS: Final = ("g", "h")
 MEMBERS: Final = ("c1", "c2", "c3")
-"""Each is a client of both groups."""
+"""Each member is a client of both groups."""
 
 
 class Capability(StrEnum):
-    """What a target can be asked for beyond locking and unlocking."""
+    """The optional operations of a target, beyond locking and unlocking."""
 
-    LEASE_ENDS = "lease_ends"  # so short is the lease, or so cheap the time, that it can be waited for
+    LEASE_ENDS = "lease_ends"  # the suite can wait for the end of a lease: it is short, or time is simulated
 
 
 class Span(NamedTuple):
-    """When something happened: not before, and not after; in seconds of a clock that starts anywhere."""
+    """The earliest and the latest time of an event, in seconds of a clock with any starting point."""
 
     begin_s: float
     end_s: float
 
 
 class OrderingTarget(Protocol):
-    """One broker under test. Every call returns when its effect is there, but for `lock_unheard`; `open` is
-    the first, `close` the last."""
+    """One broker under test.
+
+    Every call except `lock_unheard` returns when its effect is visible. `open` is called first and `close`
+    last.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
@@ -42,33 +45,36 @@ class OrderingTarget(Protocol):
 
     @property
     def lease_s(self) -> float:
-        """So long the broker keeps a lock that is not renewed."""
+        """The time for which the broker keeps a lock that is not renewed."""
         ...
 
     def open(self) -> None:
-        """A new topic of QUEUES queues and new groups. Raises TargetError, as all others may."""
+        """Create a new topic of QUEUES queues and new groups.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def lock(self, group: str, member: str, queues: Set[int]) -> tuple[frozenset[int], Span]:
-        """Returns the queues that are the member's now."""
+        """Request the locks; return the queues that the member holds now, and the span of the request."""
         ...
 
     def lock_unheard(self, group: str, member: str, queues: Set[int]) -> Span:
-        """Nobody hears the answer, nor when there would have been one."""
+        """Request the locks; the answer is lost, and the time at which it would have come is unknown."""
         ...
 
     def unlock(self, group: str, member: str, queues: Set[int]) -> Span: ...
 
     def now_s(self) -> float:
-        """By the clock of the spans."""
+        """Return the current time of the clock that the spans use."""
         ...
 
     def wait(self, seconds: float) -> None: ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """One that is among the capabilities. Returns when the broker serves again."""
+        """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

@@ -1,6 +1,5 @@
-"""The suite of producers: a client, whose name server and brokers the suite plays itself
-(spec/tla/QueueChoice.tla).
+"""The producer suite: a client, with a simulated name server and brokers (spec/tla/QueueChoice.tla).
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a producer must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model allows besides.
+Start with `session.py`, which has the steps of a run. `target.py` lists the operations that a producer must
+offer, `checkers.py` has the named invariants, and `oracle.py` has the states that the model allows.
 """

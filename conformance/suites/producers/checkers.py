@@ -1,7 +1,7 @@
-"""The named invariants of producers; each a pure function of a run.
+"""The named invariants of producers; each one is a pure function of a run.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,7 @@ from mqproof.conformance.suites.producers.target import BROKERS, Attempt, Setup
 
 
 def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
-    """ROUTE-5 RetryAvoidsLastBroker: who tries again goes elsewhere, where more than the last broker may be
-    chosen."""
+    """ROUTE-5 RetryAvoidsLastBroker: a retry goes to another broker, if another one is eligible."""
     tally = Tally()
     for step, send, route, rested in _followed(setup, run):
         for number, (last, then) in enumerate(pairwise(send.attempts), start=1):
@@ -31,8 +30,7 @@ def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
 
 
 def faulty_broker_rested(setup: Setup, run: Run[Operation]) -> Finding:
-    """ROUTE-6 FaultyBrokerRested: with the strategy on, nobody is chosen who is to be rested, while another
-    one is free."""
+    """ROUTE-6 FaultyBrokerRested: with the strategy on, no resting broker is chosen while another is free."""
     tally = Tally()
     for step, send, route, rested in _followed(setup, run):
         for number, attempt in enumerate(send.attempts if setup.strategy else ()):
@@ -50,7 +48,7 @@ def faulty_broker_rested(setup: Setup, run: Run[Operation]) -> Finding:
 def _followed(
     setup: Setup, run: Run[Operation]
 ) -> Iterator[tuple[int, Send, tuple[str, ...], dict[str, float]]]:
-    """(step, send, route, until when each broker is rested before it)"""
+    """Yield (step, send, route, the end of each broker's rest before the send)."""
     route = BROKERS[: setup.brokers]
     rested: dict[str, float] = {}
     for step, operation in run.numbered():
@@ -63,7 +61,7 @@ def _followed(
 
 
 def _told(send: Send, number: int) -> dict[str, float]:
-    """Until when the brokers of its first attempts are rested."""
+    """Return the end of the rest of each broker in the first `number` attempts."""
     began_s = send.attempts[0].at_s if send.attempts else 0.0
 
     def until_s(attempt: Attempt) -> float:
@@ -73,7 +71,7 @@ def _told(send: Send, number: int) -> dict[str, float]:
 
 
 def _certainly_not_free(rested: dict[str, float], send: Send, number: int) -> set[str]:
-    """Who is rested, or nearly so, when attempt `number` is made."""
+    """Return the brokers that rest, or may rest, when attempt `number` is made."""
     at_s = send.attempts[number].at_s
     until = {**rested, **_told(send, number)}
     return {broker for broker, until_s in until.items() if until_s > at_s - CLOCK_S}

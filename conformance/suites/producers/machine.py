@@ -1,5 +1,7 @@
-"""Sends that succeed, fail and are slow, while time passes and routes change (spec/tla/QueueChoice.tla),
-drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Sends that succeed, fail and are slow, while time passes and routes change (spec/tla/QueueChoice.tla).
+
+Hypothesis draws and shrinks the examples. A rule is one step of a session.
+"""
 
 from typing import Final
 
@@ -11,13 +13,13 @@ from mqproof.conformance.suites.producers.session import ProducerSession
 from mqproof.conformance.suites.producers.target import ATTEMPTS_MAX, BROKERS, Fate, ProducerTarget, Setup
 
 _PAUSES_S: Final = (0.5, 2.0, 5.5, 11.0)
-"""Shorter than any rest, as long as one, longer than some, longer than that of a failure."""
+"""Shorter than any rest, equal to one, longer than some, and longer than the rest after a failure."""
 
 _fates = st.lists(st.sampled_from(Fate), min_size=ATTEMPTS_MAX, max_size=ATTEMPTS_MAX)
 
 
 class ProducerMachine(Machine[ProducerTarget, ProducerSession]):
-    """One example: one new producer."""
+    """One example, with one new producer."""
 
     @initialize(brokers=st.integers(2, len(BROKERS)), queues=st.integers(1, 2), strategy=st.booleans())
     def open(self, brokers: int, queues: int, strategy: bool) -> None:

@@ -1,7 +1,7 @@
-"""Which round robins and rests explain where a producer sent (reference/queue_choice.py).
+"""The round-robin positions and rests that explain the brokers a producer chose (reference/queue_choice.py).
 
-Where the round robin begins is open until attempts decide it, and so is whether a rest is over at the very
-moment of an attempt.
+The start of the round robin is unknown until attempts decide it. Whether a rest is over at the very moment of
+an attempt is unknown too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,14 +23,14 @@ from mqproof.reference import latency, queue_choice
 from mqproof.reference.updates import with_item
 
 CLOCK_S: Final = 0.02
-"""An attempt is decided, and arrives, within so much."""
+"""The maximum time between the choice of a broker and the arrival of the attempt."""
 
 
 class State(NamedTuple):
     route: tuple[str, ...]
     counter: int
     rested_until_s: tuple[float, ...]
-    """By broker."""
+    """The end of the rest, by broker."""
 
 
 def explanation(setup: Setup) -> Explanation[State, Operation]:
@@ -41,7 +41,7 @@ def explanation(setup: Setup) -> Explanation[State, Operation]:
 
 
 def rest_s(fate: Fate) -> float:
-    """How long a broker that answered so is rested."""
+    """Return how long a broker with this answer rests."""
     match fate:
         case Fate.BUSY | Fate.SILENT:
             return latency.rest_ms(latency.FAILURE_MS) / 1000
@@ -51,7 +51,7 @@ def rest_s(fate: Fate) -> float:
 
 
 def ended_s(attempt: Attempt, began_s: float) -> float:
-    """When the producer knew how an attempt ended; `began_s` is when the send began."""
+    """Return when the producer knew the end of an attempt; `began_s` is the start of the send."""
     match attempt.fate:
         case Fate.SILENT:
             return began_s + SEND_S
@@ -80,7 +80,7 @@ def _sent(setup: Setup, state: State, send: Send) -> Iterable[State]:
 
 
 def _ends_right(send: Send) -> bool:
-    """As many attempts as there must be, and told how they ended."""
+    """Return whether the send made the right number of attempts and reported the right result."""
     if not send.attempts:
         return False
     *before, final = [attempt.fate for attempt in send.attempts]
@@ -90,7 +90,7 @@ def _ends_right(send: Send) -> bool:
 
 
 def _attempted(setup: Setup, state: State, attempt: Attempt, last: str | None, send: Send) -> Iterator[State]:
-    """Attempt, and how it ended: Answered or Failed."""
+    """Yield the states after the actions Attempt and Answered or Failed."""
     for resting in _resting(state, attempt.at_s):
         candidates = queue_choice.eligible(state.route, resting, setup.strategy)
         brokers = queue_choice.wanted(candidates, last)
@@ -105,7 +105,7 @@ def _attempted(setup: Setup, state: State, attempt: Attempt, last: str | None, s
 
 
 def _resting(state: State, at_s: float) -> set[frozenset[str]]:
-    """Who is rested then; twice where that is a matter of moments."""
+    """Return the brokers that rest at that time; several sets if a rest ends at about that time."""
     told = list(zip(BROKERS, state.rested_until_s, strict=False))
     return {
         frozenset(broker for broker, until_s in told if until_s > at_s + shift_s)
@@ -121,7 +121,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of QueueChoice.tla."""
+    """Return the action of QueueChoice.tla for the operation."""
     match operation:
         case Send():
             return "Attempt"

@@ -1,4 +1,4 @@
-"""One run of one producer: drives it, writes down where it sent, and follows what the model allows."""
+"""One run of one producer: drives it, records the brokers it chose, and follows the model."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -19,10 +19,12 @@ _KINDS: Final = {
 
 
 class ProducerSession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: ProducerTarget, setup: Setup) -> None:

@@ -1,4 +1,4 @@
-"""What a producer was asked for, and where it sent."""
+"""The requests to a producer, and the brokers that it sent to."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from mqproof.conformance.suites.producers.target import Attempt
 class Send:
     attempts: tuple[Attempt, ...]
     done: bool
-    """It was told that the message is stored."""
+    """The producer reported that the message is stored."""
 
     def __str__(self) -> str:
         return f"send to {', then '.join(map(str, self.attempts)) or 'nobody'}"

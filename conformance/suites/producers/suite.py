@@ -1,4 +1,4 @@
-"""The suite of producers, as `conform --suite producers` runs it."""
+"""The producer suite, as `conform --suite producers` runs it."""
 
 from typing import Final
 
@@ -13,4 +13,4 @@ PRODUCERS: Final = Suite(
     {},
     ProducerMachine,
 )
-"""A producer: which broker it sends to, which next when that fails, and whom it rests."""
+"""A producer: its choice of brokers, its retries on other brokers, and the brokers that it rests."""

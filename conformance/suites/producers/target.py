@@ -1,5 +1,7 @@
-"""What an implementation must offer to be held to the queue choice: one producer, driven send by send, and
-brokers that answer it as they are told."""
+"""The operations that an implementation must offer for the producer suite: one producer, driven send by send.
+
+The brokers are simulated; each attempt gets the answer that the suite chose.
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,29 +9,29 @@ from typing import Final, NamedTuple, Protocol
 
 BROKERS: Final = ("a", "b", "c")
 ATTEMPTS_MAX: Final = 3
-"""Of one send."""
+"""The maximum number of attempts of one send."""
 
 
 class Fate(StrEnum):
-    """How a broker answers an attempt."""
+    """The answer of a broker to an attempt."""
 
     OK = "ok"
     SLOW = "ok after 0.7 s"
-    BUSY = "busy"  # to be tried elsewhere
-    ILLEGAL = "illegal"  # not to be tried again
-    SILENT = "nothing"  # until the send's time is over
+    BUSY = "busy"  # the producer should try another broker
+    ILLEGAL = "illegal"  # the producer must not retry
+    SILENT = "nothing"  # no answer until the send times out
 
 
 SLOW_S: Final = 0.7
 SEND_S: Final = 3.0
-"""All attempts of a send together take no longer."""
+"""The time limit for all attempts of a send together."""
 
 
 class Attempt(NamedTuple):
     broker: str
     queue_id: int
     at_s: float
-    """When the broker got it; in seconds of a clock that starts anywhere."""
+    """The time when the broker received it, in seconds of a clock with any starting point."""
     fate: Fate
 
     def __str__(self) -> str:
@@ -39,38 +41,41 @@ class Attempt(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Setup:
     brokers: int
-    """How many of BROKERS there are."""
+    """The number of brokers, the first ones of BROKERS."""
     queues: int
-    """Of the topic, at each."""
+    """The number of queues of the topic at each broker."""
     strategy: bool
-    """sendLatencyFaultEnable"""
+    """The value of sendLatencyFaultEnable."""
 
 
 class ProducerTarget(Protocol):
-    """One producer under test. `open` is the first call, `close` the last."""
+    """One producer under test. `open` is called first and `close` last."""
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
     def capabilities(self) -> frozenset[str]: ...
 
     def open(self, setup: Setup) -> None:
-        """A new producer, which has not sent yet. Raises TargetError, as all others may."""
+        """Create a new producer, which has not sent yet. Raises TargetError, as all other methods may."""
         ...
 
     def route(self, brokers: tuple[str, ...]) -> None:
-        """The topic's queues are at these brokers now, and the producer knows."""
+        """Move the topic's queues to these brokers, and let the producer receive the new route."""
         ...
 
     def send(self, fates: tuple[Fate, ...]) -> tuple[tuple[Attempt, ...], bool]:
-        """One send, whose attempts meet these fates in turn. Returns them, and whether it succeeded."""
+        """Send once; the attempts get these answers in turn.
+
+        Return the attempts and whether the send succeeded.
+        """
         ...
 
     def wait(self, seconds: float) -> None: ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

@@ -1,5 +1,6 @@
-"""The named invariants of a master and its slave over one observed run (spec/tla/Replication.tla).
+"""The named invariants of a master and its slave in one observed run (spec/tla/Replication.tla).
 
-It has `checkers` alone: no target of its own can be asked for these observations from outside. The steps of a
-pair are drawn and played by `conformance/subjects/pair_run.py`, and replayed from the model by `behaviours`.
+It has only `checkers`: these observations cannot be made on a target from outside.
+`conformance/subjects/pair_run.py` draws and runs the steps of a pair, and `behaviours` replays them from the
+model.
 """

@@ -1,7 +1,7 @@
-"""The named invariants of replication over what was seen of a master and a slave; each a pure function.
+"""The named invariants of replication; each one is a pure function of observations of a master and a slave.
 
 The observations come from `mqproof.conformance.subjects.pair_run`. Names and ids are those of
-spec/invariants.toml; having seen nothing that could show a violation is unknown, never held.
+spec/invariants.toml. The verdict is unknown, never held, if nothing was observed that could show a violation.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,24 +18,24 @@ STORED: Final = (SEND_OK, "FLUSH_DISK_TIMEOUT", "SLAVE_NOT_AVAILABLE", "FLUSH_SL
 
 @dataclass(frozen=True, slots=True)
 class SendSeen:
-    """One send, and what was so while it waited."""
+    """One send, with the facts that were true while it waited."""
 
     name: str
     status: str
-    """One of the four stored statuses, or another when the broker did not say that it is stored."""
+    """One of the four stored statuses, or another one if the broker did not confirm the storing."""
     waits: bool
-    """It asked to wait (WAIT)."""
+    """The message was sent with the request to wait (WAIT)."""
     expected: frozenset[str]
-    """The statuses that are true of it, by what is known of the slave and the disk; empty is anything."""
+    """The correct statuses, given the state of the slave and the disk; empty allows any status."""
     on_slave: bool
-    """The message was in the slave's log right after the answer, or has been before a crash took it."""
+    """The message was in the slave's log right after the answer, or before a crash removed it."""
     in_master: bool
-    """The same of the master's."""
+    """The same for the master's log."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogsSeen:
-    """Both logs at one moment, as names of messages; None of a broker that does not run."""
+    """Both logs at one moment, as names of messages; None for a broker that is not running."""
 
     master: tuple[str, ...] | None
     slave: tuple[str, ...] | None
@@ -47,7 +47,7 @@ class LogsSeen:
 
 @dataclass(frozen=True, slots=True)
 class ReadsSeen:
-    """What was read of the slave while the master was away."""
+    """The messages that were read from the slave while the master was stopped."""
 
     log: tuple[str, ...]
     read: tuple[str, ...]
@@ -55,20 +55,20 @@ class ReadsSeen:
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What was seen of a pair in one life."""
+    """The observations of a pair in one run."""
 
     synchronous: bool
     sends: tuple[SendSeen, ...]
     logs: tuple[LogsSeen, ...]
     reads: tuple[ReadsSeen, ...]
     caught_up: bool | None
-    """After the faults had ended; None when that is not to be expected, the logs having forked."""
+    """Whether the slave caught up after the faults ended; None if the logs have forked and it need not."""
     slave_offsets: tuple[int, ...]
-    """What the slave said in turn of a group's committed offset."""
+    """The slave's answers for a group's committed offset, in order of time."""
 
 
 def sync_acked_on_slave(life: Life) -> Finding:
-    """REPL-1 SyncAckedOnSlave: what a synchronous master answered SEND_OK is in the slave's log."""
+    """REPL-1 SyncAckedOnSlave: a message that a synchronous master answered SEND_OK is in the slave's log."""
     acked = [send for send in life.sends if life.synchronous and send.waits and send.status == SEND_OK]
     lost = [
         f"{send.name} was answered SEND_OK and is not on the slave" for send in acked if not send.on_slave
@@ -77,7 +77,10 @@ def sync_acked_on_slave(life: Life) -> Finding:
 
 
 def slave_is_prefix(life: Life) -> Finding:
-    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's; after a fork it does not follow."""
+    """REPL-2 SlaveIsPrefix: the slave's log is a prefix of its master's.
+
+    After a fork the slave does not follow.
+    """
     both = [seen for seen in life.logs if seen.master is not None and seen.slave is not None]
     wrong = [
         f"the slave {'follows' if seen.follows else 'has'} {_end(seen.slave)}, its master {_end(seen.master)}"
@@ -88,7 +91,7 @@ def slave_is_prefix(life: Life) -> Finding:
 
 
 def status_honest(life: Life) -> Finding:
-    """REPL-3 StatusHonest: each status tells what was reached, and no less."""
+    """REPL-3 StatusHonest: each status reports exactly what was reached."""
     stored = [send for send in life.sends if send.status in STORED]
     judged = [send for send in stored if send.expected]
     wrong = [
@@ -105,7 +108,8 @@ def status_honest(life: Life) -> Finding:
 
 
 def readable_without_master(life: Life) -> Finding:
-    """REPL-4 ReadableWithoutMaster: with the master down, what the slave holds is read from it, in order."""
+    """REPL-4 ReadableWithoutMaster: with the master stopped, all messages of the slave are readable in
+    order."""
     wrong = [
         f"the slave holds {len(seen.log)} messages, {len(seen.read)} were read of it"
         for seen in life.reads
@@ -115,14 +119,14 @@ def readable_without_master(life: Life) -> Finding:
 
 
 def slave_catches_up(life: Life) -> Finding:
-    """REPL-5 SlaveCatchesUp: after the last fault the slave's log becomes its master's, in bounded time."""
+    """REPL-5 SlaveCatchesUp: after the last fault the slave's log equals its master's in bounded time."""
     if life.caught_up is None:
         return _finding("lives", 0, [])
     return _finding("lives", 1, [] if life.caught_up else ["the slave did not catch up"])
 
 
 def slaves_offset_monotone(life: Life) -> Finding:
-    """DELIV-5 OffsetMonotone, of a slave: what consumers committed to it never goes back."""
+    """DELIV-5 OffsetMonotone, for a slave: the offset that consumers committed never decreases."""
     offsets = life.slave_offsets
     wrong = [
         f"the offset went back from {before} to {after}"
@@ -140,7 +144,7 @@ CHECKERS: Final[dict[str, Callable[[Life], Finding]]] = {
     "REPL-5": slave_catches_up,
     "DELIV-5": slaves_offset_monotone,
 }
-"""By id."""
+"""The checkers by invariant id."""
 
 
 def _is_prefix(seen: LogsSeen) -> bool:

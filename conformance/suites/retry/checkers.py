@@ -1,7 +1,7 @@
-"""The named invariants over messages that come again; each a pure function of a run.
+"""The named invariants of redelivered messages; each one is a pure function of a run.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections import Counter, defaultdict
@@ -17,11 +17,11 @@ from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBa
 from mqproof.conformance.suites.retry.target import Answer, Place, Setup
 
 Key = tuple[str, int]
-"""Message and how often it was sent back."""
+"""Message id, and how often the message was sent back."""
 
 
 def no_phantom(setup: Setup, run: Run[Operation]) -> Finding:
-    """DELIV-2 NoPhantom: what comes was sent, and says of itself whose copy it is."""
+    """DELIV-2 NoPhantom: every copy read was sent, and names the right original topic and message."""
     tally = Tally()
     origins: dict[str, str] = {}
     for step, operation in run.numbered():
@@ -42,8 +42,10 @@ def no_phantom(setup: Setup, run: Run[Operation]) -> Finding:
 
 
 def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
-    """DELIV-3 DuplicatesExplained: a message comes as often as it was sent and sent back, no more; only after
-    a crash what was delayed may come once more."""
+    """DELIV-3 DuplicatesExplained: a message arrives no more often than it was sent and sent back.
+
+    After a crash, delayed messages may arrive once more.
+    """
     tally = Tally()
     causes: Counter[Key] = Counter()
     delayed: set[Key] = set()
@@ -70,10 +72,13 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
 
 
 def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation]) -> Finding:
-    """DELIV-7 RetryThenDeadLetter: a message that was sent back, and was answered so, comes again, or is a
-    dead letter when it came often enough: not before, and not later. Copies of one message are alike, and
-    after a crash one may come twice; so each needs a copy of its own that came when it was due, or later. It
-    came when its broker stored it, if that is told, however late it was read."""
+    """DELIV-7 RetryThenDeadLetter: a message sent back successfully arrives again, or becomes a dead letter.
+
+    It becomes a dead letter after the maximum number of retries, not before and not later. Copies of one
+    message look alike, and after a crash one may arrive twice. Therefore each message sent back needs a copy
+    of its own that arrived when it was due, or later. The time of arrival is the time when its broker stored
+    it, if that is known, however late it was read.
+    """
     tally = Tally()
     ahead_s = _ahead_s(run)
     due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
@@ -103,21 +108,29 @@ def retry_then_dead_letter(setup: Setup, retry_queues: int, run: Run[Operation])
 
 
 def _ahead_s(run: Run[Operation]) -> float:
-    """How much the reader's clock is ahead of the broker's, at most: nothing is read before it is stored."""
+    """Return the maximum by which the reader's clock is ahead of the broker's.
+
+    It follows from the fact that a message is never read before it is stored.
+    """
     reads = (operation for _, operation in run.numbered() if isinstance(operation, Read))
     between = (r.span.end_s - copy.stored_s for r in reads for copy in r.copies if copy.stored_s is not None)
     return min(between, default=0.0)
 
 
 def _all_came(due_s: Sequence[float], came_s: Sequence[float]) -> bool:
-    """Whether each can have one of its own that came then, or later: the latest has the latest."""
+    """Return whether each due time can be matched to its own arrival at that time or later.
+
+    The latest times are paired first.
+    """
     latest = sorted(came_s, reverse=True)
     return len(due_s) <= len(latest) and all(map(le, sorted(due_s, reverse=True), latest))
 
 
 def not_early(setup: Setup, run: Run[Operation]) -> Finding:
-    """DELIV-8 NotEarly: no copy is read before one can be due. A copy that a crash brings once more is not to
-    be told from one that is on its way."""
+    """DELIV-8 NotEarly: no copy is read before it can be due.
+
+    After a crash a repeated copy looks the same as one that is still expected, so such copies are not judged.
+    """
     tally = Tally()
     due_s: defaultdict[tuple[Key, Place], list[float]] = defaultdict(list)
     again: set[tuple[Key, Place]] = set()

@@ -1,5 +1,8 @@
-"""Messages are sent, read, and sent back with all kinds of levels, while time passes and things befall the
-broker; drawn and shrunk by Hypothesis. A rule is one step of a session."""
+"""Messages are sent, read, and sent back with various delay levels, while time passes.
+
+Faults are injected into the broker. Hypothesis draws and shrinks the examples. A rule is one step of a
+session.
+"""
 
 from typing import Final
 
@@ -12,9 +15,12 @@ from mqproof.conformance.suites.retry.session import RetrySession
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Copy, RetryTarget
 
 UNKNOWN_MAX: Final = 3
-"""Requests in one example whose end nobody knows: each doubles what the oracle has to keep."""
+"""The maximum number of requests with an unknown result in one example.
+
+Each one doubles the states that the oracle keeps.
+"""
 ROUNDS_MAX: Final = 3
-"""In one example, in real time."""
+"""The maximum number of rounds in one example, in real time."""
 _SHORT_S: Final = 0.6
 """Shorter than any delay."""
 _LEVELS: Final = (0, 0, 0, 1, 2, 4, 18, 40, -1)
@@ -22,12 +28,12 @@ _SEND_LEVELS: Final = (0, 0, 1, 4, 30)
 _faults = st.lists(
     st.sampled_from([each for each in BrokerFault if each is not BrokerFault.POWER_LOSS]), max_size=FAULTS_MAX
 )
-"""What a machine without power forgets may be a copy that somebody is about to send back."""
+"""Without POWER_LOSS: it may lose the very copy that the example sends back next."""
 _TIMES_MAX: Final = (None, None, 0, 1, RETRIES_MAX + 1)
 
 
 class RetryMachine(Machine[RetryTarget, RetrySession]):
-    """One example: a new topic and a new group."""
+    """One example, with a new topic and a new group."""
 
     unknown = 0
     rounds = 0
@@ -69,8 +75,10 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     @precondition(lambda machine: bool(machine.session.copies))
     @rule(age=st.integers(0, 1), rounds=st.integers(1, 3))
     def fail_again_and_again(self, age: int, rounds: int) -> None:
-        """The newest copies are sent back as clients do, until they are dead letters; not for ever, where
-        that costs time."""
+        """Send the newest copies back as clients do, until they are dead letters.
+
+        If waiting takes real time, the number of rounds is limited.
+        """
         for _ in range(rounds):
             self.rounds += 1
             if self.rounds > ROUNDS_MAX and not self.target.is_simulated:
@@ -85,7 +93,7 @@ class RetryMachine(Machine[RetryTarget, RetrySession]):
     @precondition(lambda machine: bool(machine.ahead))
     @rule(age=st.integers(0, 5), comes=st.booleans())
     def befall(self, age: int, comes: bool) -> None:
-        """What was sent back waits just then, or has just come."""
+        """Inject the next fault while a copy that was sent back still waits, or has just arrived."""
         if self.session.copies:
             self.session.send_back(self._copy(age), 0, None)
         if comes:

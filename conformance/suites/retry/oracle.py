@@ -1,9 +1,9 @@
-"""Which copies on their way explain what was read (reference/delay.py).
+"""The pending copies that explain the messages read (reference/delay.py).
 
-When exactly a copy was stored is not known, only that it was during its request; so it may be read from the
-earliest such time plus its delay on, and must be from the latest on, with some slack. A request that was not
-waited for has put a copy or has not, until one is read or can no more come. How far it is with what is
-delayed a broker writes now and then: after a crash some of it comes once more.
+The exact storing time of a copy is unknown; it lies within its request. A copy may be read from the earliest
+such time plus its delay, and must be read from the latest one on, with some slack. A request whose answer was
+not awaited has created a copy or not, until one is read or can no longer arrive. A broker writes its progress
+on delayed messages from time to time, so after a crash some of them arrive once more.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from mqproof.reference import delay
 
 
 class Way(NamedTuple):
-    """A copy that nobody has read yet."""
+    """A copy that has not been read yet."""
 
     msg_id: str
     times: int
@@ -28,20 +28,20 @@ class Way(NamedTuple):
 
 
 Key = tuple[str, int, Place]
-"""A copy: message, how often it was sent back, and where it comes."""
+"""A copy: message id, how often it was sent back, and the place where it arrives."""
 
 
 class State(NamedTuple):
     ways: tuple[Way, ...] = ()
     """Sorted."""
     delayed: frozenset[Key] = frozenset()
-    """All that ever waited for their time."""
+    """All copies that were ever delayed."""
     again: frozenset[Key] = frozenset()
-    """What may come once more, and need not."""
+    """Copies that may arrive once more, but need not."""
 
 
 def bound_for(setup: Setup, operation: SendBack) -> tuple[Place, float]:
-    """Where the copy goes, and how long that takes."""
+    """Return the place where the copy arrives, and its delay."""
     copy = operation.copy
     assert copy is not None
     most = RETRIES_MAX if operation.times_max is None else operation.times_max
@@ -50,7 +50,7 @@ def bound_for(setup: Setup, operation: SendBack) -> tuple[Place, float]:
 
 
 def wait_s(setup: Setup, level: int) -> float:
-    """How long a message of that level waits; the last level stands for those beyond."""
+    """Return how long a message of that level waits; levels above the last one count as the last one."""
     return setup.levels_s[delay.clamped(level) - 1] if level else 0.0
 
 
@@ -66,7 +66,7 @@ def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) 
             return (state,) if answer is not Answer.OK or not retry_queues else ()
         case SendBack(copy=copy, answer=answer, span=span) if copy is not None:
             if answer is Answer.REFUSED:
-                return ()  # nothing speaks against it
+                return ()  # there is no reason to refuse it
             if not retry_queues:
                 return (state,)  # the group wants no retries
             put = _with(state, setup, copy.msg_id, copy.times + 1, *_swapped(setup, operation, span))
@@ -79,7 +79,7 @@ def _after(setup: Setup, retry_queues: int, state: State, operation: Operation) 
 
 
 def _befallen(setup: Setup, state: State, fault: BrokerFault, over_s: float) -> State:
-    """Nothing that is on its way is lost; nothing came meanwhile."""
+    """Return the state after the fault: no pending copy is lost, and copies may arrive later."""
     late = (way._replace(latest_s=max(way.latest_s, over_s + setup.slack_s)) for way in state.ways)
     again = state.delayed if fault in CRASHES else frozenset[Key]()
     return state._replace(ways=tuple(sorted(late)), again=state.again | again)
@@ -101,7 +101,10 @@ def _with(
 
 
 def _read(setup: Setup, state: State, read: Read) -> tuple[State, ...]:
-    """Each copy takes the way that was due first; whatever is left can have had more time to come."""
+    """Return the state after the read.
+
+    Each copy matches the pending copy that was due first; the others may be later.
+    """
     left = list(state.ways)
     for copy in read.copies:
         key = (copy.msg_id, copy.times, read.place)
@@ -125,7 +128,7 @@ def _tell(state: State) -> str:
 
 
 def _action(operation: Operation) -> str:
-    """Of Delivery.tla; looking takes none."""
+    """Return the action of Delivery.tla for the operation; a mere observation has none."""
     match operation:
         case Send() | SendBack():
             return "Store"

@@ -1,4 +1,4 @@
-"""One run of one broker: drives it, writes down what was seen, and follows what the model allows."""
+"""One run of one broker: drives it, records observations, and follows the states that the model allows."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,30 +13,32 @@ from mqproof.conformance.suites.retry.steps import Operation, Read, Send, SendBa
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, RetryTarget, Span
 
 PATIENCE_S: Final = 10.0
-"""So long a real clock is waited for in an example; what would take longer is not asked for."""
+"""The maximum wait with a real clock in an example; steps that would take longer are skipped."""
 _POLL_S: Final = 0.2
 _NO_SPAN: Final = Span(0.0, 0.0)
 _NOWHERE: Final = 1 << 40
-"""A commit offset at which no log has a message yet."""
+"""A commit-log offset at which no log has a message."""
 
 
 class RetrySession(Stepped[State, Operation]):
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     def __init__(self, target: RetryTarget, retry_queues: int) -> None:
         self.target = target
         self.setup = target.open(retry_queues)
         self.copies: list[Copy] = []
-        """All that were read, which may be sent back."""
+        """All copies that were read; they may be sent back."""
         self._retry_queues = retry_queues
         self._due_s = 0.0
-        """When all that is on its way should have come."""
+        """The time when all pending copies should have arrived."""
         self._missing: Counter[tuple[str, int, Place]] = Counter()
-        """How many copies of that message, sent back so often, were promised there and did not come yet."""
+        """The number of promised copies that have not arrived, by message id, number of retries and place."""
         self._sent = 0
         self._waited_s = 0.0
         opened = f"a broker with a new topic, and a group with {retry_queues} retry queues"
@@ -67,12 +69,12 @@ class RetrySession(Stepped[State, Operation]):
         self.saw(SendBack(copy, level, times_max, answer, span))
 
     def send_back_nothing(self) -> None:
-        """A message that never was."""
+        """Send back a message that never existed."""
         answer, span = self.target.send_back(_NOWHERE, 0, None)
         self.saw(SendBack(None, 0, None, answer, span))
 
     def wait(self, seconds: float) -> None:
-        """Not for ever, where that costs time."""
+        """Let time pass, up to a limit if waiting takes real time."""
         if self._affordable(self._waited_s + seconds):
             self._waited_s += seconds
             self._wait(seconds)
@@ -80,21 +82,24 @@ class RetrySession(Stepped[State, Operation]):
     def befall(self, fault: BrokerFault) -> None:
         self.target.befall(fault)
         over_s = self.target.now_s()
-        self._due_s = max(self._due_s, over_s)  # nothing came meanwhile
+        self._due_s = max(self._due_s, over_s)  # nothing arrived during the fault
         self.saw(Befall(fault, over_s))
 
     def read(self, *, settled: bool = False) -> None:
-        """Read all that is new, everywhere."""
+        """Read all new copies in all places."""
         for place in Place:
             copies, span = self.target.read(place)
-            # What nobody promised, of an answer not heard or once more after a crash, is none of those.
+            # Copies that were not promised (answer not awaited, or repeated after a crash) are not counted
+            # here.
             self._missing -= Counter((copy.msg_id, copy.times, place) for copy in copies)
             self.copies.extend(copies)
             self.saw(Read(place, copies, span, settled))
 
     def settle(self) -> None:
-        """Wait until all that is on its way must have come, and read it; not longer than needed, where that
-        costs time."""
+        """Wait until all pending copies must have arrived, and read them.
+
+        If waiting takes real time, wait no longer than necessary.
+        """
         if (left_s := self._due_s - self.target.now_s()) > 0:
             self._wait(round(left_s + _POLL_S, 3))
         if self.target.is_simulated:

@@ -1,4 +1,4 @@
-"""What the suite did to a broker's messages, and where they came again."""
+"""The operations of the suite on a broker's messages, and the places where the messages arrived again."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Send:
 @dataclass(frozen=True, slots=True)
 class SendBack:
     copy: Copy | None
-    """None is a message that never was."""
+    """None is a message that never existed."""
     level: int
     times_max: int | None
     answer: Answer
@@ -38,7 +38,7 @@ class Read:
     copies: tuple[Copy, ...]
     span: Span
     settled: bool
-    """Everything had its time to come."""
+    """Every pending copy had enough time to arrive."""
 
     def __str__(self) -> str:
         copies = ", ".join(map(str, self.copies)) or "nothing new"

@@ -13,4 +13,4 @@ RETRY: Final = Suite(
     {},
     RetryMachine,
 )
-"""One broker: delay levels, messages that come again, dead letters."""
+"""One broker: delay levels, redelivered messages, dead letters."""

@@ -1,6 +1,6 @@
-"""What an implementation must offer to be held to the delay ladder: one broker, driven step by step.
+"""The operations that an implementation must offer for the retry suite: one broker, driven step by step.
 
-Topic and group are the suite's own. The broker may serve others at the same time.
+The suite has its own topic and group. The broker may serve other clients at the same time.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from mqproof.conformance.engine.broker_faults import BrokerFault
 
 RETRIES_MAX: Final = 2
-"""Of the group."""
+"""The maximum number of retries of the group."""
 
 
 class Place(StrEnum):
@@ -20,7 +20,7 @@ class Place(StrEnum):
 
 
 class Answer(StrEnum):
-    """To a message that was sent back."""
+    """The broker's answer to a message that was sent back."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -28,26 +28,26 @@ class Answer(StrEnum):
 
 
 class Copy(NamedTuple):
-    """A message as somebody reads it."""
+    """A message as a consumer reads it."""
 
     msg_id: str
     times: int
     """How often it was sent back before."""
     topic: str
-    """The topic it was sent to at first, as the message says."""
+    """The topic to which it was first sent, according to the message."""
     origin: str
-    """The offset message id of its first copy, as the message says; "" for that one itself."""
+    """The offset message id of its first copy, according to the message; "" for the first copy itself."""
     handle: int
-    """By which it is sent back: a commit-log offset."""
+    """The commit-log offset by which it is sent back."""
     stored_s: float | None = None
-    """When its broker stored it, by that one's own clock, if it says so."""
+    """The time when its broker stored it, by the broker's own clock; None if it is unknown."""
 
     def __str__(self) -> str:
         return f"{self.msg_id} (retry {self.times})" if self.times else self.msg_id
 
 
 class Span(NamedTuple):
-    """When something happened: not before, and not after; in seconds of a clock that starts anywhere."""
+    """The earliest and the latest time of an event, in seconds of a clock with any starting point."""
 
     begin_s: float
     end_s: float
@@ -56,22 +56,25 @@ class Span(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Setup:
     topic: str
-    """The name under which messages are read."""
+    """The topic name under which messages are read."""
     levels_s: tuple[float, ...]
-    """How long messages of each delay level wait, level 1 first."""
+    """The delay of each level in seconds, level 1 first."""
     slack_s: float
-    """Later than this after its time no message may come."""
+    """The maximum delay of a message after it is due."""
     clock_s: float
-    """How much two clocks may differ that say when a message was stored and when it was read."""
+    """The maximum difference between the clocks for storing and for reading a message."""
 
 
 class RetryTarget(Protocol):
-    """One broker under test. Every call returns when its effect is there, but for `send_back_oneway`; `open`
-    is the first, `close` the last."""
+    """One broker under test.
+
+    Every call except `send_back_oneway` returns when its effect is visible. `open` is called first and
+    `close` last.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
@@ -79,39 +82,46 @@ class RetryTarget(Protocol):
 
     @property
     def is_simulated(self) -> bool:
-        """Waiting costs nothing."""
+        """True if waiting takes no real time."""
         ...
 
     def open(self, retry_queues: int) -> Setup:
-        """A new topic, and a new group with RETRIES_MAX retries and so many queues for them. Raises
-        TargetError, as all others may."""
+        """Create a new topic, and a new group with RETRIES_MAX retries and `retry_queues` retry queues.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def send(self, msg_id: str, level: int) -> tuple[str, Span]:
-        """With a delay level, 0 for none. Returns the offset message id, of a message without delay, and when
-        that was."""
+        """Send a message with a delay level, 0 for none; return its offset message id and the time span.
+
+        The id is that of a message without delay.
+        """
         ...
 
     def send_back(self, handle: int, level: int, times_max: int | None) -> tuple[Answer, Span]:
-        """`times_max`: the retries that the request names, None for the group's."""
+        """Send a message back; return the answer and the time span.
+
+        `times_max`: the maximum number of retries in the request, None for the group's.
+        """
         ...
 
     def send_back_oneway(self, handle: int, level: int, times_max: int | None) -> Span: ...
 
     def read(self, place: Place) -> tuple[tuple[Copy, ...], Span]:
-        """What is there and was not read before."""
+        """Return the copies in the place that were not read before."""
         ...
 
     def now_s(self) -> float:
-        """By the clock of the spans."""
+        """Return the current time of the clock that the spans use."""
         ...
 
     def wait(self, seconds: float) -> None: ...
 
     def befall(self, fault: BrokerFault) -> None:
-        """One that is among the capabilities. Returns when the broker serves again."""
+        """Inject a fault that is among the capabilities. Returns when the broker serves again."""
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

@@ -1,5 +1,5 @@
-"""The routing suite: a name server, whose brokers and clients the suite plays itself (spec/tla/Routing.tla).
+"""The routing suite: a name server, with brokers and clients that the suite simulates (spec/tla/Routing.tla).
 
-Begin at `session.py`, the steps that can be taken; `target.py` says what a name server must be made to do,
-`checkers.py` what is judged by name, `oracle.py` what the model allows besides.
+Start with `session.py`, which has the steps of a run. `target.py` lists the operations that a name server
+must offer, `checkers.py` has the named invariants, and `oracle.py` has the states that the model allows.
 """

@@ -1,7 +1,7 @@
-"""The named routing invariants over what was seen; each a pure function of a history.
+"""The named invariants of routing; each one is a pure function of a history.
 
-Having seen nothing that could show a violation is unknown, never held. Names and ids are those of
-spec/invariants.toml.
+The verdict is unknown, never held, if nothing was observed that could show a violation. Names and ids are
+those of spec/invariants.toml.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,16 +27,16 @@ from mqproof.conformance.suites.routing.target import MASTER, Broker
 
 @dataclass(slots=True)
 class _Facts:
-    """What is certain about the brokers before an operation."""
+    """The facts about the brokers that are certain before an operation."""
 
     silent_s: dict[Broker, float] = field(default_factory=dict)
-    """Of those that registered and did not take it back: for how long nothing was heard of them."""
+    """Registered broker to the time since its last message to the name server."""
     connected: set[Broker] = field(default_factory=set)
-    """Of those, whose connection is open."""
+    """The registered brokers whose connection is open."""
 
 
 def _followed(history: History) -> Iterator[tuple[int, Operation, _Facts]]:
-    """(step number, operation, what was certain before it)."""
+    """Yield (step number, operation, facts that were certain before it)."""
     facts = _Facts()
     for step, operation in enumerate(history.operations, 2):
         yield step, operation, facts
@@ -62,8 +62,10 @@ def _named(members: dict[str, frozenset[int]]) -> Iterator[Broker]:
 
 
 def tables_agree(history: History) -> Finding:
-    """ROUTE-1 TablesAgree: every queue of a route is at a broker of the route, and whoever is told has
-    registered, and neither unregistered nor hung up since."""
+    """ROUTE-1 TablesAgree: every queue of a route belongs to a broker of the route.
+
+    Every reported broker has registered, and has neither unregistered nor closed its connection since.
+    """
     tally = Tally()
     for step, operation, facts in _followed(history):
         if not isinstance(operation, AskRoute | AskCluster) or operation.answer is None:
@@ -86,7 +88,7 @@ def tables_agree(history: History) -> Finding:
 
 
 def live_broker_kept(history: History) -> Finding:
-    """ROUTE-2 LiveBrokerKept: whoever is connected and was heard of in time is known."""
+    """ROUTE-2 LiveBrokerKept: a connected broker that sent a message within the expiry time is known."""
     tally = Tally()
     for step, operation, facts in _followed(history):
         if isinstance(operation, AskCluster):
@@ -100,7 +102,7 @@ def live_broker_kept(history: History) -> Finding:
 
 
 def dead_broker_forgotten(history: History) -> Finding:
-    """ROUTE-3 DeadBrokerForgotten: whoever was silent for expiry and a scan is told to nobody."""
+    """ROUTE-3 DeadBrokerForgotten: a broker that is silent for the expiry time and a scan is not reported."""
     tally = Tally()
     for step, operation, facts in _followed(history):
         if isinstance(operation, AskRoute | AskCluster):
@@ -115,8 +117,10 @@ def dead_broker_forgotten(history: History) -> Finding:
 
 
 def master_only_writes(history: History) -> Finding:
-    """ROUTE-4 MasterOnlyWrites: a client sends only to writable queues of a broker name with a master, as
-    the route says that was told just before."""
+    """ROUTE-4 MasterOnlyWrites: a client sends only to writable queues of a broker name that has a master.
+
+    The route that the name server returned just before decides this.
+    """
     tally = Tally()
     for (_, first, _), (step, then, _) in pairwise(_followed(history)):
         if isinstance(first, AskRoute) and isinstance(then, AskPublish) and first.topic == then.topic:

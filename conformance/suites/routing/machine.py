@@ -1,7 +1,7 @@
-"""Registrations, silence, closed connections and scans in any order (spec/tla/Routing.tla), drawn and shrunk
-by Hypothesis.
+"""Registrations, silence, closed connections and scans in any order (spec/tla/Routing.tla).
 
-A rule is one step of a session, followed by a look at everything that the name server tells.
+Hypothesis draws and shrinks the examples. A rule is one step of a session, followed by queries of all answers
+of the name server.
 """
 
 from typing import Final
@@ -17,11 +17,11 @@ from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability
 _brokers = st.sampled_from(BROKERS)
 _registrations = st.lists(st.tuples(_brokers, st.sampled_from((TOPICS, TOPICS[1:]))), min_size=1, max_size=4)
 _PARTS: Final = (0.05, 0.5, 0.9, 1.04)
-"""Of the time from a broker's registration to its certain end: below the expiry, and beyond the scan."""
+"""Parts of the time from a registration to the certain removal: below the expiry, and beyond the scan."""
 
 
 def _events(machine: "RoutingMachine") -> list[str]:
-    """What may befall this name server, besides what brokers do."""
+    """Return the events that may happen to this name server, other than requests of brokers."""
     events = ["wipe"]
     if Capability.WAIT in machine.target.capabilities:
         events.append(Capability.WAIT)
@@ -33,15 +33,15 @@ def _events(machine: "RoutingMachine") -> list[str]:
 
 
 class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
-    """One example: a name server that knows none of our brokers.
+    """One example, with a name server that knows none of our brokers.
 
-    Few rules, because all are drawn alike and some examples go without some.
+    There are few rules, because all are drawn with the same probability and some examples omit some rules.
     """
 
     restarted = False
-    """Once an example is enough: a process takes its time."""
+    """At most one restart per example, because starting a process takes time."""
     isolated = False
-    """Likewise: a request that nobody answers."""
+    """At most one isolation per example, because a request without an answer takes time."""
 
     @initialize(registrations=_registrations)
     def open(self, registrations: list[tuple[Broker, tuple[str, ...]]]) -> None:
@@ -69,7 +69,7 @@ class RoutingMachine(Machine[NameServerTarget, RoutingSession]):
         then=_registrations,
     )
     def befall(self, event: str, name: str, part: float, then: list[tuple[Broker, tuple[str, ...]]]) -> None:
-        """Something happens to the name server; then some brokers register again."""
+        """Let an event happen to the name server; then some brokers register again."""
         times = self.target.times
         match event:
             case Capability.WAIT:

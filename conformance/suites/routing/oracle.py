@@ -1,7 +1,7 @@
-"""Which tables of the routing model explain what was seen; when none are left, the model forbids it.
+"""The tables of the routing model that explain the observations; when none is left, the model forbids them.
 
-The tables are the reference's and change by its functions only. When a name server scans is its own affair:
-from a broker's expiry to the scan after it, it may be known or not, and both are kept until an answer
+The tables are the reference's and change only by its functions. The times of a name server's scans are
+unknown: from a broker's expiry to the following scan, it may be known or not. Both are kept until an answer
 decides.
 """
 
@@ -39,14 +39,17 @@ class Oracle:
     def __init__(self, times: Times, *, slave_speaks: bool) -> None:
         self.tables: frozenset[Tables] = frozenset({routing.empty_tables(CONFIG)})
         self.actions: Counter[str] = Counter()
-        """How often each action of the model was taken to explain something."""
+        """How often each action of the model explained an observation."""
         self._times = times
         self._slave_speaks = slave_speaks
         self._connected: set[Broker] = set()
         self._silent_s = dict.fromkeys(BROKERS, 0.0)
 
     def observe(self, operation: Operation) -> bool:
-        """Keep the tables that explain the operation. False when there are none: it is over then."""
+        """Keep the tables that explain the operation.
+
+        Return False if there is none; the oracle is then finished.
+        """
         match operation:
             case Register(broker, topics):
                 self._connected.add(broker)
@@ -77,7 +80,7 @@ class Oracle:
         return bool(self.tables)
 
     def explain(self, tables: frozenset[Tables]) -> str:
-        """What these tables say, for a person; at most three are told."""
+        """Describe these tables for people; at most three are shown."""
         told = [
             f"brokers {_members(one)}, "
             + ", ".join(f"{topic}: {_told(one, topic) or 'none'}" for topic in TOPICS)
@@ -85,7 +88,7 @@ class Oracle:
         ]
         return " or ".join(told) + (f" (and {len(tables) - 3} more)" if len(tables) > 3 else "")
 
-    # -- how tables change
+    # -- changes of tables
 
     def _registered(self, tables: Tables, broker: Broker, topics: tuple[str, ...]) -> Tables:
         after = routing.registered(CONFIG, tables, broker, tuple(_MODEL_TOPIC[topic] for topic in topics))
@@ -115,7 +118,7 @@ class Oracle:
         self.tables = frozenset(filter(explains, self.tables))
 
 
-# What a name server with such tables says
+# The answers of a name server with such tables
 
 
 def _told(tables: Tables, topic: str) -> Route | None:

@@ -1,4 +1,4 @@
-"""One run of one name server: drives it, writes down what was seen, and asks the oracle after every step."""
+"""One run of one name server: drives it, records observations, and checks each step with the oracle."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,14 +34,16 @@ _KINDS: Final[Mapping[type[Operation], FaultKind]] = {
 
 
 class RoutingSession:
-    """Opens the target. Methods are steps; each may raise TargetError, and none works after it.
+    """The steps of one run, as methods.
+
+    The constructor opens the target. Each step may raise TargetError, and no step is possible after that.
 
     Raises:
-        TargetError: the target cannot be brought up.
+        TargetError: the target cannot be started.
     """
 
     dead = False
-    """Whether the target is gone for good; a name server has nothing to recover."""
+    """True if the target is permanently gone; never the case, since a name server has nothing to recover."""
 
     def __init__(self, target: NameServerTarget) -> None:
         self.target = target
@@ -55,7 +57,7 @@ class RoutingSession:
     def history(self) -> History:
         return History(self.target.times, tuple(self._operations))
 
-    # -- what befalls brokers and the name server
+    # -- events of brokers and of the name server
 
     def register(self, broker: Broker, topics: Sequence[str]) -> None:
         self.target.register(broker, topics)
@@ -82,16 +84,19 @@ class RoutingSession:
         self._saw(Restart())
 
     def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
-        """Between two registrations that arrive, so that the broker is known, whatever became of this one."""
+        """Register the broker while the name server is isolated, between two registrations that arrive.
+
+        The broker is therefore known afterwards, whatever happened to the isolated registration.
+        """
         self.register(broker, TOPICS)
         self.target.register_isolated(broker, topics)
         self._saw(RegisterIsolated(broker, tuple(topics)))
         self.register(broker, topics)
 
-    # -- what is told
+    # -- observations
 
     def look(self) -> None:
-        """Ask for everything that can be asked for."""
+        """Query everything that can be queried."""
         for topic in TOPICS:
             self._saw(AskRoute(topic, self.target.route(topic)))
             if Capability.CLIENT in self.target.capabilities:
@@ -102,7 +107,7 @@ class RoutingSession:
     # -- the verdict
 
     def findings(self) -> dict[str, Finding]:
-        """Every invariant judged on what was seen so far, by id; SPEC-1 as conformance.session has it."""
+        """Judge every invariant on the observations so far; return the findings by id, including SPEC-1."""
         history = self.history
         findings = {invariant: checker(history) for invariant, checker in CHECKERS.items()}
         named = any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
@@ -113,15 +118,15 @@ class RoutingSession:
         return {**findings, SPEC_1: Finding(Verdict.HELD if held else Verdict.UNKNOWN, counts)}
 
     def faults(self) -> Counter[FaultKind]:
-        """How often each was met."""
+        """Return how often each kind of fault occurred."""
         return Counter(kind for one in self._operations if (kind := _KINDS.get(type(one))))
 
     def actions(self) -> Counter[str]:
-        """How often each action of the model was taken to explain something."""
+        """Return how often each action of the model explained an observation."""
         return self.oracle.actions
 
     def script(self) -> list[str]:
-        """The run as steps for people, the first of which opens the target."""
+        """Return the run as steps for people; the first step opens the target."""
         times = self.target.times
         first = f"a name server; expiry after {times.expiry_s:g} s, a scan every {times.scan_s:g} s"
         return [first, *map(str, self._operations)]

@@ -1,4 +1,4 @@
-"""What the suite did to a name server in one run and what it was told, in the order of time."""
+"""The operations of the suite on a name server in one run and its answers, in the order of time."""
 
 from dataclasses import dataclass
 
@@ -54,7 +54,7 @@ class Restart:
 
 @dataclass(frozen=True, slots=True)
 class RegisterIsolated:
-    """Nobody knows whether the name server learned of it."""
+    """A registration that the name server may or may not have received."""
 
     broker: Broker
     topics: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The suite of name servers, as `conform --suite routing` runs it."""
+"""The routing suite, as `conform --suite routing` runs it."""
 
 from typing import Final
 

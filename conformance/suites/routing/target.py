@@ -1,7 +1,8 @@
-"""What an implementation must offer to be held to the routing model: one name server, driven step by step.
+"""The operations that an implementation must offer for the routing suite.
 
-The brokers are the suite's own: it registers them, keeps quiet, hangs up. The name server may serve others at
-the same time; the suite looks at names of its own only.
+A target is one name server, driven step by step. The suite simulates the brokers: it registers them, stays
+silent for them, and closes their connections. The name server may serve others at the same time; the suite
+queries only its own names.
 """
 
 from collections.abc import Sequence
@@ -12,21 +13,21 @@ from typing import Final, NamedTuple, Protocol
 MASTER: Final = 0
 
 TOPICS: Final = ("topic", "other")
-"""A broker has the second one, or both."""
+"""A broker has the second topic only, or both."""
 
 
 class Capability(StrEnum):
-    """What a target can be asked for beyond registering and asking for routes."""
+    """The optional operations of a target, beyond registrations and route queries."""
 
     WAIT = "wait"  # `wait`: time passes for the name server
     RESTART = "restart"  # `restart`
     ISOLATE = "isolate"  # `register_isolated`
-    CLIENT = "client"  # `publish`: there is a client to be judged as well
-    SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave says which queues its name has
+    CLIENT = "client"  # `publish`: there is a client that is judged as well
+    SLAVE_SPEAKS = "slave_speaks"  # since 5.0: without a master, the slave reports the queues of its name
 
 
 class Broker(NamedTuple):
-    """One that the suite plays."""
+    """A broker that the suite simulates."""
 
     name: str
     broker_id: int
@@ -38,12 +39,12 @@ class Broker(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Of the name server, in seconds."""
+    """The times of the name server, in seconds."""
 
     expiry_s: float
-    """A broker that is silent for longer is forgotten by the next scan."""
+    """A broker that is silent for longer is removed by the next scan."""
     scan_s: float
-    """Between two scans."""
+    """The time between two scans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,9 @@ class Route:
     """The answer to a route request, by broker name."""
 
     queues: dict[str, str]
-    """read, or write (read and write)."""
+    """Broker name to permission: "read", or "write" (read and write)."""
     members: dict[str, frozenset[int]]
-    """The ids that have an address."""
+    """Broker name to the broker ids that have an address."""
 
     def __str__(self) -> str:
         queues = ", ".join(f"{name}: {permission}" for name, permission in sorted(self.queues.items()))
@@ -62,12 +63,15 @@ class Route:
 
 
 class NameServerTarget(Protocol):
-    """One name server under test. Every call returns when its effect is there; `open` is the first, `close`
-    the last. Methods of capabilities that the target does not declare are never called."""
+    """One name server under test.
+
+    Every call returns when its effect is visible. `open` is called first and `close` last. Methods of
+    capabilities that the target does not declare are never called.
+    """
 
     @property
     def name(self) -> str:
-        """As given to `--target`."""
+        """The name, as passed to `--target`."""
         ...
 
     @property
@@ -77,47 +81,54 @@ class NameServerTarget(Protocol):
     def times(self) -> Times: ...
 
     def open(self) -> None:
-        """Nothing is known of the suite's brokers and topics. Raises TargetError, as all others may."""
+        """Prepare a name server that knows none of the suite's brokers and topics.
+
+        Raises TargetError, as all other methods may.
+        """
         ...
 
     def register(self, broker: Broker, topics: Sequence[str]) -> None:
-        """The broker registers over its own connection; its data version says how many topics it has."""
+        """Register the broker over its own connection; its number of topics determines its data version."""
         ...
 
     def unregister(self, broker: Broker) -> None: ...
 
     def hang_up(self, broker: Broker) -> None:
-        """Close the broker's connection, if it has one; returns when the name server has noticed, or should
-        have."""
+        """Close the broker's connection, if it has one.
+
+        Returns when the name server has noticed it, or should have.
+        """
         ...
 
     def wipe_write(self, name: str) -> None:
-        """WIPE_WRITE_PERM_OF_BROKER for a broker name."""
+        """Send WIPE_WRITE_PERM_OF_BROKER for a broker name."""
         ...
 
     def route(self, topic: str) -> Route | None:
-        """What a client is told; None for "no such topic"."""
+        """Return the route that a client receives; None for "no such topic"."""
         ...
 
     def cluster(self) -> dict[str, frozenset[int]]:
-        """The suite's brokers that the name server knows: ids by name."""
+        """Return the suite's brokers that the name server knows: ids by name."""
         ...
 
     def publish(self, topic: str) -> frozenset[str]:
-        """The broker names to which a client that asks now would send."""
+        """Return the broker names to which a client would send with the current route."""
         ...
 
     def wait(self, seconds: float) -> None: ...
 
     def restart(self) -> None:
-        """The name server dies, with all connections, and comes back."""
+        """Kill the name server, which breaks all connections, and start it again."""
         ...
 
     def register_isolated(self, broker: Broker, topics: Sequence[str]) -> None:
-        """As `register`, for a broker that is connected, while nothing reaches the name server: it may learn
-        of that afterwards, or never. Returns when it can be reached again."""
+        """Register a connected broker while nothing reaches the name server.
+
+        The name server may receive the registration later, or never. Returns when it can be reached again.
+        """
         ...
 
     def close(self) -> None:
-        """Works in any state, also twice."""
+        """Free all resources. Works in any state, and more than once."""
         ...

@@ -1,6 +1,7 @@
-"""The suite workload of `mqproof conform`: clients of all kinds at once, while things are done to the broker.
+"""The workload suite of `mqproof conform`: clients of all kinds at once, while faults are injected.
 
-Every rule judges what they saw. An example is a send of each producer; for twenty of them there is a fault.
+Every rule judges their observations. An example is one send of each producer. There is one fault, and one
+more for every twenty examples.
 """
 
 import time
@@ -22,13 +23,15 @@ from mqproof.report.model import Result, Verdict
 
 NAME: Final = "workload"
 Play = Callable[[str, Workload, Callable[[str], None], FaultCommands], list[Line]]
-"""Runs a workload on the target of this name, reports each stage, and returns the history. Raises ValueError
-when there is no such target, TargetError when it cannot be driven."""
+"""Runs a workload on the target of this name, reports each stage, and returns the history.
+
+Raises ValueError if there is no such target, TargetError if it cannot be driven.
+"""
 _EXAMPLES_PER_FAULT: Final = 20
 
 
 def listed(options: RunOptions) -> tuple[Result, ...]:
-    """The rules that are asked for, by their own ids or by those of the invariants that they stand for."""
+    """Return the selected rules; they are selected by their own ids or by those of their invariants."""
     return tuple(Result(rule.id, rule.name, NAME, Verdict.NOT_TESTED) for rule in _rules(options))
 
 
@@ -38,7 +41,9 @@ def lines(options: RunOptions) -> Iterator[str]:
 
 
 def run(options: RunOptions, progress: Callable[[int, int], None], play: Play) -> Part:
-    """Judge the history of one workload that `play` runs; write it to the folder for events, if there is one.
+    """Run one workload with `play` and judge its history.
+
+    The history is written to the events folder, if there is one.
 
     Raises:
         RunOptionsError, UnknownTargetError, TargetError.
