@@ -13,7 +13,7 @@ from mqproof.spark_audit.passes.loops import NONE, Flags, Ints, inlined, meaning
 
 
 class AppendOutcomes(NamedTuple):
-    """Ranges of sequence numbers and the outcome of the appends in each; grouped by node, in ascending order."""
+    """Ranges of sequence numbers with the outcome of the appends in each; grouped by node, ascending."""
 
     after_seq: Ints
     until_seq: Ints
@@ -43,7 +43,7 @@ def append_outcomes(table: pa.Table, node: pa.DictionaryArray) -> AppendOutcomes
 
 @inlined
 def outcome_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
-    """The one of a node's outcomes, from `first` on, that an append met; NONE if it met none."""
+    """Return the index of the outcome in [first, end) that covers the append `seq`; NONE if none does."""
     # Binary search for the first outcome whose range ends after seq.
     last = end
     while first < last:

@@ -1,4 +1,4 @@
-"""The hash bucket or key range of a message id: as an SQL expression, and the prefix length for a given log."""
+"""The hash bucket or key range of a message id: as an SQL expression, and the prefix length for a log."""
 
 from collections import defaultdict
 from typing import Final

@@ -156,8 +156,10 @@ def _is_sampled(buckets: pa.StringArray, sample: int) -> Flags:
 
 
 def _expected(firsts: pa.RecordBatch, plan: BucketPlan) -> tuple[Ints, int, int]:
-    """By how many groups each row's topic is read, and whether acknowledgements and appends are recorded;
-    NONE where that is not known."""
+    """Return the number of groups that read each row's topic, and whether acks and appends are recorded.
+
+    Each value is NONE where it is not known.
+    """
     readers, roles = plan.guess.readers, plan.guess.roles
     owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
     acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
@@ -180,7 +182,7 @@ def _meanings(told: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
 
 @compiled
 def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
-    """Columns _SUMS, of each (bucket, role, class, who); and the bucket of each row that has an id."""
+    """Return the columns _SUMS for each (bucket, role, class, who), and the bucket of each row with an id."""
     # Unpack the tuples before the loop: inside it, each access would count references for every row.
     buckets, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
     bucket_offsets, bucket_bytes = buckets

@@ -126,7 +126,7 @@ def slots_for(count: int) -> Codes:
 
 @inlined
 def slot_of(slots: Codes, keys: Hashes, key: Hash) -> Hash:
-    """Where the number of a key is, or is to be; `keys` are in the order of their numbers."""
+    """Return the slot of a key, or the slot to store it in; `keys` are in the order of their numbers."""
     last = Hash(len(slots) - 1)
     slot = key & last
     while slots[slot] and keys[slots[slot] - 1] != key:
@@ -200,7 +200,7 @@ def hash_at(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: in
 
 @compiled
 def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
-    """hash_of_first, of each text."""
+    """Return hash_of_first of each text."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(found)):
         found[row] = hash_of_first(most, offsets, told, row)

@@ -28,9 +28,10 @@ def ask(
     schema: t.StructType,
     tables: Mapping[str, pa.Table] | None = None,
 ) -> DataFrame:
-    """What the queries (SQL over a table `log`, see sql.py) yield on each split, one after the other.
+    """Return the results of the queries on each split, one after the other.
 
-    Columns of the schema that a query does not yield are null.
+    The queries are SQL over a table `log`, see sql.py. Columns of the schema that a query does not yield are
+    null.
     """
     given = tuple((tables or {}).items())
     work = Work(tuple(queries), to_arrow_schema(schema), given)

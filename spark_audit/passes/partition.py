@@ -73,7 +73,7 @@ class Partition:
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
-        """The first row and the last row of each run of the partition's sequences; it must have all columns."""
+        """The first and last row of each run of the partition's sequences; it must have all columns."""
         from mqproof.spark_audit.passes import loops, traffic
 
         told = self.told
@@ -208,7 +208,7 @@ def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
 
 
 def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
-    """Return the columns that may show that a row is not an event, given the statistics of some row groups."""
+    """Return the columns that may show that a row is not an event, by the statistics of some row groups."""
     leaves = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     missing = set(REQUIRED) - leaves.keys()
     seen = [name for name in _CHECKED & leaves.keys()

@@ -59,9 +59,10 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
 
 
 def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
-    """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back.
+    """Return deliveries that do not follow the previous one, and commits that go back.
 
-    `stretched` are the stretches of the runs of all splits of the events' log.
+    The columns `previous` and `from_ts` describe the previous row. `stretched` are the stretches of the runs
+    of all splits of the events' log.
     """
     rows = events.join(f.broadcast(_by_number(stretched)), _is_within())
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")

@@ -105,7 +105,7 @@ def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
 
 @cache
 def _of_worker() -> "DuckDBPyConnection":
-    """Return the worker's connection for small queries: opening a connection takes longer than such a query."""
+    """Return the worker's connection for small queries: opening one takes longer than such a query."""
     import duckdb
 
     connection = duckdb.connect()

@@ -116,7 +116,7 @@ JUDGED: Final = t.StructType(
 
 
 def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> DataFrame:
-    """Aggregate each message over the splits of a log, or only messages of the buckets in `buckets` (`text`)."""
+    """Aggregate each message over the splits of a log, or only those of the buckets in `buckets` (`text`)."""
     number = parts(log, _PART_ROWS)
     chosen = None if buckets is None else buckets["text"]
 

@@ -35,8 +35,11 @@ _LOW_HALF: Final = Hash(0xFFFFFFFF)
 
 
 def alike(told: pa.RecordBatch) -> tuple[Ints, Ints]:
-    """A number for each row, from 0 on: that of all rows of one kind, node, broker that they state, group,
-    topic and queue, that all have a place or have none; and, by number, the first of them."""
+    """Return a number for each row, from 0, which is equal for rows with the same key.
+
+    Also return the first row of each number. The key is kind, node, stated broker, group, topic, queue, and
+    whether the row has a queue offset.
+    """
     queue_id, has_queue = numbers(told["queue_id"])
     kind, node, stated, group, topic = (
         codes(told[name]) for name in ("kind", "node", "stated", "group", "topic")
