@@ -179,7 +179,7 @@ def read_jepsen(path: Path) -> list[Line]:
 
 @dataclass(slots=True)
 class _Told:
-    """One operation of Jepsen's, as it stands there."""
+    """One operation as it is in Jepsen's history."""
 
     f: str
     type: Type

@@ -101,8 +101,10 @@ def _tables(told: Record, name: str, order_file: BinaryIO | None) -> Iterator[Ta
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of objects are made that hold no cycles: looking for some among them would take longer than
-    the rules."""
+    """Disable garbage collection.
+
+    Millions of objects without cycles are created, and scanning them would take longer than the rules.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -135,7 +135,7 @@ class Events:
 
 @dataclass
 class Record:
-    """All operations of a history. Made by `record`; read only from then on."""
+    """All operations of a history. Built by `record`, and read-only afterwards."""
 
     setup: SetupValue = field(default_factory=SetupValue)
     sends: list[Sent] = field(default_factory=list)
@@ -253,7 +253,7 @@ class Record:
 
     @cached_property
     def losses(self) -> Events:
-        """Of what a machine had, or of what a master had and its slave had not."""
+        """Losses of a machine's disk, or of a master's data that its slave did not have."""
         return self._faults({"lose_disk", "promote"})
 
     def excuse(self, sent: Sent, before: int = NEVER) -> str:

@@ -98,7 +98,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What is known once the buckets and the runs of the whole log are compared."""
+    """Results of comparing the buckets and the runs of the whole log."""
 
     known: Known
     buckets: Buckets | None

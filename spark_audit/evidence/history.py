@@ -17,7 +17,7 @@ from mqproof.spark_audit.sources.event_log import EventLog
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The rows that a run looked at."""
+    """The rows that a run examined."""
 
     own: EventLog
     """The run's own log, without the rows of earlier runs."""
@@ -67,7 +67,7 @@ class History:
     ) -> int:
         """Write the state for the next run, after the checks `ran`.
 
-        Return how many violations of earlier runs this one has shown to be none.
+        Return the number of violations of earlier runs that this run has refuted.
         """
         del evidence, looked, brokers, scratch, ran
         return 0

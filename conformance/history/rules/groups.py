@@ -12,7 +12,7 @@ _MS = 1_000_000
 
 @dataclass(slots=True)
 class _Ownership:
-    """Of one group: who has which queue, and since when that is not as it should be."""
+    """The state of one group: the owners of its queues, and since when that is wrong."""
 
     owned: dict[str, frozenset[str]] = field(default_factory=dict)
     """Maps a member to its queues."""

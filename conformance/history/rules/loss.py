@@ -242,7 +242,7 @@ _NOBODY: Final[dict[str, list[int]]] = {}
 
 @dataclass(slots=True)
 class _Vanished:
-    """What observations of a queue's end say about the messages that were known to be in it."""
+    """Conclusions from observations of queue ends about messages that were known to be stored."""
 
     looked: int = 0
     late: int = 0
@@ -255,7 +255,7 @@ class _Vanished:
 
 @dataclass(slots=True)
 class _Ends:
-    """Observations of one queue's end at one node that deny a message, in the order in which they began."""
+    """Observations of one queue's end at one node that contradict a known message, ordered by their start."""
 
     start: list[int] = field(default_factory=list)
     stop: list[int] = field(default_factory=list)

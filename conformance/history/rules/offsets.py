@@ -16,7 +16,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True)
 class _Floor:
-    """What is committed at least, and since when."""
+    """The minimum committed offset, and since when it holds."""
 
     offset: int = -1
     index: int = -1
@@ -67,7 +67,7 @@ def offset_regression(told: Record) -> Finding:
 
 @dataclass(slots=True)
 class _CommittedOffsets:
-    """Follows what is committed at least of each group in each queue, in the order of the history."""
+    """Tracks the minimum committed offset of each group in each queue, in history order."""
 
     told: Record
     tally: Tally
@@ -213,7 +213,7 @@ def offset_ahead(told: Record) -> Finding:
         if read is not None:
             at = (read.group, read.queue)
             end = max(read.next, read.messages[-1].offset + 1 if read.messages else -1, reach.get(at, -1))
-            reach[at] = max(end, read.offset)  # it began there, on purpose or where it was left
+            reach[at] = max(end, read.offset)  # it began there, explicitly or as before
         elif step is not None:
             value = step.value
             at = (value.group, value.queue)
@@ -229,7 +229,7 @@ def offset_ahead(told: Record) -> Finding:
 
 @dataclass(slots=True)
 class _Taken:
-    """A queue that a member took over, and asked where the group is before that."""
+    """A queue that a member took over after it queried the group's committed offset."""
 
     group: str
     queue: str

@@ -12,7 +12,7 @@ from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Rec
 
 @dataclass(slots=True)
 class _Polled:
-    """What the polls of all consumers show; several rules take their part of it."""
+    """Findings from the polls of all consumers; several rules use parts of them."""
 
     handed: int = 0
     back: Tally = field(default_factory=Tally)
@@ -80,7 +80,7 @@ def _polled(told: Record) -> _Polled:
             before, inside = max(offset, before), True
         if read.next - 1 > before and inside:  # the poll states that it passed further offsets
             _jumped(told, found, read, before + 1, read.next, tags)
-        moved = read.next < read.offset and not read.messages  # the broker sends the consumer elsewhere
+        moved = read.next < read.offset and not read.messages  # the broker redirects the consumer
         last[at] = (read.next - 1 if moved else max(before, read.next - 1)), read.at
     found.back.looked = found.skip.looked = found.hole.looked = found.handed
     return found
@@ -128,7 +128,7 @@ def _expired(told: Record) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _Causes:
-    """What sends consumers of a group back or ahead, by group; and what does so to all."""
+    """Events that move consumers back or ahead: by group, and for all groups."""
 
     of_group: dict[str, Events] = field(default_factory=dict)
     of_all: Events = field(default_factory=Events)

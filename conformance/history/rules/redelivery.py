@@ -80,7 +80,7 @@ def _last_asked(told: Record) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _Returns:
-    """Of one message and one group."""
+    """The redelivery state of one message in one group."""
 
     failed: Read | None = None
     """The failed or unfinished call with the highest number of returns."""
