@@ -1,6 +1,6 @@
-"""Histories of what clients saw of a cluster, and the anomalies in them. For users: docs/histories.md.
+"""Histories of what clients observed of a cluster, and the anomalies in them. User guide: docs/histories.md.
 
-`lines.py` is the history file, `record.py` its operations sorted for the rules, `rules/` the anomalies, one
-module for each kind, `judge.py` all rules on one history. `exact_delivery.py` makes histories without
-anomalies, and `injected/` puts one into them.
+`lines.py` defines the history file. `record.py` sorts its operations for the rules. `rules/` has the
+anomalies, one module for each kind, and `judge.py` applies all rules to one history. `exact_delivery.py`
+generates histories without anomalies, and `injected/` injects one anomaly into such a history.
 """

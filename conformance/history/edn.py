@@ -1,11 +1,11 @@
-"""The part of EDN that histories need: maps, vectors, strings, numbers, keywords, nil, true and false."""
+"""The subset of EDN that histories need: maps, vectors, strings, numbers, keywords, nil, true and false."""
 
 import re
 from typing import Any, Final
 
 
 class Keyword(str):
-    """`:name`."""
+    """An EDN keyword, `:name`."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ _WORDS: Final[dict[str, Any]] = {"nil": None, "true": True, "false": False}
 
 
 def write(value: Any) -> str:
-    """The value as EDN. dict, list, tuple, str, int, bool, None and Keyword are known."""
+    """Return the value as EDN. Supported are dict, list, tuple, str, int, bool, None and Keyword."""
     match value:
         case Keyword():
             return f":{str.__str__(value)}"
@@ -44,10 +44,10 @@ def write(value: Any) -> str:
 
 
 def read(text: str) -> Any:
-    """The one value in the text.
+    """Return the single value in the text.
 
     Raises:
-        ValueError: it is no EDN of that part, or there is more or less than one value.
+        ValueError: it is not EDN of the supported subset, or there is not exactly one value.
     """
     tokens = _TOKEN.findall(text)
     if "".join(tokens) != re.sub(r'"(?:\\.|[^"\\])*"|[\s,]+', lambda m: m[0] if m[0][0] == '"' else "", text):

@@ -1,7 +1,7 @@
-"""A cluster without a fault of its own: histories of it have no anomaly. What rules are tested on.
+"""A simulated cluster without faults of its own, whose histories have no anomaly; used to test the rules.
 
-Every client is a generator: between two of its lines any other client's may come. Time and chance follow from
-the seed. `injected.py` puts one anomaly into such a history.
+Every client is a generator, so lines of other clients may come between two of its lines. Time and random
+choices follow from the seed. `injected/` injects one anomaly into such a history.
 """
 
 import random
@@ -64,7 +64,7 @@ Client = Iterator[None]
 
 
 class ExactDelivery(Historian):
-    """The lines so far, and what the queues hold."""
+    """The lines so far, and the contents of the queues."""
 
     def __init__(self, seed: int, setup: SetupValue = SETUP) -> None:
         self.chance = random.Random(seed)
@@ -73,18 +73,18 @@ class ExactDelivery(Historian):
         self.down = False
         self.sent = 0
         self.producing = 0
-        """Producers that have not sent all yet."""
+        """Number of producers that have not finished."""
         self.waiting: list[Delivered] = []
-        """What failed and comes again; `stored` is when."""
+        """Messages that failed and are due again; `stored` is the due time."""
         self.returning = 0
-        """Listeners that may yet give something back."""
+        """Number of listeners that may still return a message."""
         super().__init__(self._tick, setup)
 
     def queue(self, name: str) -> list[Delivered]:
         return self.queues.setdefault(name, [])
 
     def run(self, clients: list[Client]) -> None:
-        """Let all of them go on, one line at a time, until they are at their ends."""
+        """Run all clients, one line at a time in random order, until they end."""
         left = list(clients)
         while left:
             place = self.chance.randrange(len(left))
@@ -120,7 +120,7 @@ class ExactDelivery(Historian):
 
 
 def clean(seed: int, messages: int = 40, setup: SetupValue = SETUP) -> ExactDelivery:
-    """A history with everything in it that the rules look at, and nothing wrong."""
+    """Return a history that contains everything the rules examine, without any anomaly."""
     world = ExactDelivery(seed, setup)
     queues = [f"{TOPIC}/b/0", f"{TOPIC}/b/1"]
     orders = [f"{ORDERS}/b/0", f"{ORDERS}/b/1"]
@@ -208,7 +208,7 @@ def _later(world: ExactDelivery, name: str, count: int) -> Client:
 
 
 def _members(world: ExactDelivery, queues: list[str]) -> Client:
-    """Two members of a group that poll, commit, and change their queues now and then."""
+    """Two members of a group that poll, commit, and occasionally swap their queues."""
     owned = {"g1": [queues[0]], "g2": [queues[1]]}
     committed = dict.fromkeys(queues, 0)
     position = dict(committed)
@@ -248,8 +248,11 @@ def _poll(
 
 
 def _listener(world: ExactDelivery, group: str, name: str, queue: str) -> Client:
-    """Consumes a queue in order, one batch at a time. In the group o what fails comes again at once; in r it
-    goes to the retry topic; of a broadcast nothing fails."""
+    """Consume a queue in order, one batch at a time.
+
+    In the group o a failed batch is retried at once; in r it goes to the retry topic; in a broadcast group
+    nothing fails.
+    """
     position, again = 0, tuple[Delivered, ...]()
     name = f"{name}:{queue}" if group == "b" else name
     client = name.partition(":")[0]
@@ -280,7 +283,7 @@ _delays: Final = SETUP.groups["r"].retry_delays_ms
 
 
 def _again(world: ExactDelivery, message: Delivered) -> None:
-    """It comes to the retry topic after its delay, or to the dead letters."""
+    """Put the message into the retry topic after its delay, or into the dead letters."""
     if message.times >= _RETURNS:
         at = len(world.queue(DEAD))
         world.queue(DEAD).append(replace(message, offset=at, times=message.times, stored=0, offset_id=""))
@@ -290,7 +293,7 @@ def _again(world: ExactDelivery, message: Delivered) -> None:
 
 
 def _retries(world: ExactDelivery) -> Client:
-    """The members of r read the retry topic, too."""
+    """Consume the retry topic of the group r."""
     at = 0
     while world.returning or world.waiting:
         due = [message for message in world.waiting if message.stored <= world.time]
@@ -312,7 +315,7 @@ def _retries(world: ExactDelivery) -> Client:
 
 
 def _reader(world: ExactDelivery, group: str, name: str, queue: str, tags: str = "AB") -> Client:
-    """Polls one queue; of its tags alone."""
+    """Poll one queue, for messages with the given tags only."""
     position = 0
     while world.producing or position < len(world.queue(queue)):
         position = yield from _poll(world, group, name, queue, position, tags)
@@ -320,7 +323,7 @@ def _reader(world: ExactDelivery, group: str, name: str, queue: str, tags: str =
 
 
 def _popper(world: ExactDelivery, group: str, queue: str) -> Client:
-    """Takes a few messages at a time, acknowledges most, and gets the others again."""
+    """Pop a few messages at a time, acknowledge most of them, and receive the others again."""
     position, hidden = 0, deque[tuple[int, Delivered]]()
     while world.producing or position < len(world.queue(queue)) or hidden:
         world.begin("p0", PopValue(group, queue, invisible_ms=50))
@@ -364,7 +367,7 @@ def _nemesis(world: ExactDelivery) -> Client:
 
 
 def _drain(world: ExactDelivery) -> None:
-    """One more group reads everything, the dead letters as well."""
+    """Drain: one more group reads everything, including the dead letters."""
     topics = (TOPIC, ORDERS, LATER, "%DLQ%r")
     world.begin("d1", DrainValue("d", topics))
     for queue in list(world.queues):

@@ -1,7 +1,8 @@
-"""Histories in other tools' forms: OpenChaos' and Jepsen's, and what Jepsen's kafka checker and elle read.
+"""Histories in the formats of other tools: OpenChaos, Jepsen, and the input of Jepsen's kafka checker and
+elle.
 
-Other forms have fewer words: what they cannot say is left out, and what they leave out is not made up. Tables
-of both directions are in docs/histories.md, "Other tools".
+Other formats have fewer fields. Writers omit facts that a format cannot express, and readers do not invent
+missing ones. docs/histories.md, "Other tools", has tables for both directions.
 """
 
 from collections import defaultdict
@@ -48,7 +49,7 @@ def _write_jsonl(told: Iterable[Line]) -> bytes:
 
 
 class _Numbers:
-    """Names to small numbers, in the order in which they come."""
+    """Maps names to small numbers, in order of appearance."""
 
     def __init__(self) -> None:
         self.names: dict[str | int, int] = {}
@@ -58,10 +59,12 @@ class _Numbers:
 
 
 def write_jepsen(told: Iterable[Line]) -> bytes:
-    """EDN, an operation a line, as jepsen.tests.kafka has it: send and poll of queues that applications use.
+    """Return EDN, one operation per line, in the form of jepsen.tests.kafka: sends and polls of application
+    queues.
 
-    Queues become numbers, message ids become numbers. A process that was left without an answer goes on under
-    a new number: in Jepsen it has crashed. Groups that subscribe to tags are left out: they seem to skip.
+    Queues and message ids become numbers. A process that received no answer continues under a new number,
+    because in Jepsen it has crashed. Groups that subscribe to tags are left out: they would seem to skip
+    messages.
     """
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     crashed: dict[str | int, int] = defaultdict(int)
@@ -112,7 +115,8 @@ def write_jepsen(told: Iterable[Line]) -> bytes:
 
 
 def _homes(told: Iterable[Line]) -> dict[str, str]:
-    """Where each message lies, as far as an answer or a consumer knows: Jepsen's producers know it before."""
+    """Return the queue of each message, from an answer or a consumer; Jepsen's producers know it in
+    advance."""
     sorted_out = record(told)
     homes = {sent.message.id: sent.queue for sent in sorted_out.sends}
     homes.update((message.id, read.queue) for read, message in sorted_out.sights if is_own(read.queue))
@@ -127,7 +131,7 @@ def _send_of(
     operations: list[Any] = []
     for place, message in enumerate(asked.value.messages):
         value: Any = ids[message.id]
-        if told is not None:  # an answer without a place is one without an offset
+        if told is not None:  # an answer without a queue has no offset
             value = [told.offset + place if told.queue else None, value]
         operations.append([Keyword("send"), queues[homes[message.id] or asked.value.topic], value])
     return operations
@@ -143,11 +147,13 @@ def _poll_of(asked: lines.Poll, line: lines.Poll, queues: _Numbers, ids: _Number
 
 
 def read_jepsen(path: Path) -> list[Line]:
-    """EDN of Jepsen's kafka workload: sends and polls. One of several queues becomes one of each, by a
-    process of its own. Nobody is told what groups there are: each consumer is one.
+    """Read EDN of Jepsen's kafka workload: sends and polls.
+
+    An operation on several queues becomes one operation per queue, each by its own process. The format does
+    not name groups: each consumer becomes a group.
 
     Raises:
-        HistoryError: it is no EDN, or not of that workload.
+        HistoryError: it is not EDN, or not of that workload.
     """
     told: list[_Told] = []
     for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
@@ -158,7 +164,7 @@ def read_jepsen(path: Path) -> list[Line]:
     out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
     ends: dict[Any, _Told] = {}
     for each in reversed(told):
-        # What is polled is known at the end only, and asked for at the beginning.
+        # The queues of a poll are known only at its end, but its invoke line needs them.
         each.end = ends.pop(each.process, None) if each.type is Type.INVOKE else each
         if each.type is not Type.INVOKE:
             ends[each.process] = each
@@ -173,7 +179,7 @@ def read_jepsen(path: Path) -> list[Line]:
 
 @dataclass(slots=True)
 class _Told:
-    """One operation of Jepsen's, as it stands there."""
+    """One operation as it is in Jepsen's history."""
 
     f: str
     type: Type
@@ -190,7 +196,7 @@ class _Told:
         return cls(f, type_, told[Keyword("process")], time, told.get(Keyword("value")), number)
 
     def polled(self) -> list[tuple[Any, list[Any]]]:
-        """(key, pairs of offset and value) of every queue that the poll found something in."""
+        """Return (key, pairs of offset and value) for every queue in which the poll found messages."""
         if self.end is None or self.end.type is not Type.OK:
             return []
         return [pair for micro in self.end.value if len(micro) > 1 for pair in micro[1].items()]
@@ -230,8 +236,11 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
 
 
 def write_elle(told: Iterable[Line]) -> bytes:
-    """EDN for `elle-cli --model list-append`: sends append to their queue's list; a consumer that polled a
-    queue from its beginning without a gap has read that much of the list, at its last poll."""
+    """Return EDN for `elle-cli --model list-append`: a send appends to the list of its queue.
+
+    A consumer that polled a queue from its beginning without a gap has read that prefix of the list, at its
+    last poll.
+    """
     sorted_out = record(told)
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     read_by: dict[tuple[str, str, str], list[Read]] = defaultdict(list)
@@ -279,8 +288,11 @@ def write_elle(told: Iterable[Line]) -> bytes:
 # OpenChaos: a line of tab-separated columns for each request and each answer.
 
 OPENCHAOS: Final = ("process", "kind", "f", "result", "value", "time", "key", "queue", "offset", "latency")
-"""What the columns of an OpenChaos history are taken for. `kind` is REQUEST or RESPONSE, `f` enqueue or
-dequeue, `result` SUCCESS, FAILURE or UNKNOWN, `time` milliseconds. Empty, `-` and `null` say nothing."""
+"""Expected columns of an OpenChaos history.
+
+`kind` is REQUEST or RESPONSE, `f` enqueue or dequeue, `result` SUCCESS, FAILURE or UNKNOWN, `time`
+milliseconds. Empty, `-` and `null` mean no value.
+"""
 _NOTHING: Final = frozenset({"", "-", "null"})
 _RESULTS: Final = {"SUCCESS": Type.OK, "FAILURE": Type.FAIL, "UNKNOWN": Type.INFO}
 _FAULT: Final = "fault"
@@ -289,7 +301,7 @@ _FAULTS: Final = {"start": "kill", "end": "start"}
 
 @dataclass(frozen=True, slots=True)
 class _Chaos:
-    """One request or answer of OpenChaos."""
+    """One request or response of OpenChaos."""
 
     process: str
     request: bool
@@ -334,11 +346,11 @@ class _Chaos:
 
 
 def read_openchaos(path: Path) -> list[Line]:
-    """A history file of OpenChaos: OPENCHAOS columns, and lines `fault NAME start|end TIME`.
+    """Read a history file of OpenChaos: OPENCHAOS columns, and lines `fault NAME start|end TIME`.
 
-    Its consumers take what is next, of all queues: polls have no offsets unless the columns say some. What
-    contradicts the order of the columns is refused: an answer that nobody waits for, or that came before it
-    was asked for.
+    Its consumers take the next message of any queue, so polls have no offsets unless the columns state them.
+    Contradictions in the file are refused: a response without a request, or one that is older than its
+    request.
 
     Raises:
         HistoryError: a line has another form.
@@ -366,10 +378,10 @@ def _chaos_fault(columns: Sequence[str], index: int) -> Line:
 
 
 def _check_answer(told: _Chaos, asked: dict[str, _Chaos]) -> None:
-    """Updates what each process waits for.
+    """Check a request or response, and update the open requests.
 
     Raises:
-        ValueError: a request while another one waits, or an answer to nothing that was asked.
+        ValueError: a request while another one is open, or a response that matches no request.
     """
     request = asked.pop(told.process, None)
     if told.request:

@@ -1,4 +1,4 @@
-"""All rules on one history, as results for people and programs."""
+"""Applies all rules to one history, with results for people and programs."""
 
 import gc
 import time
@@ -29,24 +29,27 @@ class Judged:
 
 
 def judge(told: Iterable[Line] | Record) -> list[Judged]:
-    """Every rule. With lines missing nothing is held, and what rests on absence is unknown."""
+    """Apply every rule. If lines are missing, nothing is `held`, and rules based on absence are `unknown`."""
     sorted_out = told if isinstance(told, Record) else record(told)
     judged = []
     for rule in RULES:
         began = time.perf_counter()
         finding = rule.check(sorted_out)
         if sorted_out.gap_count and (finding.verdict is Verdict.HELD or rule.by_absence):
-            # Only more lines could tell.
+            # Only the missing lines could decide it.
             finding = Finding(Verdict.UNKNOWN, finding.counts, finding.witnesses)
         judged.append(Judged(rule, finding, time.perf_counter() - began))
     return judged
 
 
 def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Report:
-    """The histories of all files, each judged for itself. The orders of their queues go to that file.
+    """Check the histories of all files, each separately.
+
+    The orders of their queues are written to `order_file`.
 
     Raises:
-        HistoryError: a line is not of a history. OSError: a file cannot be read.
+        HistoryError: a line is not of a history.
+        OSError: a file cannot be read.
     """
     reports = []
     for path in paths:
@@ -66,7 +69,7 @@ def check_files(paths: Sequence[Path], order_file: BinaryIO | None = None) -> Re
 
 
 def check(told: Iterable[Line], name: str, order_file: BinaryIO | None = None) -> Report:
-    """The history of the lines that come from `name`, which goes into the command that shows it again."""
+    """Check a history; `name` is its source, which is used in the command that repeats the check."""
     began = time.perf_counter()
     with _no_collection():
         sorted_out = record(told)
@@ -98,8 +101,10 @@ def _tables(told: Record, name: str, order_file: BinaryIO | None) -> Iterator[Ta
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Millions of objects are made that hold no cycles: looking for some among them would take longer than
-    the rules."""
+    """Disable garbage collection.
+
+    Millions of objects without cycles are created, and scanning them would take longer than the rules.
+    """
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -110,7 +115,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def results(told: Record, layer: str, replay: str) -> tuple[Result, ...]:
-    """What every rule has to say; `replay` is the command that shows it again."""
+    """Return the results of all rules; `replay` is the command that repeats the check."""
     return tuple(_result(each, told, layer, replay) for each in judge(told))
 
 

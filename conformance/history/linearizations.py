@@ -1,6 +1,6 @@
-"""For every queue of a history the order that makes it a queue's, or the operations that allow none.
+"""For every queue of a history, an order that linearizes its operations, or operations that allow none.
 
-An order is a certificate: whoever doubts it goes through its steps, as `linearize.certified` does here.
+An order is a certificate: it can be verified step by step, as `linearize.certified` does here.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,22 @@ _TOLD_MAX: Final = 6
 
 
 class Order(NamedTuple):
-    """What became of the search for one queue's order."""
+    """The result of the search for one queue's order."""
 
     seen: Seen
     steps: tuple[tuple[str, str, int], ...]
-    """(put, take or empty; message id; index of the line after which it took effect); none without order."""
+    """(put, take or empty; message id; index of the line after which it took effect); empty if there is no
+    order."""
     why: str
-    """The operations that allow none; empty when there is one."""
+    """The operations that allow no order; empty if there is one."""
 
 
 def orders(told: Record) -> Iterator[Order]:
-    """Of each queue of each group that polls. Raises AssertionError: an order is found that is none."""
+    """Yield the order of each queue for each group that polls it.
+
+    Raises:
+        AssertionError: the order that was found is not valid.
+    """
     for seen in queues(told):
         found = linearize(seen.elements, seen.empties)
         if isinstance(found, Violation):
@@ -43,14 +48,14 @@ def orders(told: Record) -> Iterator[Order]:
 
 
 def written(order: Order) -> bytes:
-    """A line of JSON: group, queue, and `order` with its steps, or `violation`."""
+    """Return a line of JSON: group, queue, and `order` with its steps, or `violation`."""
     told: dict[str, Any] = {"group": order.seen.group, "queue": order.seen.queue}
     told |= {"violation": order.why} if order.why else {"order": order.steps}
     return msgspec.json.encode(told) + b"\n"
 
 
 def table(found: list[Order]) -> Table:
-    """For people: how each order begins."""
+    """Return a table for people, with the beginning of each order."""
     rows = tuple((each.seen.group, each.seen.queue, str(len(each.steps)), _begin(each)) for each in found)
     return Table("Orders of the queues", ("group", "queue", "steps", "order, certified"), rows)
 

@@ -1,15 +1,19 @@
 """Queue linearizability of a complete history with distinct values, in O(n log n).
 
-A history of a queue is linearizable when every operation can be given one instant within its interval, so
-that in the order of the instants it is a queue: what is taken out is the oldest that is in it, and `empty` is
-answered only when nothing is. With distinct values that fails in one of four ways (Henzinger, Sezgin,
-Vafeiadis, CONCUR 2013: "Aspect-oriented linearizability proofs"), each shown by one or two operations, or for
-`empty` by a chain of them: a value is taken that was not put; it is taken twice, which is for the caller to
-see, for then values are not distinct; two values overtake each other; the queue is called empty while it
-cannot be.
+A history of a queue is linearizable if every operation can be assigned an instant within its interval so
+that, in the order of the instants, the operations are those of a queue: a take returns the oldest value, and
+`empty` is answered only if the queue is empty. With distinct values, this fails in one of four ways
+(Henzinger, Sezgin, Vafeiadis, CONCUR 2013: "Aspect-oriented linearizability proofs"):
 
-If none of them is there, the order of the values and an instant for each operation are the certificate, and
-`certified` checks it without a thought about how it was found.
+- A value is taken that was not put.
+- A value is taken twice; the caller must check this, because values are then not distinct.
+- Two values overtake each other.
+- The queue is reported empty while it cannot be.
+
+One or two operations show each of these; for `empty`, a chain of operations does.
+
+If none of them occurs, the order of the values and an instant for each operation are the certificate.
+`certified` verifies it independently of how it was found.
 """
 
 import heapq
@@ -21,15 +25,15 @@ from operator import itemgetter
 from typing import Final, NamedTuple
 
 NEVER: Final = 1 << 62
-_PUT_START: Final = 1  # places in an Element
+_PUT_START: Final = 1  # indexes in an Element
 _PUT_END: Final = 2
 
 
 class Element(NamedTuple):
-    """A value's life: the intervals in which it was put and taken. All ends are distinct numbers.
+    """The intervals in which a value was put and taken. All ends are distinct numbers.
 
-    A put of which nobody knows whether it happened ends NEVER, or is left out when its value was not taken.
-    A value that was not taken has NEVER for both of its last numbers.
+    A put whose outcome is unknown ends NEVER, or is left out if its value was not taken. A value that was not
+    taken has NEVER for both of its last numbers.
     """
 
     value: str
@@ -40,18 +44,22 @@ class Element(NamedTuple):
 
 
 class Empty(NamedTuple):
-    """The queue was said to be empty."""
+    """An answer that the queue is empty."""
 
     start: int
     end: int
 
 
 class Violation(NamedTuple):
-    """Why there is no order: the fewest operations that show it."""
+    """The reason why there is no order: the fewest operations that show it."""
 
     kind: str
-    """fresh: taken before it was put. order: the first was put before the second and is taken after it, or
-    not at all. empty: the elements are in the queue one after the other all the time."""
+    """The kind of violation.
+
+    - fresh: a value is taken before it was put.
+    - order: the first value was put before the second, and is taken after it or not at all.
+    - empty: the elements together keep the queue non-empty for the whole interval.
+    """
     elements: tuple[Element, ...]
     empty: Empty | None = None
 
@@ -63,26 +71,26 @@ class Kind(StrEnum):
 
 
 class Step(NamedTuple):
-    """An operation takes effect."""
+    """The instant at which an operation takes effect."""
 
     kind: Kind
     number: int
-    """Of the element, or of the empty answer, in the order in which they were given."""
+    """Index of the element or of the empty answer, in the given sequences."""
     instant: int
 
 
 Certificate = tuple[Step, ...]
-"""Every put, every take and every empty answer, in an order that is a queue's."""
+"""Every put, every take and every empty answer, in a valid queue order."""
 
 
 def linearize(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Certificate | Violation:
-    """An order of the operations that is a queue's, or the operations that show that there is none."""
+    """Return a valid queue order of the operations, or the operations that show that there is none."""
     judged = _judge(elements, empties)
     return judged if isinstance(judged, Violation) else _certificate(*judged)
 
 
 def violation(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Violation | None:
-    """The operations that show that there is no such order, without looking for it."""
+    """Return operations that show that there is no such order, without constructing an order."""
     judged = _judge(elements, empties)
     return judged if isinstance(judged, Violation) else None
 
@@ -90,13 +98,14 @@ def violation(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Vio
 def _judge(
     elements: Sequence[Element], empties: Sequence[Empty]
 ) -> tuple[list[Element], list[int]] | Violation:
-    """The elements with no more than possible instants, and an instant for each empty answer."""
+    """Return the elements with intervals reduced to possible instants, and an instant for each empty
+    answer."""
     sound = []
     for element in elements:
         value, put_start, put_end, take_start, take_end = element
         if take_end < put_start:
             return Violation("fresh", (element,))
-        # A put takes effect before the take of its value does.
+        # A put takes effect before the take of its value.
         if take_end < put_end or take_start < put_start:
             element = Element(value, put_start, min(put_end, take_end), max(take_start, put_start), take_end)
         sound.append(element)
@@ -114,7 +123,11 @@ def _judge(
 
 
 def _overtaking(elements: Sequence[Element]) -> Violation | None:
-    """Going through the puts in time, the put that ended before and is taken last must not be taken later."""
+    """Return a violation if a value was put before another and taken after it.
+
+    The puts are visited in time order. Of the puts that ended earlier, the one taken last must not be taken
+    later than the current value.
+    """
     by_end = sorted(elements, key=itemgetter(_PUT_END))
     latest, place = None, 0
     for element in sorted(elements, key=itemgetter(_PUT_START)):
@@ -128,8 +141,10 @@ def _overtaking(elements: Sequence[Element]) -> Violation | None:
 
 
 class _Cover:
-    """The times at which the queue cannot be empty: each value surely is in it from the end of its put to the
-    beginning of its take."""
+    """The times at which the queue cannot be empty.
+
+    Each value is certainly in the queue from the end of its put to the beginning of its take.
+    """
 
     def __init__(self, elements: Sequence[Element]) -> None:
         surely = [element for element in elements if element.put_end < element.take_start]
@@ -144,14 +159,14 @@ class _Cover:
                 self._end.append(element.take_start)
 
     def gap(self, empty: Empty) -> int | None:
-        """An instant of the answer at which the queue can be empty: the first."""
+        """Return the first instant within the answer at which the queue can be empty, or None."""
         place = bisect_right(self._start, empty.start) - 1
         if place < 0 or self._end[place] <= empty.start:
             return empty.start
         return self._end[place] if self._end[place] <= empty.end else None
 
     def chain(self, empty: Empty) -> tuple[Element, ...]:
-        """Few elements that cover the answer: each reaches furthest of those that begin in time."""
+        """Return few elements that cover the answer: greedily, the one that reaches furthest."""
         chain: list[Element] = []
         reached, place = empty.start, 0
         while not chain or reached <= empty.end:
@@ -167,8 +182,11 @@ class _Cover:
 
 
 def _certificate(elements: Sequence[Element], empties: Sequence[int]) -> Certificate:
-    """Segments end where the queue was called empty; an element is in the last in which it may be taken.
-    Within a segment everything takes effect as early as the order of the elements allows."""
+    """Return a certificate.
+
+    Segments end where the queue was reported empty; an element belongs to the last segment in which it may be
+    taken. Within a segment, everything takes effect as early as the order of the elements allows.
+    """
     answers = sorted(range(len(empties)), key=empties.__getitem__)
     instants = [empties[number] for number in answers]
     segments: list[list[int]] = [[] for _ in range(len(instants) + 1)]
@@ -193,7 +211,7 @@ def _certificate(elements: Sequence[Element], empties: Sequence[int]) -> Certifi
 
 
 def _topological(members: Sequence[int], elements: Sequence[Element]) -> list[int]:
-    """The members so that none comes after one whose put, or whose take, began after its own had ended."""
+    """Order the members so that none comes after one whose put or take began after its own had ended."""
     intervals = [(elements[n].put_start, elements[n].put_end, elements[n].take_start, elements[n].take_end)
                  for n in members]  # fmt: skip
     every = range(len(members))
@@ -223,7 +241,7 @@ def _topological(members: Sequence[int], elements: Sequence[Element]) -> list[in
 
 
 def certified(certificate: Certificate, elements: Sequence[Element], empties: Sequence[Empty] = ()) -> bool:
-    """Whether the steps are a queue's, each operation has its own, and each is within its interval."""
+    """Return whether the steps form a queue, cover each operation once, and lie within the intervals."""
     queue: deque[int] = deque()
     done: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     now = 0

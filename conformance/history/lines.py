@@ -1,8 +1,8 @@
-"""The lines of a history file: what the clients of a cluster asked, and what they were told.
+"""The lines of a history file: the requests of the clients of a cluster, and the responses they received.
 
-JSON Lines in Jepsen's terms: an operation is a line of type `invoke` and, when it ended, one more of the same
-process: `ok` (it happened), `fail` (it certainly did not), `info` (nobody knows). An operation without its
-second line is as if it ended with `info`. Described for people in docs/histories.md.
+JSON Lines in Jepsen's terms. An operation is a line of type `invoke` and, when it ends, another line of the
+same process: `ok` (it happened), `fail` (it certainly did not), `info` (unknown). An operation without a
+second line is treated as if it ended with `info`. docs/histories.md describes the format for users.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,13 +13,13 @@ import msgspec
 
 SCHEMA: Final = 1
 NEMESIS: Final = "nemesis"
-"""The process that does faults and writes `setup`."""
+"""The process that injects faults and writes `setup`."""
 RETRY: Final = "%RETRY%"
 DEAD: Final = "%DLQ%"
 
 
 class HistoryError(ValueError):
-    """A line that is not of a history. The message names the file, the line and the field."""
+    """A line is not of a history. The message names the file, the line and the field."""
 
 
 class Type(StrEnum):
@@ -33,130 +33,136 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """A message as it is sent."""
 
     id: str
-    """The unique key, another for each message."""
+    """The unique key; it differs for each message."""
     body: str = ""
-    """Any digest of the body, the same wherever the body is the same. Empty: not recorded."""
+    """Any digest of the body; equal bodies have equal digests. Empty: not recorded."""
     tag: str = ""
     key: str = ""
-    """The sharding key: messages of one key are consumed in order. Empty: of no key."""
+    """The sharding key: messages with the same key are consumed in order. Empty: no key."""
     deliver_at: int = 0
-    """Nanoseconds; not before then. 0: at once."""
+    """Earliest delivery time in nanoseconds. 0: immediately."""
 
 
 class Delivered(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A message as a consumer got it."""
+    """A message as a consumer received it."""
 
     id: str
     offset: int
-    """In the queue it was read from."""
+    """Offset in the queue from which it was read."""
     body: str = ""
     tag: str = ""
     key: str = ""
     times: int = 0
-    """How often it was given back before."""
+    """Number of earlier returns (failed consumptions)."""
     born: int = 0
     """Nanoseconds, the producer's clock. 0: not recorded."""
     stored: int = 0
     """Nanoseconds, the broker's clock. 0: not recorded."""
     offset_id: str = ""
-    """The broker's id of the record, made of its address and its place in the log."""
+    """The broker's id of the record, made of its address and its offset in the log."""
     queue: str = ""
-    """The queue that the record names, where that is another than it was read from."""
+    """The queue named in the record, if it differs from the one from which it was read."""
 
 
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A consumer group, as far as the rules need to know it."""
+    """The properties of a consumer group that the rules need."""
 
     topics: tuple[str, ...] = ()
     broadcast: bool = False
     orderly: bool = False
     tags: tuple[str, ...] = ()
-    """It subscribes to these; empty: to all."""
+    """Tags to which the group subscribes; empty: all."""
     from_start: bool = True
-    """Its consumers begin at a queue's first message."""
+    """Whether its consumers begin at a queue's first message."""
     reconsume_max: int = 16
-    """After so many returns a message is a dead letter."""
+    """After this many returns a message becomes a dead letter."""
     retry_delays_ms: tuple[int, ...] = ()
-    """How long a message stays away after its first, second, ... failure. Empty: not judged."""
+    """Delays before redelivery after the first, second, ... failure. Empty: not judged."""
 
 
 class SetupValue(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the rules have to know of a run. A bound that is None is not judged."""
+    """The properties of a run that the rules need. A bound that is None is not judged."""
 
     schema: int = SCHEMA
     name: str = ""
     seed: int = 0
     flush_mode: str = "SYNC_FLUSH"
     replication: str = "none"
-    """none, or how a master treats its slaves: async | sync."""
+    """Replication: none, or how the master replicates to its slaves: async | sync."""
     groups: dict[str, Group] = {}
     skew_ms: int = 0
-    """How far the clocks of two nodes may be apart."""
+    """Maximum difference between the clocks of two nodes."""
     visible_within_ms: int | None = None
-    """After its acknowledgement a message can be read, at the latest."""
+    """Maximum time from the acknowledgement of a message until it can be read."""
     deliver_within_ms: int | None = None
-    """After its time a delayed message is handed over, at the latest."""
+    """Maximum time from a delayed message's due time until its delivery."""
     rebalance_within_ms: int | None = None
-    """So long a queue of a group may have two owners, or none."""
+    """Maximum time for which a queue of a group may have two owners, or none."""
     serve_within_ms: int | None = None
-    """So long after the last fault ended everything works again."""
+    """Maximum time after the end of the last fault until all operations succeed again."""
     stall_within_ms: int | None = None
-    """So long an orderly queue with messages may stand still."""
+    """Maximum time for which an orderly queue with messages may make no progress."""
     lag_max_ms: int | None = None
-    """No poll's newest message is older than this while newer ones are acknowledged."""
+    """Maximum age of the newest message of a poll while newer messages are acknowledged."""
     lock_expires_ms: int = 60_000
-    """A consumer that is at work longer loses its queue's lock."""
+    """A consumer whose listener call lasts longer loses its queue's lock."""
     lock_trusted_ms: int = 30_000
-    """So long after it was granted a consumer counts on a lock that its broker has forgotten."""
+    """Time after the grant for which a consumer relies on a lock, even if its broker has forgotten it."""
 
 
 class SendValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: topic, messages (several: one batch), queue if the producer chose one. ok: the rest."""
+    """invoke: topic, messages (several form one batch), queue if the producer chose one.
+
+    ok: the other fields.
+    """
 
     topic: str = ""
     messages: tuple[Message, ...] = ()
     status: str = ""
     """SEND_OK | FLUSH_DISK_TIMEOUT | FLUSH_SLAVE_TIMEOUT | SLAVE_NOT_AVAILABLE"""
     queue: str = ""
-    """TOPIC/BROKER/ID; empty when the answer does not tell it, as for a delayed message."""
+    """TOPIC/BROKER/ID; empty if the response does not state it, as for a delayed message."""
     offset: int = -1
-    """Of the first message."""
+    """Offset of the first message."""
     offset_id: str = ""
     attempts: int = 1
 
 
 class PollValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: group, queue, offset, client, seek. ok: the rest."""
+    """invoke: group, queue, offset, client, seek. ok: the other fields."""
 
     group: str = ""
     queue: str = ""
     offset: int = -1
-    """Asked for."""
+    """The requested offset."""
     client: str = ""
-    """The member of the group; empty: the process is one."""
+    """The member of the group; empty: the process is the member."""
     seek: bool = False
-    """The consumer goes to this offset on purpose."""
+    """The consumer moves to this offset explicitly."""
     messages: tuple[Delivered, ...] = ()
     next: int = -1
     min: int = -1
     max: int = -1
-    """One more than the last offset, as the broker said in this answer. -1: it did not."""
+    """One more than the last offset, as stated in this response. -1: not stated."""
     node: str = ""
-    """The replica that answered."""
+    """The replica that responded."""
 
 
 class ConsumeValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """One call of a listener. invoke: all of it. ok: done; fail: the messages are to come again."""
+    """One call of a listener. invoke: all fields. ok: consumed; fail: the messages are to be redelivered."""
 
     group: str = ""
     queue: str = ""
-    """It was read from: of a message that comes again, a queue of the group's retry topic."""
+    """The queue from which it was read; for a redelivered message, a queue of the group's retry topic."""
     client: str = ""
     messages: tuple[Delivered, ...] = ()
 
 
 class PopValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: group, queue, client, invisible_ms. ok: messages, which nobody else gets for so long."""
+    """invoke: group, queue, client, invisible_ms.
+
+    ok: messages, which are invisible to others for that time.
+    """
 
     group: str = ""
     queue: str = ""
@@ -166,7 +172,7 @@ class PopValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class AckValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A popped message is done."""
+    """Acknowledges a popped message."""
 
     group: str
     queue: str
@@ -174,18 +180,18 @@ class AckValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class CommitValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Everything before `offset` is done."""
+    """Commits that everything before `offset` is consumed."""
 
     group: str
     queue: str
     offset: int
     client: str = ""
     reset: bool = False
-    """It did not get there by consuming: it may go back or ahead."""
+    """The offset was set explicitly, not by consuming: it may go back or ahead."""
 
 
 class QueryValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """invoke: group, queue, client. ok: the committed offset, -1 when there is none."""
+    """invoke: group, queue, client. ok: the committed offset, -1 if there is none."""
 
     group: str = ""
     queue: str = ""
@@ -203,7 +209,7 @@ class BoundsValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class AssignValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """From now on the client reads these queues; `left`: it is no member any more."""
+    """From now on the client reads these queues; `left`: it is no longer a member."""
 
     group: str
     client: str = ""
@@ -212,7 +218,7 @@ class AssignValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class RecallValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """A delayed message is taken back."""
+    """Recalls a delayed message."""
 
     id: str
 
@@ -222,30 +228,33 @@ class TopicValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class DrainValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """ok: after the invoke all queues of the topics were read to their ends by the group."""
+    """ok: after the invoke, the group read all queues of the topics to their ends."""
 
     group: str
     topics: tuple[str, ...] = ()
 
 
 class FaultValue(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """kind: kill | crash_os | lose_power | lose_disk | shutdown begin a fault of the node that start ends;
-    pause one that resume ends; cut | isolate | lose_requests | lose_answers | delay | slow_disk | full_disk
-    one that heal ends; promote makes the node a master."""
+    """A fault, or the end of one.
+
+    kill | crash_os | lose_power | lose_disk | shutdown begin a fault of the node that start ends. pause
+    begins one that resume ends. cut | isolate | lose_requests | lose_answers | delay | slow_disk | full_disk
+    begin one that heal ends. promote makes the node a master.
+    """
 
     kind: str
     node: str = ""
     failure: str = ""
-    """Of a start: why the node does not come up."""
+    """For a start: why the node does not start."""
 
 
 class _Line(msgspec.Struct, tag_field="f", frozen=True, omit_defaults=True, gc=False):
     index: int
     """Dense, from 0: the order in which the lines were written."""
     time: int
-    """Nanoseconds, one clock for the whole history."""
+    """Nanoseconds, by one clock for the whole history."""
     process: int | str
-    """Has one operation at a time."""
+    """The process; it has one operation at a time."""
     type: Type
 
 
@@ -327,12 +336,12 @@ _decoder = msgspec.json.Decoder(Line)
 
 
 def encode(line: Line) -> bytes:
-    """One line, with its newline. Fields with their default values are left out."""
+    """Return one line, with its newline. Fields with default values are omitted."""
     return _encoder.encode(line) + b"\n"
 
 
 def decode(text: bytes, where: str) -> Line:
-    """The line; `where` ("FILE:LINE") goes into the error.
+    """Return the line; `where` ("FILE:LINE") is used in error messages.
 
     Raises:
         HistoryError: not JSON, an unknown f, a field is missing or of the wrong type, or a newer schema.
@@ -346,8 +355,10 @@ def decode(text: bytes, where: str) -> Line:
 
 
 def decode_lines(texts: Iterable[bytes], name: str) -> Iterator[Line]:
-    """The lines of a file called `name`. A last line without its newline is a torn write, and left out:
-    the operation that it would have ended stays open.
+    """Yield the lines of a file called `name`.
+
+    A last line without a newline is a torn write and is skipped: the operation that it would have ended stays
+    open.
 
     Raises:
         HistoryError: as `decode`.
@@ -371,5 +382,5 @@ def _refuse_newer(line: Line, where: str) -> None:
 
 
 def topic_of(queue: str) -> str:
-    """The topic of TOPIC/BROKER/ID."""
+    """Return the topic of TOPIC/BROKER/ID."""
     return queue.partition("/")[0]

@@ -1,7 +1,7 @@
-"""A history sorted for the rules: each operation with its beginning and its end, by what it did.
+"""A history sorted for the rules: operations by type, each with its beginning and end.
 
-Everything is ordered by the lines' indexes; times serve only where a rule speaks of time. What is wrong with
-the history itself is kept as gaps: then what no rule found cannot be called held.
+Everything is ordered by the indexes of the lines; times are used only by rules about time. Defects of the
+history itself are recorded as gaps: with gaps, no rule can be `held`.
 """
 
 from bisect import bisect_left, bisect_right
@@ -40,7 +40,7 @@ CLOSERS: Final = {"start": frozenset({"kill", "crash_os", "lose_power", "lose_di
                   "resume": frozenset({"pause"}),
                   "heal": frozenset({"cut", "isolate", "lose_requests", "lose_answers", "delay", "slow_disk",
                                      "full_disk"})}  # fmt: skip
-"""What ends a fault to the faults that it ends."""
+"""Maps an event that ends faults to the faults that it ends."""
 SYSTEM_CRASHES: Final = frozenset({"crash_os", "lose_power"})
 
 
@@ -54,13 +54,13 @@ _OUTCOMES: Final = {Type.OK: Outcome.OK, Type.FAIL: Outcome.FAILED, Type.INFO: O
 
 
 class Span(msgspec.Struct, gc=False):
-    """When an operation ran, whose it was and how it ended."""
+    """The interval, process and outcome of an operation."""
 
     process: int | str
     start: int
-    """Index of its invoke."""
+    """Index of its invoke line."""
     end: int
-    """Index of its last line, NEVER when there is none or it is `info`: it may take effect later."""
+    """Index of its last line. NEVER if there is none or it is `info`: the operation may take effect later."""
     began: int
     ended: int
     """Nanoseconds."""
@@ -76,19 +76,19 @@ class Sent(msgspec.Struct, gc=False):
     span: Span
     status: str = ""
     queue: str = ""
-    """Where it is, or without an answer where it was to be; empty when nobody was told."""
+    """The queue of the message; without a response, the requested queue. Empty if neither is known."""
     offset: int = -1
-    """-1 as long as it is not known to have a place in a queue."""
+    """-1 if its offset is not known."""
     place: int = 0
-    """In its batch."""
+    """Index within its batch."""
     batch: int = 1
-    """Messages in it."""
+    """Number of messages in the batch."""
     attempts: int = 1
     offset_id: str = ""
 
 
 class Read(msgspec.Struct, gc=False):
-    """A poll, a pop, or a call of a listener, whose messages were handed over before it began."""
+    """A poll, a pop, or a call of a listener, which receives its messages before the call begins."""
 
     kind: str
     """poll | consume | pop"""
@@ -98,7 +98,7 @@ class Read(msgspec.Struct, gc=False):
     span: Span
     messages: tuple[Delivered, ...]
     at: int
-    """The index from which on the messages are known to have been handed over."""
+    """The index from which the messages are known to be delivered."""
     offset: int = -1
     next: int = -1
     max: int = -1
@@ -108,7 +108,7 @@ class Read(msgspec.Struct, gc=False):
 
 
 class Step(msgspec.Struct, gc=False):
-    """A commit, a query or any other operation of which the rules read the value as it is."""
+    """A commit, a query or another operation whose value the rules read unchanged."""
 
     span: Span
     value: Any
@@ -116,34 +116,36 @@ class Step(msgspec.Struct, gc=False):
 
 @dataclass(slots=True)
 class Events:
-    """Indexes of one kind of event, rising."""
+    """Indexes of one kind of event, ascending."""
 
     at: list[int] = field(default_factory=list)
     times: list[int] = field(default_factory=list)
-    """Of faults: when."""
+    """Times of the events; only for faults."""
 
     def between(self, after: int, before: int) -> bool:
-        """Whether one is later than `after` and earlier than `before`."""
+        """Return whether an event lies strictly between the two indexes."""
         place = bisect_right(self.at, after)
         return place < len(self.at) and self.at[place] < before
 
     def last_time(self, before: int) -> int | None:
-        """When the last one earlier than that index was."""
+        """Return the time of the last event before the index, or None."""
         place = bisect_left(self.at, before)
         return self.times[place - 1] if place else None
 
 
 @dataclass
 class Record:
-    """All operations of a history. Made by `record`; read only from then on."""
+    """All operations of a history. Built by `record`, and read-only afterwards."""
 
     setup: SetupValue = field(default_factory=SetupValue)
     sends: list[Sent] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
-    """In the order in which their messages were handed over. Those that found nothing are among them."""
+    """In the order in which their messages were delivered, including reads that found nothing."""
     sights: "list[tuple[Read, Delivered]]" = field(default_factory=list)
-    """What was read, without what was read before in the same words at the same place: most rules of places
-    need no more, and a message that ten groups read is one object."""
+    """Deliveries, without exact repetitions at the same place.
+
+    Most rules about places need no more, and a message that ten groups read is one object.
+    """
     acks: list[Step] = field(default_factory=list)
     commits: list[Step] = field(default_factory=list)
     queries: list[Step] = field(default_factory=list)
@@ -154,9 +156,9 @@ class Record:
     drains: list[Step] = field(default_factory=list)
     faults: list[Fault] = field(default_factory=list)
     spans: list[tuple[str, str, Span]] = field(default_factory=list)
-    """(f, topic, span) of everything that asked a broker, in the order of the ends."""
+    """(f, topic, span) of all requests to brokers, in the order of their ends."""
     gaps: list[str] = field(default_factory=list)
-    """What is missing in the history; at most GAPS_MAX are told."""
+    """Missing or inconsistent lines; at most GAPS_MAX are listed."""
     gap_count: int = 0
     operations: int = 0
     last_time: int = 0
@@ -164,7 +166,7 @@ class Record:
     _made: dict[Any, Any] = field(default_factory=dict)
 
     def once(self, make: "Callable[[Record], T]") -> T:
-        """What `make` makes of this record, made once: several rules need it."""
+        """Return `make(self)`, computed only once: several rules need it."""
         if make not in self._made:
             self._made[make] = make(self)
         return self._made[make]  # type: ignore[no-any-return]
@@ -174,17 +176,17 @@ class Record:
 
     @cached_property
     def tags(self) -> dict[str, tuple[str, ...]]:
-        """Of the groups that do not subscribe to everything."""
+        """The tags of the groups that do not subscribe to everything."""
         return {name: group.tags for name, group in self.setup.groups.items() if group.tags}
 
     @cached_property
     def stored(self) -> list[Sent]:
-        """What was answered with one of the stored statuses."""
+        """Sends that were answered with one of the stored statuses."""
         return [sent for sent in self.sends if sent.span.outcome is Outcome.OK]
 
     @cached_property
     def placed(self) -> list[Sent]:
-        """The same, as far as the place in the queue was told."""
+        """Stored sends whose place in the queue is known."""
         return [sent for sent in self.stored if sent.offset >= 0]
 
     @cached_property
@@ -194,12 +196,12 @@ class Record:
 
     @cached_property
     def seen(self) -> set[str]:
-        """The ids of all messages that somebody was handed."""
+        """The ids of all messages that were delivered to any client."""
         return {message.id for _, message in self.sights}
 
     @cached_property
     def acked(self) -> dict[str, dict[int, Sent]]:
-        """Queue and offset to the first send that was told so."""
+        """Maps queue and offset to the first send that was acknowledged there."""
         places: dict[str, dict[int, Sent]] = defaultdict(dict)
         for sent in self.placed:
             places[sent.queue].setdefault(sent.offset, sent)
@@ -207,7 +209,7 @@ class Record:
 
     @cached_property
     def answered_again(self) -> dict[str, dict[int, list[Sent]]]:
-        """The same places to the sends that were told so later, in that order; few have any."""
+        """Maps the same places to the sends acknowledged there later, in order; few places have any."""
         places: dict[str, dict[int, list[Sent]]] = defaultdict(dict)
         for sent in self.placed:
             if self.acked[sent.queue][sent.offset] is not sent:
@@ -216,7 +218,7 @@ class Record:
 
     @cached_property
     def known(self) -> dict[str, list[int]]:
-        """Queue to the offsets that hold a message, as somebody was told or handed; rising."""
+        """Maps a queue to the offsets known to hold a message, by acknowledgement or delivery; ascending."""
         offsets: dict[str, set[int]] = {queue: set(places) for queue, places in self.acked.items()}
         for queue, found in self.seen_places.items():
             offsets[queue] = offsets.get(queue, set()) | found
@@ -224,7 +226,7 @@ class Record:
 
     @cached_property
     def seen_places(self) -> dict[str, set[int]]:
-        """Queue to the offsets of which somebody was handed the message."""
+        """Maps a queue to the offsets whose message was delivered to any client."""
         places: dict[str, set[int]] = defaultdict(set)
         for read, message in self.sights:
             places[read.queue].add(message.offset)
@@ -232,12 +234,12 @@ class Record:
 
     @cached_property
     def crashes(self) -> Events:
-        """Of the machine: what was not synced may be gone."""
+        """Crashes of the machine: data that was not synced may be lost."""
         return self._faults(SYSTEM_CRASHES)
 
     @cached_property
     def deaths(self) -> Events:
-        """Of brokers that did not end by themselves."""
+        """Ends of brokers that were not shut down: kills and crashes."""
         return self._faults({"kill", *SYSTEM_CRASHES})
 
     @cached_property
@@ -246,17 +248,19 @@ class Record:
 
     @cached_property
     def ends(self) -> Events:
-        """Of brokers' lives, however they ended, and the beginnings of new ones."""
+        """Ends of brokers' lives of any kind, starts, and promotions."""
         return self._faults(CLOSERS["start"] | {"start", "promote"})
 
     @cached_property
     def losses(self) -> Events:
-        """Of what a machine had, or of what a master had and its slave had not."""
+        """Losses of a machine's disk, or of a master's data that its slave did not have."""
         return self._faults({"lose_disk", "promote"})
 
     def excuse(self, sent: Sent, before: int = NEVER) -> str:
-        """Why a stored message may be lost by then all the same, and another be at its place: what its status
-        leaves open, and what happened."""
+        """Return why a stored message may be lost by then, so that another may be at its place; else "".
+
+        It depends on the guarantee of its status and on the faults since.
+        """
         after, asynchronous = sent.span.end, self.setup.flush_mode == ASYNC_FLUSH
         if self.crashes.between(after, before) and (asynchronous or sent.status == "FLUSH_DISK_TIMEOUT"):
             return "the machine crashed before it was on disk"
@@ -266,7 +270,7 @@ class Record:
         return ""
 
     def forgets(self, after: int, before: int) -> bool:
-        """Whether what was there at the first index may be gone by the second, whoever had it."""
+        """Return whether data that existed at the first index may be lost by the second."""
         crashed = self.setup.flush_mode == ASYNC_FLUSH and self.crashes.between(after, before)
         return crashed or (self.setup.replication != "sync" and self.losses.between(after, before))
 
@@ -280,12 +284,12 @@ _UNTOLD: Final = Group()
 
 
 def is_own(queue: str) -> bool:
-    """A queue of a topic that applications send to: no retry topic, no dead letters."""
+    """Return whether the queue is of an application's topic: not a retry topic or dead letters."""
     return not queue.startswith((RETRY, DEAD))
 
 
 def record(told: Iterable[Line]) -> Record:
-    """The operations of the lines."""
+    """Sort the operations of the lines into a Record."""
     builder = _Builder()
     for line in told:
         builder.add(line)
@@ -297,7 +301,7 @@ class _Builder:
         self.record = Record()
         self._open: dict[int | str, Any] = {}
         self._calls: dict[int | str, Span] = {}
-        """Of listeners that run."""
+        """Spans of listener calls that are running."""
         self._places: dict[str, dict[int, Delivered]] = defaultdict(dict)
         self._index = 0
         self._time = 0
@@ -356,7 +360,7 @@ class _Builder:
 
     def _send(self, span: Span, asked: lines.SendValue, told: lines.SendValue | None) -> None:
         self.record.spans.append(("send", asked.topic, span))
-        # Who got no answer may have tried again and again.
+        # A client that received no response may have retried several times.
         attempts = told.attempts if told is not None else _UNTOLD_ATTEMPTS
         told = told if told is not None and span.outcome is Outcome.OK else _NO_ANSWER
         batch, placed = len(asked.messages), bool(told.queue) and told.offset >= 0
@@ -390,7 +394,7 @@ class _Builder:
             self._hand(read, told.messages)
 
     def _call(self, line: lines.Consume) -> None:
-        """A listener gets its messages when it is called; how that ends is filled in later."""
+        """Record a call of a listener, which has its messages from the start; its end is filled in later."""
         value = line.value
         span = Span(line.process, line.index, NEVER, line.time, NEVER, Outcome.UNKNOWN, "")
         self._calls[line.process] = span

@@ -1,4 +1,4 @@
-"""Writes a history down, line by line, as the operations happen."""
+"""Records a history line by line as the operations happen."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -30,7 +30,7 @@ _KINDS: Final[dict[type, type]] = {
 
 
 class Historian:
-    """All clients of a run tell it what they ask and what they are told. `now` is nanoseconds, one clock."""
+    """Records the requests and responses of all clients of a run. `now` returns nanoseconds, by one clock."""
 
     def __init__(self, now: Callable[[], int], setup: SetupValue) -> None:
         self.now = now
@@ -45,7 +45,7 @@ class Historian:
         self.lines.append(kind(len(self.lines), self.now(), process, how, value, error))
 
     def did(self, process: str, asked: Any, told: Any = None, how: Type = Type.OK, error: str = "") -> None:
-        """A whole operation, with nothing in between."""
+        """Record a whole operation without lines in between."""
         self.begin(process, asked)
         self.end(process, asked if told is None else told, how, error)
 

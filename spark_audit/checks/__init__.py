@@ -1,6 +1,6 @@
-"""One file per invariant: what it looks at, what it finds, and when it cannot conclude anything.
+"""One module per invariant: the evidence it examines, its findings, and when it cannot conclude anything.
 
-Begin at `check.py` for the shape of a check; `CHECKS` lists them all by catalogue id.
+Start with `check.py` for the structure of a check. `CHECKS` lists all checks by catalogue id.
 """
 
 from typing import Final
@@ -74,7 +74,7 @@ CHECKS: Final[dict[str, Check]] = {
         never_overlaps.CHECK,
     )
 }
-"""Catalogue id to its check, in the order of reports."""
+"""Maps a catalogue id to its check, in the order of reports."""
 
 EVENT_CHECKS: Final = {name: check for name, check in CHECKS.items() if check.of_events}
 STORE_CHECKS: Final = {name: check for name, check in CHECKS.items() if check.of_stores}

@@ -1,7 +1,7 @@
-"""NoAckedLost's part about store directories: what was acknowledged is there.
+"""The part of NoAckedLost that uses store directories: acknowledged messages must be stored.
 
-A message acknowledged at a place that has expired since, or at a broker whose store was not given, decides
-nothing (causes `expired`, `store_not_given`). The store must not be older than the event log.
+A message decides nothing if its acknowledged place has expired, or if the broker's store was not given
+(causes `expired`, `store_not_given`). The store must not be older than the event log.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ ABSENT: Final = "not-in-store"
 
 
 def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
-    """Messages with SEND_OK that no store has, wherever their producer was told they are."""
+    """Return messages with SEND_OK that no store contains, at whatever place the acknowledgement named."""
     store = evidence.stored
     acked = with_outcome(evidence.messages.where("acked > 0"))
     absent = acked.join(store.records.select("msg_id"), "msg_id", "left_anti")
@@ -39,7 +39,7 @@ def not_in_store(evidence: Evidence, invariant: str) -> DataFrame:
         .agg(
             f.max("topic").alias("topic"),
             f.min("acked_ts").alias("acked_ts"),
-            # At several places: one that may still be there is enough.
+            # With several places, one that may still hold the message is enough.
             f.max("cause").alias("cause"),
             *[f.first(name).alias(name) for name in ("broker", "queue_id", "queue_offset")],
         )

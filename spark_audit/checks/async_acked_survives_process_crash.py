@@ -1,10 +1,10 @@
-"""FLUSH-2 AsyncAckedSurvivesProcessCrash: under ASYNC_FLUSH a SEND_OK message survives a crash of the
-process.
+"""FLUSH-2 AsyncAckedSurvivesProcessCrash: a SEND_OK message under ASYNC_FLUSH survives a process crash.
 
-A message is gone as in SyncAckedDurable. Its broker's process must have died and nothing worse: a node
-such as a harness records attrs.kind = process for every crash near the recovery that cut it off (else cause
-`system_crash_possible`).
-Cannot conclude: anything about crashes of which only the broker itself tells; it does not know what died.
+A message is lost as in SyncAckedDurable. The crash must be of the broker's process only. To show that, a node
+such as a harness must record attrs.kind = process for every crash near the recovery that truncated the
+message (otherwise the cause is `system_crash_possible`).
+
+Cannot conclude: anything about crashes that only the broker itself reports; it does not know what crashed.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ RULE: Final = "acked-then-truncated"
 def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
     gone = cut_off(evidence.messages).where("is_async")
     at = gone.select("msg_id", f.explode("promised.broker").alias("broker"), "acked_ts").distinct()
-    # A later crash may take what an earlier one left: all that came after its acknowledgement count.
+    # A later crash may lose records that an earlier one left: all crashes after the acknowledgement count.
     met = at.join(f.broadcast(_crashed_lives(evidence.rare)), "broker").where(
         f.col("to_ts") >= f.col("acked_ts") - evidence.options.skew_us
     )
@@ -44,7 +44,10 @@ def async_acked_survives_process_crash(evidence: Evidence) -> DataFrame:
 
 
 def _crashed_lives(rare: DataFrame) -> DataFrame:
-    """broker, to_ts, process_only: of lives that ended in a crash, when the next began, and how."""
+    """Return broker, to_ts, process_only for each broker life that ended in a crash.
+
+    `to_ts` is the time of the next start. `process_only` is true if only the process crashed.
+    """
     kind = f.col("kind")
     rows = rare.where(kind.isin(Kind.CRASH, Kind.RECOVER) & f.col("broker").isNotNull())
     before = Window.partitionBy("broker").orderBy("ts", "seq").rowsBetween(Window.unboundedPreceding, -1)
@@ -52,7 +55,7 @@ def _crashed_lives(rare: DataFrame) -> DataFrame:
     how = f.when(kind == Kind.CRASH, f.coalesce(f.col("attrs")["kind"], f.lit("unknown")))
     lives = rows.withColumn("life", life).groupBy("broker", "life").agg(
         f.max("ts").alias("to_ts"),
-        # A broker's own word is `unknown`: another's decides.
+        # The broker itself reports `unknown`: another node's report decides.
         f.min(how.isin("process", "unknown")).alias("mild"),
         f.max(how == "process").alias("told"),
     )  # fmt: skip

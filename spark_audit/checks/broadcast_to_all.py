@@ -1,9 +1,11 @@
 """DELIV-11 BroadcastToAll: in broadcast mode every instance of the group gets every message.
 
-A group that is broadcast to (`--broadcast`; no log says so) is as many groups as it has members, and a member
-has missed what NoAckedLost would call lost for a group: it was handed a later offset of the queue and never
-this message. What was sent before a member began, or after it ended, is not its to get.
-Cannot conclude: anything about members that got nothing at all.
+A broadcast group (`--broadcast`; the log does not say which groups are) is treated as one group per member. A
+member misses a message under the same condition as NoAckedLost uses for a group: a later offset of the queue
+was delivered to it, and this message never was. Messages sent before a member started or after it ended are
+not due to it.
+
+Cannot conclude: anything about members that received nothing at all.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""What a check is: pure functions around one invariant, and the help they share."""
+"""The structure of a check: pure functions for one invariant, and the helpers that checks share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ CAUSE_KEYS: Final[dict[str, tuple[str, ...]]] = {
     "leader_change": ("broker",),
     "broker_retry": ("msg_id",),
 }
-"""Cause to the columns of a suspect row by which it is looked up; earlier ones win."""
+"""Maps a cause to the columns of a suspect row that form its lookup key; earlier causes take precedence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +31,27 @@ class Check:
     """Catalogue id."""
     rules: tuple[str, ...]
     findings: Callable[[Evidence], DataFrame]
-    """Evidence to rows of schema.FINDINGS: what is a violation (no cause) or would be one but for its cause.
-    Pure: makes no session, runs no action."""
+    """Returns rows of schema.FINDINGS for the evidence; a row is a violation unless it has a cause.
+
+    The function is pure: it creates no session and runs no action.
+    """
     looked_at: Callable[[Mapping[str, int]], dict[str, int]]
-    """Of all tallies, those that tell how much this check looked at."""
+    """Selects from all tallies those that show how much this check examined."""
     blind: Callable[[Mapping[str, int], Mapping[str, int]], str]
-    """From the tallies and the number of findings by cause: why nothing can be concluded, or ""."""
+    """Returns why nothing can be concluded, or ""; from the tallies and the number of findings by cause."""
     of_events: bool = True
-    """It judges event logs."""
+    """The check judges event logs."""
     of_stores: bool = False
-    """It judges store directories."""
+    """The check judges store directories."""
     stores_suffice: bool = False
-    """That it holds, too, stores alone can show."""
+    """Store data alone is sufficient to conclude `held`."""
     needs: tuple[str, ...] = ()
-    """Tallies. Where all of them are 0 there is nothing to judge: it is not run, and not tested. None: it
-    always runs, and having seen nothing it says so."""
+    """Names of tallies.
+
+    If all of them are 0, there is nothing to judge: the check does not run and is reported as not tested.
+
+    If `needs` is empty, the check always runs, and reports if it found nothing to examine.
+    """
 
 
 def explain(
@@ -54,8 +60,12 @@ def explain(
     causes: tuple[str, ...],
     around: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """Add `cause`: the first of `causes` that happened between from_ts and to_ts of the row, or no longer
-    before or after than `around` allows it, in microseconds; else null."""
+    """Add the column `cause`:
+
+    the first of `causes` that occurred between from_ts and to_ts of the row, or null.
+
+    `around` extends this interval, for each cause, in microseconds on both sides.
+    """
     found: list[Column] = []
     columns = suspects.columns
     for cause in causes:
@@ -71,8 +81,10 @@ def explain(
 
 
 def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column | str | None) -> DataFrame:
-    """Bring rows into the schema of findings. `columns` gives values; the rest is taken by name, else
-    null."""
+    """Convert rows to the schema of findings.
+
+    `columns` gives values; other columns are taken by name, or are null.
+    """
     given: dict[str, Column | str | None] = {
         "invariant": f.lit(invariant),
         "severity": f.lit(severity),
@@ -87,22 +99,22 @@ def findings(rows: DataFrame, invariant: str, severity: str, **columns: Column |
 
 
 def sole_place(field: str, places: str = "places") -> Column:
-    """A field of the message's place, null when it was stored nowhere or at several places."""
+    """Return a field of the message's place; null if the message was stored nowhere or at several places."""
     return f.when(f.size(places) == 1, f.col(places)[0][field])
 
 
 def sees(*kinds: Kind) -> tuple[str, ...]:
-    """The tallies of these kinds of events."""
+    """Return the names of the tallies of these kinds of events."""
     return tuple(f"{kind}_events" for kind in kinds)
 
 
 def counted(*names: str) -> Callable[[Mapping[str, int]], dict[str, int]]:
-    """`looked_at` of a check that tells these tallies."""
+    """Return a `looked_at` function that selects these tallies."""
     return lambda tallies: {name: tallies[name] for name in names}
 
 
 def never_blind(tallies: Mapping[str, int], causes: Mapping[str, int]) -> str:
-    """Of a check that is run only where there is what it `needs`."""
+    """The `blind` function of a check that runs only if the tallies it `needs` are not 0."""
     del tallies, causes
     return ""
 
@@ -111,7 +123,7 @@ PLACE: Final = ("broker", "queue_id", "queue_offset")
 
 
 def at_sole_place(places: str = "places") -> dict[str, Column]:
-    """The place columns of a finding about a whole message; its topic is the message's own."""
+    """Return the place columns of a finding about a whole message; the topic is the message's own."""
     return {name: sole_place(name, places) for name in PLACE}
 
 

@@ -1,7 +1,8 @@
 """RAFT-5 CommittedStable: once committed, an index never changes its entry anywhere.
 
-Members never tell different entries to be committed at one index, never cut what they told to be committed,
-and how far they told does not go back until they start again.
+Members never report different entries as committed at one index. They never truncate entries that they
+reported as committed. The committed index that a member reports does not go back until it restarts.
+
 Cannot conclude: anything about entries written before the logs begin.
 """
 
@@ -47,7 +48,7 @@ def _changed(rows: DataFrame) -> DataFrame:
 
 
 def _backwards(rows: DataFrame) -> DataFrame:
-    """Commits and cuts behind what the member told to be committed since it started."""
+    """Return commits and truncations behind the committed index that the member reported since it started."""
     steps = rows.where(f.col("kind").isin(Kind.RAFT_COMMIT, Kind.TRUNCATE, Kind.RECOVER))
     by_seq = Window.partitionBy("node").orderBy("seq")
     started = f.sum(f.when(f.col("kind") == Kind.RECOVER, 1).otherwise(0)).over(by_seq)

@@ -1,8 +1,8 @@
-"""What was acknowledged and then cut off, for the checks of what a crash may take.
+"""Acknowledged messages that were then truncated, for the checks of crash losses.
 
-The log of the broker that acknowledged counts: that one promised how it flushes, and a copy that its slave
-has is no record of its own. Another attempt's record is. A member of a group that elects its master promises
-nothing for itself: what the other members have counts.
+The log of the broker that acknowledged a message decides: that broker promised how it flushes. A copy in the
+log of its slave is not a separate record, but the record of another attempt is. A member of a group that
+elects its master promises nothing by itself: the logs of the other members decide.
 """
 
 from typing import Final
@@ -20,8 +20,12 @@ _PROMISED: Final = "filter(own, its -> array_contains(acked_by, its.broker))"
 
 
 def with_outcome(messages: DataFrame) -> DataFrame:
-    """Add to Evidence.messages `own`, their records; `promised`, those of them at brokers that acknowledged,
-    or all where none is; is_gone: each of `own` was cut off; is_async: all brokers of `promised` flush so."""
+    """Add the outcome of each message to Evidence.messages, in four columns.
+
+    `own` has the records of the message. `promised` has those at brokers that acknowledged it, or all if
+    there are none. `is_gone` is true if each of `own` was truncated. `is_async` is true if all brokers of
+    `promised` use ASYNC_FLUSH.
+    """
     fated = messages.withColumn("own", f.expr(_OWN)).withColumn("promised", f.expr(_PROMISED))
     return (
         fated.withColumn("promised", f.expr("IF(size(promised) > 0, promised, own)"))
@@ -33,5 +37,5 @@ def with_outcome(messages: DataFrame) -> DataFrame:
 
 
 def cut_off(messages: DataFrame) -> DataFrame:
-    """Of Evidence.messages, with_outcome, those with SEND_OK of which no record is left."""
+    """Return the messages of Evidence.messages, with_outcome, that have SEND_OK and no remaining record."""
     return with_outcome(messages.where("acked > 0 AND cut > 0")).where("is_gone")

@@ -1,6 +1,7 @@
 """ROUTE-3 DeadBrokerForgotten: a broker that is silent for too long is in no route.
 
-Too long is expiry and scan interval of the name server that answers, and the skew allowed for its clock.
+Too long means longer than the name server's expiry plus its scan interval plus the allowed clock skew.
+
 Cannot conclude: how long a client keeps a route.
 """
 
@@ -23,7 +24,7 @@ def dead_broker_forgotten(evidence: Evidence) -> DataFrame:
     allowed = f.col("expiry_max_us") + f.col("scan_us") + evidence.options.skew_us
     dead = asked.where(f.col("ts") - f.col("seen_ts") > allowed)
     silent = ((f.col("ts") - f.col("seen_ts")) / 1000).cast("long")
-    # Asked again and again, it is one broker that is not forgotten.
+    # Several requests report the same broker that was not removed: that is one finding.
     dead = dead.withColumn("silent_ms", silent).withColumn("first_ts", f.col("seen_ts"))
     told = dead.groupBy("node", "member", "first_ts").agg(
         f.count(f.lit(1)).alias("times"),

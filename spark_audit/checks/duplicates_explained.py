@@ -1,12 +1,17 @@
 """DELIV-3 DuplicatesExplained: a repeated delivery has a cause.
 
-The same place handed to a group again needs a rebalance, a restart of a consumer, a crash of the broker, a
-reset or a redelivery between the two; or another member, in the rebalance window around both (as in DELIV-6):
-until a group agrees, two may own a queue. The same message at several places needs a producer that tried more
-than once, a redelivery through the group's retry topic, or a broker that put a delayed one twice: after a
-crash, since it notes now and then how far it is with these; or because it was not told in time that its group
-has it, or the group got a new leader, all of which may be before members tell of the first copy.
-An id is of one producer.
+A second delivery of the same place to a group needs one of these events between the two deliveries: a
+rebalance, a restart of a consumer, a broker crash, an offset reset or a redelivery. A delivery to another
+member is also explained by the rebalance window around both (as in DELIV-6): until a group agrees, two
+members may own a queue.
+
+A message at several places needs a producer that tried more than once, a redelivery through the group's retry
+topic, or a broker that delivered a delayed message twice to its topic. The broker may do so after a crash,
+since it saves its progress only periodically. It may also do so if it did not learn in time that its group
+has the message, or if the group changed its leader. Both may happen before members report the first copy.
+
+An id belongs to one producer.
+
 Cannot conclude: which of several causes it was; the first that fits is counted.
 """
 
@@ -30,7 +35,8 @@ _PLACE: Final = ("broker", "topic", "queue_id", "queue_offset")
 
 
 def duplicates_explained(evidence: Evidence) -> DataFrame:
-    # As many deliveries as groups: none can be repeated. Only the rest is looked at in detail.
+    # If there are as many deliveries as groups, none is repeated. Only the other messages are examined in
+    # detail.
     doubtful = evidence.messages.where(f.col("deliveries") > f.size("groups")).select(
         "msg_id", "sends", "attempt_max"
     )
@@ -47,8 +53,10 @@ def duplicates_explained(evidence: Evidence) -> DataFrame:
 
 
 def _reused(messages: DataFrame) -> DataFrame:
-    """One id that several producers sent: each is tried again by its own, and copies of both look like
-    duplicates."""
+    """Return ids that several producers sent.
+
+    Each producer retries its own message, so that copies of both look like duplicates.
+    """
     return findings(
         messages.where("producers > 1"),
         INVARIANT,
@@ -94,8 +102,8 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
     tried_again = (f.col("attempt_max") > 1) | (f.col("sends") > 1)
     copied = f.when(tried_again, f.lit("producer_retry")).otherwise(f.col("copied"))
     own = f.when(f.col("places_own") > 1, copied).otherwise(f.lit("redelivery"))
-    # Copies in the topic are the producer's or the broker's; copies in the retry topic are the consumer's:
-    # each needs its own.
+    # Copies in the topic come from the producer or broker, copies in the retry topic from the consumer. Each
+    # needs its own cause.
     cause = f.when((f.col("places_retry") == 0) | f.col("cause").isNotNull(), own)
     return findings(
         spread.withColumn("cause", cause),
@@ -113,7 +121,7 @@ def _several_places(deliveries: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _delayed_again(evidence: Evidence) -> DataFrame:
-    """Delayed messages that their broker put where they belong, and again, with what explains it."""
+    """Return delayed messages that their broker appended to their topic more than once, with a cause."""
     appends = evidence.doubted.where(f.col("kind") == Kind.APPEND)
     ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
     delayed = appends.where(f.col("topic") == SCHEDULE_TOPIC)
@@ -136,7 +144,7 @@ def _delayed_again(evidence: Evidence) -> DataFrame:
 
 
 def _if_one(values: Column) -> Column:
-    """What all have."""
+    """Return the common value, or null if the values differ."""
     return f.when(f.min(values) == f.max(values), f.min(values))
 
 
@@ -145,13 +153,13 @@ def _place(*, in_retry: bool) -> Column:
 
 
 def _is_there(*, in_retry: bool) -> Column:
-    """Whether a delivery is from the group's retry topic, or from the message's own."""
+    """Return whether a delivery is from the group's retry topic, or from the message's own topic."""
     is_retry = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     return is_retry if in_retry else ~is_retry
 
 
 def _once(repeats: DataFrame, place: tuple[str, ...]) -> DataFrame:
-    """One finding a message, group, place and cause, however often it was repeated."""
+    """Return one finding for each message, group, place and cause, with the number of repetitions."""
     return repeats.groupBy("msg_id", "group", *place, "cause").agg(
         f.count(f.lit(1)).alias("times"),
         f.max("client").alias("client"),

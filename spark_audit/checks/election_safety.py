@@ -1,6 +1,6 @@
 """RAFT-1 ElectionSafety: at most one leader in a term.
 
-Cannot conclude: anything about leaders whose logs are not given, or that never said so.
+Cannot conclude: anything about leaders whose logs are not given or that never reported their leadership.
 """
 
 from typing import Final

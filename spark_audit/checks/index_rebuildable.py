@@ -1,8 +1,9 @@
-"""FLUSH-6 IndexRebuildable: queues and index hold what follows from the commit log, nothing less or else.
+"""FLUSH-6 IndexRebuildable: queues and index contain exactly the entries that follow from the commit log.
 
-A record without an entry was never dispatched; behind the last entry of a queue of a broker that was not
-shut down it may still be (cause `dispatch_lag`). An index entry points at a record; legal exceptions are
-those of QueuePointsIntoLog. Brokers without any queue entry are not judged.
+A record without an entry was never dispatched. If it lies behind the last entry of its queue, and the broker
+was not shut down cleanly, it may still be dispatched (cause `dispatch_lag`). An index entry must point at a
+record; legal exceptions are those of QueuePointsIntoLog. Brokers without any queue entry are not judged.
+
 Cannot conclude: whether the index lacks keys (a broker may run without it), or has a wrong hash.
 """
 

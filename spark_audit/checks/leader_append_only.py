@@ -1,6 +1,7 @@
 """RAFT-2 LeaderAppendOnly: a leader never overwrites or deletes its own entries.
 
-Cannot conclude: what a leader did before it said that it leads, or after it stopped without saying so.
+Cannot conclude: anything about a leader before it reported its leadership, or after it stopped without a
+report.
 """
 
 from typing import Final

@@ -1,8 +1,9 @@
 """RAFT-4 LeaderCompleteness: a committed entry is in the log of every later leader.
 
-Committed is what a leader told to be, of a term before; the later leader's log is put together from what it
-wrote and cut.
-Cannot conclude: anything about what a leader had before its log begins.
+An entry is committed if the leader of an earlier term reported it as committed. The later leader's log is
+reconstructed from its reported appends and truncations.
+
+Cannot conclude: anything about entries that a leader had before its event log begins.
 """
 
 from typing import Final

@@ -1,9 +1,10 @@
 """ROUTE-2 LiveBrokerKept: a broker whose heartbeats arrive in time is never evicted.
 
-Dropped for silence before its time was over, by the name server's own clock; how far that may have been set
-is the skew allowed.
-A broker that asks for a time of its own says so in its register (attrs.expiry_ms).
-Cannot conclude: anything, where a name server does not tell what brokers asked for.
+A violation is a broker that was dropped as silent before its expiry time, by the name server's own clock.
+Adjustments of that clock are allowed up to the clock skew. A broker that requests its own expiry time reports
+it in its registration (attrs.expiry_ms).
+
+Cannot conclude: anything, if a name server does not report the expiry times that brokers requested.
 """
 
 from typing import Final
@@ -23,7 +24,7 @@ RULE: Final = "live-broker-evicted"
 def live_broker_kept(evidence: Evidence) -> DataFrame:
     told = routes.asked_and_told(evidence.log)
     silent = told.where((f.col("kind") == Kind.EXPIRE) & (f.col("reason") == "silent"))
-    # Of the address that is dropped: a member that moved was heard of at its new one.
+    # Compare the dropped address: a member that moved is heard from at its new address.
     early = silent.where(f.col("address") == f.col("address_now")).where(
         f.col("ts") - f.col("seen_ts") < f.col("expiry_min_us") - evidence.options.skew_us
     )

@@ -1,12 +1,14 @@
 """RAFT-3 LogMatching: same index and term imply the same prefix.
 
-Of every entry that members wrote at one index in one term, place in the file, kind and the term of the entry
-before are the same; by induction then the prefix is.
-Of stores of members, all before the last entry that two of them have, of one term, is the same, bodies by
-their CRC. What follows it may be an old leader's tail. Damage is RecoveredPrefix's to judge
-(`damaged_record`).
-Cannot conclude: anything about bodies where there is an event log only, or about no-ops where there are
-stores only.
+All entries that members wrote at one index in one term must have the same place in the file, kind, and term
+of the previous entry. By induction, the prefixes are then equal.
+
+With stores of members, everything before the last entry that two of them share (with the same term) must be
+equal; bodies are compared by CRC. What follows may be the tail of an old leader. Damage is judged by
+RecoveredPrefix (`damaged_record`).
+
+Cannot conclude: anything about bodies if there is only an event log, or about no-ops if there are only
+stores.
 """
 
 from typing import Final
@@ -35,7 +37,7 @@ def log_matching(evidence: Evidence) -> DataFrame:
 def _written(evidence: Evidence) -> DataFrame:
     written = ledgers.told(evidence.log).where(f.col("kind") == Kind.RAFT_APPEND)
     by_seq = Window.partitionBy("node").orderBy("seq")
-    # Behind a cut the event before is of another place, and what stood there is not told.
+    # After a truncation the previous event is about another index, so the term before is unknown.
     follows = f.lag("index").over(by_seq) == f.col("index") - 1
     written = written.withColumn("term_before", f.when(follows, f.lag("term").over(by_seq)))
     each = written.groupBy("ledger", "index", "term").agg(
@@ -62,7 +64,7 @@ def _stored(store: Stored) -> DataFrame:
     told = compared(store, store.members)
 
     def found(rows: DataFrame, text: str) -> DataFrame:
-        # Where a member has expired, been damaged or not written yet, nothing is claimed.
+        # Where a member's log has expired, is damaged or not yet written, nothing is claimed.
         agreed = rows.join(f.broadcast(told.agreed), ["master", "slave"]).where("commit_offset < agreed_end")
         place = f.format_string(text, "entry_index", "term", "commit_offset", "master")
         return findings(agreed, INVARIANT, "critical", rule=f.lit(RULE), broker="slave", evidence=place)

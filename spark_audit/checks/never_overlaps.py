@@ -1,15 +1,17 @@
-"""DELIV-13 NeverOverlaps: of a queue that is consumed in order, one listener at most is at work.
+"""DELIV-13 NeverOverlaps: for a queue that is consumed in order, at most one listener call runs at a time.
 
-Groups that consume in order are named by the user (`--orderly`) or name themselves (`attrs.orderly` of a
-rebalance). A call of a listener is what one member was handed in a row, up to the last word on it
-(consume_ok, consume_fail). Within a member its own numbers tell: it was handed more after it had finished
-some, while others were still at work. Between members clocks tell, less their skew. Legal is what the loss of
-a lock explains: the broker crashed in between, or no longer before than a member trusts a lock that it was
-granted, since a broker that comes back knows of none; or the first call ran for longer than a lock lasts
-(cause `lock_expired`).
-Cannot conclude: anything about a call of which no end is told, nor whether a member had two calls at work of
-which neither ended before the second began: they look like one batch. With three members, an overlap with
-one may hide that with another.
+The groups that consume in order are named by the user (`--orderly`) or by `attrs.orderly` of a rebalance. A
+call of a listener is a series of deliveries to one member, up to the last end reported for it (consume_ok,
+consume_fail). Within a member, its sequence numbers decide: an overlap is a delivery after some messages
+ended while others of the call were still running. Between members, clocks decide, less the allowed skew.
+
+An overlap is legal if the loss of a lock explains it. The broker may have crashed in between, or earlier by
+no more than the time for which a member trusts a lock: a restarted broker has no locks. Or the first call ran
+longer than a lock lasts (cause `lock_expired`).
+
+Cannot conclude: anything about a call whose end is not reported. If neither of two calls of a member ended
+before the second began, they look like one batch. With three members, an overlap with one may hide that with
+another.
 """
 
 from collections.abc import Mapping
@@ -29,7 +31,7 @@ RULE: Final = "orderly-overlap"
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _MEMBER: Final = (*_QUEUE, "node")
 _TRUST_US: Final = 30_000_000
-"""How long a member begins calls without having its lock renewed, in our client and in released ones."""
+"""How long a member starts calls without renewing its lock, in our client and in released ones."""
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL)
 _SHOWN: Final = (*_QUEUE, "queue_offset", "msg_id", "client", "ts")
 
@@ -53,8 +55,10 @@ def never_overlaps(evidence: Evidence) -> DataFrame:
 
 
 def _numbered(evidence: Evidence) -> DataFrame:
-    """What members were handed and have ended, with the `call` that each is of: a new one begins with
-    what is handed out after an end."""
+    """Return deliveries and their ends, with the number of the `call` to which each belongs.
+
+    A new call begins with the first delivery after an end.
+    """
     rows = evidence.events.where(
         f.col("kind").isin(Kind.DELIVER, *_ENDS) & f.col("queue_offset").isNotNull()
     ).join(f.broadcast(orderly_groups(evidence.rare, evidence.options)), "group", "left_semi")
@@ -64,7 +68,7 @@ def _numbered(evidence: Evidence) -> DataFrame:
 
 
 def _within_a_member(rows: DataFrame) -> DataFrame:
-    """The calls that began while a message of the one before was at work: its end is told later."""
+    """Return calls that began while a message of the previous call was running: its end is reported later."""
     late = _at_work(rows).where("end_call > call").groupBy(*_MEMBER, (f.col("call") + 1).alias("call")).agg(
         f.min("ts").alias("from_ts")
     )  # fmt: skip
@@ -80,9 +84,9 @@ def _within_a_member(rows: DataFrame) -> DataFrame:
 
 
 def _between_members(rows: DataFrame, evidence: Evidence) -> DataFrame:
-    """The calls that began before one of another member ended, and ended after that one began."""
+    """Return pairs of calls of two members that overlap in time."""
     skew = evidence.options.skew_us
-    # A message that was handed out and never ended may have been given up long ago.
+    # A delivered message without a reported end may have been given up long ago.
     calls = _at_work(rows).groupBy(*_MEMBER, "call").agg(
         f.min(f.struct("ts", "queue_offset", "msg_id", "client")).alias("first"),
         f.max("end_ts").alias("end_ts"),
@@ -96,7 +100,7 @@ def _between_members(rows: DataFrame, evidence: Evidence) -> DataFrame:
     )
     return overlaps.select(
         *_SHOWN,
-        # Whichever call is that of who trusted in a lock of before the crash.
+        # The later of the two calls may come from a member that still trusted a lock from before the crash.
         (f.col("reach.ts") - _TRUST_US).alias("from_ts"),
         f.col("reach.ts").alias("call_ts"),
         f.col("reach.node").alias("other"),
@@ -105,7 +109,7 @@ def _between_members(rows: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _at_work(rows: DataFrame) -> DataFrame:
-    """What was handed out, with end_ts and end_call of the end that its member tells of it; no others."""
+    """Return deliveries whose end is reported, with end_ts and end_call of that end."""
     of_message = Window.partitionBy(*_MEMBER, "queue_offset").orderBy("seq")
     known = rows.select(
         "*",

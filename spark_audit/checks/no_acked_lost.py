@@ -1,16 +1,25 @@
 """DELIV-1 NoAckedLost: a message acknowledged with SEND_OK is delivered to every subscribed group.
 
-Lost means: its record was cut off by recovery, or a later offset of the queue was delivered to the group and
-this message never was. What lies beyond the group's last delivered offset is in flight (cause `unseen`), not
-lost; so is what was sent before the group's first delivery in the topic, since a group may start at the end
-of a queue. A half message is owed to no group before it is committed. What an explicit reset of the offset
-jumped over was skipped on purpose (cause `offset_reset`). A record that an ASYNC_FLUSH broker lost in a crash
-is outside the guarantee (cause `async_flush`). What was answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or
-SLAVE_NOT_AVAILABLE and is lost is counted under that status. A group's offset that its broker holds for
-committed lies beyond all that the broker ever appended to the queue: `offset-ahead`, as is one that a store
-holds. With store directories, what was acknowledged must be there, delivered or not (acked_in_store.py), and
-their brokers must know its topic (topics_known.py). Cannot conclude: anything about groups that subscribe by
-tag or expression; they look as if they lost the rest.
+A message is lost if its record was truncated by recovery. It is also lost if a later offset of the queue was
+delivered to the group and this message never was.
+
+These are not lost, or have a cause:
+
+- Messages beyond the group's last delivered offset are in flight (cause `unseen`).
+- So are messages sent before the group's first delivery in the topic, since a group may start at the end of a
+  queue.
+- A half message is due to no group before it is committed.
+- Offsets that an explicit reset jumped over were skipped on purpose (cause `offset_reset`).
+- A record that an ASYNC_FLUSH broker lost in a crash is outside the guarantee (cause `async_flush`).
+- A lost message that was answered FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE is counted
+  under that status.
+
+The rule `offset-ahead` finds a committed offset, reported by a broker or held in a store, that lies beyond
+everything the broker ever appended to the queue. With store directories, acknowledged messages must be
+stored, delivered or not (acked_in_store.py), and their brokers must know their topics (topics_known.py).
+
+Cannot conclude: anything about groups that subscribe by tag or expression; they look as if they lost the
+rest.
 """
 
 from collections.abc import Mapping
@@ -37,7 +46,7 @@ TRUNCATED: Final = "acked-then-truncated"
 
 def no_acked_lost(evidence: Evidence) -> DataFrame:
     lost = lost_to_groups(evidence, INVARIANT)
-    # What a member of a group that is broadcast to misses is BroadcastToAll's.
+    # Messages that a member of a broadcast group missed are judged by BroadcastToAll.
     found = lost.where(~(is_member(evidence.options) & (f.col("rule") == LOST)))
     found = found.unionByName(ahead_of_appends(evidence, INVARIANT))
     if evidence.store is None:
@@ -50,7 +59,7 @@ def no_acked_lost(evidence: Evidence) -> DataFrame:
 
 
 def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
-    """Findings: messages with an acknowledgement that a group of their topic was never handed."""
+    """Return findings for acknowledged messages that were never delivered to a group of their topic."""
     missing = _missing(evidence)
     unprotected = f.coalesce(f.col("weak"), f.when(f.col("is_async"), f.lit("async_flush")))
     truncated = missing.where("is_gone").select(
@@ -73,15 +82,16 @@ def lost_to_groups(evidence: Evidence, invariant: str) -> DataFrame:
 
 
 def _missing(evidence: Evidence) -> DataFrame:
-    """One row for each acknowledged message and group of its topic that was never handed it."""
+    """Return one row for each acknowledged message and group of its topic to which it was never delivered."""
     stored = with_outcome(evidence.messages.where("acked + soft_acked > 0 AND (halves = 0 OR commits > 0)"))
-    # Each status but SEND_OK says what was not reached: such a loss is counted by it, and is no violation.
+    # Every status other than SEND_OK names what was not reached: such a loss is counted under it, not as a
+    # violation.
     weak = f.when(f.col("acked") == 0, f.lower("soft_status"))
     acked = stored.withColumn("weak", weak).join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
     lacking = acked.withColumn("lacking", f.array_except("subscribed", "groups"))
-    # A record that was cut off is lost even if no group reads the topic.
+    # A truncated record is lost even if no group reads the topic.
     no_group = f.array(f.lit(None).cast("string"))
     unread = f.col("subscribed").isNull() & f.col("is_gone")
     lacking = lacking.withColumn("lacking", f.when(unread, no_group).otherwise(f.col("lacking")))
@@ -89,8 +99,10 @@ def _missing(evidence: Evidence) -> DataFrame:
 
 
 def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
-    """rule and cause for each missing (msg_id, group), and where it is; no cause: the group passed
-    every place of the message."""
+    """Return rule, cause and place for each missing (msg_id, group).
+
+    The cause is null if the group passed every place of the message.
+    """
     at = missing.withColumn("at", f.explode_outer("places")).select(
         "msg_id",
         "group",
@@ -124,22 +136,25 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
         f.first("topic").alias("topic"),
         f.collect_set(f.struct(*PLACE)).alias("called"),
         f.min("acked_ts").alias("acked_ts"),
-        # Lost only when every place was passed; one that is still ahead keeps the message in flight.
+        # Lost only if every place was passed; a place that is still ahead keeps the message in flight.
         f.coalesce(f.max("cause"), f.max("weak")).alias("cause"),
     )
     return judged.select("*", f.lit(LOST).alias("rule"), *_places("called"))
 
 
 def _places(column: str) -> list[Column]:
-    """Where the message is, by the name that clients use; null where that is several places."""
+    """Return the place of the message under the broker name that clients use;
+
+    null if there are several places.
+    """
     return [place.alias(name) for name, place in at_sole_place(column).items()]
 
 
 def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFrame) -> DataFrame:
-    """Places at slaves and members of groups are places of the broker whose name clients use.
+    """Rename places at slaves and members of groups to the broker name that clients use.
 
-    A member's broker has no log of its own; a slave's has the message at the same place. Else the two are
-    brokers whose names are alike.
+    The broker name of a member has no log of its own. A slave has the message at the same place as the broker
+    of that name. Otherwise the two are separate brokers with similar names.
     """
     named = f.broadcast(delivered.select(f.col("broker").alias("called")).distinct())
     theirs = named.withColumnRenamed("called", "theirs")
@@ -156,7 +171,7 @@ def _as_consumers_call_it(at: DataFrame, delivered: DataFrame, profiled: DataFra
 
 
 def _forward_resets(evidence: Evidence) -> DataFrame:
-    """Queue of a group to the stretches [from, to) that a reset chose to skip."""
+    """Return, for each queue of a group, the ranges [from, to) that explicit resets skipped."""
     stretch = f.struct(
         f.col("attrs")["previous"].cast("long").alias("from"), f.col("queue_offset").alias("to")
     )

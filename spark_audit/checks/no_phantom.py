@@ -1,7 +1,8 @@
-"""DELIV-2 NoPhantom: nothing is delivered that was not sent.
+"""DELIV-2 NoPhantom: every delivered message was sent.
 
-A send whose outcome its producer does not know and that is delivered later is legal (cause `recovered`).
-Cannot conclude: anything, where the logs of producers are missing.
+A message whose producer does not know the outcome of the send may be delivered later (cause `recovered`).
+
+Cannot conclude: anything, if the logs of producers are missing.
 """
 
 from collections.abc import Mapping

@@ -1,12 +1,15 @@
 """DELIV-8 NotEarly: a delayed message is not delivered before its time, by the broker's clock.
 
-A broker appends what is delayed to its schedule topic, in the queue of its level, and appends it again where
-it belongs when it is due: not before the level's time has passed since its record was stamped, by one clock.
-Where the first event does not say when that was, it is taken to be no longer ago than clocks may disagree.
-Slaves and the other members of a group copy what their master appends: of a record that several brokers
-have, the first to have it is judged, by the clocks of two.
-Cannot conclude: anything about brokers that have a ladder of their own (unless it is stated), about timers
-of 5.x, about a message that comes again after a crash, or about whether a message came late.
+A broker appends a delayed message to its schedule topic, in the queue of its level. When the message is due,
+the broker appends it to the message's own topic. By the broker's clock, this must not happen before the delay
+of the level has passed since the record was stamped. If the first event does not give the stamp, it is
+assumed to be the event's time less the allowed clock skew.
+
+Slaves and other members of a group copy the appends of their master. If several brokers have a record, the
+first one to have it is judged, by two clocks.
+
+Cannot conclude: anything about brokers with a delay ladder of their own (unless it is given), about timers of
+5.x, about a message that is repeated after a crash, or about whether a message was late.
 """
 
 from typing import Final
@@ -37,7 +40,8 @@ def not_early(evidence: Evidence) -> DataFrame:
     of_delayed = appends.join(stamped.select("node", "msg_id").distinct(), ["node", "msg_id"], "left_semi")
     of_delayed = of_delayed.join(stamped.drop("msg_id"), ["node", "seq"], "left")
     by_seq = Window.partitionBy("node", "msg_id").orderBy("seq")
-    # What is not delayed when it is sent waits only for its next try, and then comes to the retry topic.
+    # A message that was sent without delay waits only for its next retry, which appends it to the retry
+    # topic.
     is_sent_delayed = f.first(waits).over(by_seq)
     is_try = f.col("topic").startswith(RETRY_TOPIC_PREFIX)
     is_dead = f.col("topic").startswith(_DEAD_LETTERS_PREFIX)
@@ -45,8 +49,8 @@ def not_early(evidence: Evidence) -> DataFrame:
     ladder = f.array(*[f.lit(delay * 1000).cast("long") for delay in evidence.options.delays_ms])
     stamp = f.coalesce("stamp", f.col("ts") - evidence.options.skew_us)
     dues = f.array_sort(f.collect_list(f.when(waits, stamp + f.get(ladder, "queue_id"))).over(by_seq))
-    # Several groups may wait for one message, a producer that tried twice has it delayed twice: when it comes
-    # for the n-th time, n are due.
+    # Several groups may wait for one message, and a repeated send is delayed twice. So the n-th append needs
+    # n due times.
     count = f.sum(f.col("came").cast("int")).over(by_seq)
     told = known.withColumn("due_ts", f.get(dues, count - 1)).withColumn(
         "from_ts", f.min(f.when(f.col("came"), f.col("ts"))).over(by_seq)
@@ -59,10 +63,11 @@ def not_early(evidence: Evidence) -> DataFrame:
         .otherwise(0)
         .alias("skew_us"),
     )
-    # Store times are milliseconds, cut off.
+    # Store times are truncated to milliseconds.
     early = came.where(f"ts < due_ts - {_MILLISECOND_US} - skew_us")
     early = early.withColumn("early_ms", ((f.col("due_ts") - f.col("ts")) / _MILLISECOND_US).cast("long"))
-    # What came before a crash may come again; of a new leader, one of the copies tells that it is one.
+    # Messages appended before a crash may be repeated. After a leader change, one of the copies shows the
+    # cause.
     causes = explain(early.withColumn("to_ts", f.col("ts")), evidence, ("broker_crash",))
     known = causes.withColumn("cause", f.max("cause").over(copies))
     return findings(

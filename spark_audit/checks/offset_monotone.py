@@ -1,9 +1,9 @@
-"""DELIV-5 OffsetMonotone: a group's committed offset in a queue does not go back, except by an explicit
-reset.
+"""DELIV-5 OffsetMonotone: a group's committed offset in a queue never goes back, except by an explicit reset.
 
-Judged within what one node reports, by its own sequence numbers, so no clock matters: a broker sees every
+Each node's reports are judged by its own sequence numbers, so clocks do not matter; a broker sees every
 commit. A crash of the broker may lose the newest commits (cause `broker_crash`).
-Cannot conclude: regressions between two clients, when only clients' logs are there.
+
+Cannot conclude: regressions between two clients, if only clients' logs are given.
 """
 
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ def offset_monotone(evidence: Evidence) -> DataFrame:
 
 
 def _negative(spans: DataFrame) -> DataFrame:
-    """Committed below 0, which no queue has: a client that asks for it begins anywhere."""
+    """Return committed offsets below 0. No queue has such offsets; a client that uses one starts anywhere."""
     committed = spans.where((f.col("kind") == Kind.OFFSET_COMMIT) & (f.col("offset_min") < 0))
     each = committed.groupBy(*_QUEUE).agg(
         f.min("offset_min").alias("queue_offset"),

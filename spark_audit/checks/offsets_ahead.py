@@ -1,4 +1,4 @@
-"""NoAckedLost's part about committed offsets: they lie within their queues, or what comes next is skipped."""
+"""The part of NoAckedLost about committed offsets: one beyond its queue would skip the next messages."""
 
 from typing import Final
 
@@ -14,10 +14,10 @@ AHEAD: Final = "offset-ahead"
 
 
 def ahead_of_appends(evidence: Evidence, invariant: str) -> DataFrame:
-    """Offsets that a broker noted, beyond all that it ever appended to the queue. Resets are not looked at.
+    """Return offsets that a broker recorded beyond everything it ever appended to the queue, except resets.
 
-    Both are of one node, so that no log is newer than the other; a queue of which the log tells no append
-    decides nothing.
+    Both events are from one node, so neither log is newer than the other. A queue without an append in the
+    log decides nothing.
     """
     told = evidence.profile.where("placed AND rare IS NULL").withColumnRenamed("node", "broker")
     appended = told.where(f.col("kind") == Kind.APPEND)
@@ -38,7 +38,7 @@ def ahead_of_appends(evidence: Evidence, invariant: str) -> DataFrame:
 
 
 def ahead_of_store(store: Stored, invariant: str) -> DataFrame:
-    """Committed offsets beyond the end of their queue: what is stored there next would be skipped."""
+    """Return committed offsets beyond the end of their queue: the next stored messages would be skipped."""
     stored = store.records.where("queued").select(*QUEUE, "queue_offset")
     told = store.entries.where("kind = 'entry'").select(*QUEUE, "queue_offset")
     ends = stored.unionByName(told).groupBy(*QUEUE).agg((f.max("queue_offset") + 1).alias("queue_end"))
@@ -49,7 +49,7 @@ def ahead_of_store(store: Stored, invariant: str) -> DataFrame:
         invariant,
         "critical",
         rule=f.lit(AHEAD),
-        # Of a queue without a trace nothing says where it ended.
+        # If nothing of a queue is left, its end is unknown.
         cause=f.expr("CASE WHEN queue_end IS NULL AND log_begin > 0 THEN 'expired' END"),
         evidence=f.format_string("committed, though the queue ends at %d", f.coalesce("queue_end", f.lit(0))),
     )

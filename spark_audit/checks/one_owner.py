@@ -1,11 +1,12 @@
 """DELIV-6 OneOwner: in cluster mode a queue has one owner in a group, outside rebalance windows.
 
-Owners change when the group rebalances, a member starts or ends, or the broker crashes. From one such change
-to the next, but for the rebalance window around each, a queue is handed to one node only. Looked at are
-queues whose nodes' runs of deliveries (sequences.py) overlap in such a time; what overlaps by no more than
-the clock skew proves nothing, and neither does anything in groups that tell of no rebalance at all (cause
-`rebalance_not_told`). Cannot conclude: who owns a queue of which nothing is handed out; whether a queue has
-no owner for too long.
+Owners change if the group rebalances, a member starts or ends, or the broker crashes. Between two such
+changes, except in the rebalance window around each, a queue is delivered to one node only. The check examines
+queues for which the runs of deliveries (sequences.py) of several nodes overlap in such a period. An overlap
+of no more than the clock skew proves nothing. Groups that report no rebalance at all prove nothing either
+(cause `rebalance_not_told`).
+
+Cannot conclude: who owns a queue from which nothing is delivered; whether a queue has no owner for too long.
 """
 
 from collections.abc import Mapping
@@ -24,14 +25,14 @@ RULE: Final = "double-owned"
 
 _QUEUE: Final = ("group", "broker", "topic", "queue_id")
 _BY: Final = {"rebalance": "group", "consumer_restart": "node", "broker_crash": "broker"}
-"""What changes owners, and of what it is told."""
+"""Maps each event that changes owners to the column that is its key."""
 _SPAN: Final = ("rebalances", "span", "calm_from", "calm_until")
 _OF: Final = {name: f"of_{name}" for name in _QUEUE}
 _EVER: Final = (-(1 << 62), 1 << 62)
 
 
 def one_owner(evidence: Evidence) -> DataFrame:
-    # By client first: a text's maximum over every row would have all of them sorted.
+    # Group by client first: a maximum over a text column would sort all rows.
     by_client = (
         _handed_in(evidence, _suspects(evidence))
         .groupBy(*_QUEUE, "rebalances", "span", "node", "client")
@@ -56,8 +57,11 @@ def one_owner(evidence: Evidence) -> DataFrame:
 
 
 def turns(evidence: Evidence, watermark: int) -> DataFrame:
-    """node and seq of the rows by which what follows is judged, where nothing before the watermark is to
-    come: the first and the last that each node was handed of a shared queue since owners changed."""
+    """Return node and seq of the rows that are needed to judge later rows.
+
+    No row before the watermark is still to come. The result has, for each shared queue, the first and last
+    delivery to each node since the owners last changed.
+    """
     window = evidence.options.rebalance_us
     still_open = _calm(evidence).where(f.col("calm_until") + window + 1 >= watermark)
     of_shared = shared_queues(evidence).join(f.broadcast(still_open), ["group", "broker"])
@@ -67,7 +71,7 @@ def turns(evidence: Evidence, watermark: int) -> DataFrame:
 
 
 def _handed_in(evidence: Evidence, spans: DataFrame) -> DataFrame:
-    """What was handed out of some queues in some calm spans."""
+    """Return the deliveries from some queues in some calm spans."""
     handed = evidence.events.where(f.col("kind") == Kind.DELIVER)
     within = f.col("ts").between(f.col("calm_from"), f.col("calm_until"))
     for name in _QUEUE:
@@ -76,15 +80,17 @@ def _handed_in(evidence: Evidence, spans: DataFrame) -> DataFrame:
 
 
 def _after_another(owned: DataFrame) -> DataFrame:
-    """Add `other`: (last_ts, node) of who has the queue longest of those that had it before."""
+    """Add `other`: (last_ts, node) of the node that keeps the queue longest, of those that had it earlier."""
     by_begin = Window.partitionBy(*_QUEUE, "span").orderBy("first_ts", "node")
     before = by_begin.rowsBetween(Window.unboundedPreceding, -1)
     return owned.withColumn("other", f.max(f.struct("last_ts", "node")).over(before))
 
 
 def _suspects(evidence: Evidence) -> DataFrame:
-    """The queues and calm spans in which runs of two nodes meet: there may be less between the ends of a run,
-    but not more."""
+    """Return the queues and calm spans in which runs of two nodes meet.
+
+    The rows within a run may leave gaps, but they never extend beyond its ends.
+    """
     runs = evidence.runs.where(f.col("kind") == Kind.DELIVER)
     of_shared = runs.join(f.broadcast(shared_queues(evidence)), list(_QUEUE), "left_semi")
     within = (f.col("first_ts") <= f.col("calm_until")) & (f.col("last_ts") >= f.col("calm_from"))
@@ -101,7 +107,7 @@ def _suspects(evidence: Evidence) -> DataFrame:
 
 
 def shared_queues(evidence: Evidence) -> DataFrame:
-    """Queues of groups of which a node got something before another had got its last."""
+    """Return queues of groups in which a node received a message before another received its last."""
     spans = evidence.spans.where(f.col("kind") == Kind.DELIVER).groupBy(*_QUEUE).agg(
         f.count(f.lit(1)).alias("nodes"),
         f.max("first_ts").alias("last_begin"),
@@ -109,15 +115,18 @@ def shared_queues(evidence: Evidence) -> DataFrame:
     )  # fmt: skip
     skew = evidence.options.skew_us
     several = spans.where((f.col("nodes") > 1) & f.col("group").isNotNull())
-    # With three nodes the first to end may be done before the last begins, and the others still overlap.
+    # With three nodes, the first to end may finish before the last begins, and the others may still overlap.
     return several.where((f.col("nodes") > 2) | (f.col("last_begin") + skew < f.col("first_end"))).select(
         *_QUEUE
     )
 
 
 def _calm(evidence: Evidence) -> DataFrame:
-    """group, broker, their number of `rebalances`, and one row a `span` between two changes of owners, from
-    calm_from to calm_until, inclusive, outside of the rebalance windows."""
+    """Return the calm spans of each group and broker: the times between two changes of owners.
+
+    Columns: group, broker, the number of `rebalances`, `span`, and calm_from and calm_until (inclusive).
+    Rebalance windows are excluded.
+    """
     readers = evidence.spans.where(f.col("kind") == Kind.DELIVER).select("group", "broker", "node").distinct()
     told = []
     for cause, by in _BY.items():

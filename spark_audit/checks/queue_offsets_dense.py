@@ -1,8 +1,8 @@
 """FLUSH-4 QueueOffsetsDense: the records of a queue have offsets without gap or repetition.
 
-Bucket by bucket, a bitmap of the offsets is counted; records are looked at one by one only where the count is
-not that of a dense bucket. The log may begin at any offset: older segments expire. A gap over damaged bytes
-is RecoveredPrefix's to judge (cause `damaged_record`).
+For each bucket of offsets, the check counts a bitmap of the offsets. Records are examined individually only
+if the count is not that of a dense bucket. The log may begin at any offset, because older segments expire. A
+gap over damaged bytes is judged by RecoveredPrefix (cause `damaged_record`).
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ COLLISION: Final = "cq-offset-collision"
 HOLE: Final = "cq-hole"
 
 _BUCKET_OFFSETS: Final = 8 * 4096
-"""The bits of one of Spark's bitmaps."""
+"""Number of bits in one of Spark's bitmaps."""
 
 
 def queue_offsets_dense(evidence: Evidence) -> DataFrame:

@@ -1,10 +1,13 @@
-"""DELIV-4 QueueOrder: one consumer is handed a queue in offset order, without jumping over what exists.
+"""DELIV-4 QueueOrder:
 
-Judged for each consumer by its own sequence numbers, so no clock matters. Going back or jumping is legal
-after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset; and going back
-to what failed and has not been sent back since, which its consumer tries again from its own memory
-(`redelivery`). An offset exists when it was delivered to some consumer; one that was never delivered is
+a queue is delivered to each consumer in offset order, without skipping existing offsets.
+
+Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
+after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
+also legal to a message that failed and has not been sent back since: its consumer retries it from memory
+(`redelivery`). An offset exists if it was delivered to some consumer. Offsets that were never delivered are
 judged by NoAckedLost.
+
 Cannot conclude: whether an orderly consumer overlapped within a queue (deliveries have no end in the log).
 """
 
@@ -23,13 +26,15 @@ BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
 
 GAP_MAX: Final = 10_000
-"""Of one jump at most so many offsets are looked up: a jump over a million needs no million rows of
-evidence."""
+"""Maximum number of offsets that are looked up for one jump:
+
+a jump over a million offsets does not need a million rows of evidence.
+"""
 
 _QUEUE: Final = ("broker", "topic", "queue_id")
 _CAUSES: Final = ("rebalance", "consumer_restart", "broker_crash", "offset_reset")
 _ENDS: Final = (Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
-"""What a consumer tells of a message that it was handed."""
+"""Kinds of events that a consumer reports about a delivered message."""
 
 
 def queue_order(evidence: Evidence) -> DataFrame:
@@ -41,8 +46,11 @@ def queue_order(evidence: Evidence) -> DataFrame:
 
 
 def _tried_again(back: DataFrame, evidence: Evidence) -> DataFrame:
-    """With the cause of those whose consumption failed, of which the consumer told nothing more: it could not
-    send them back, and kept them. What it told of another copy of the message is of that copy."""
+    """Add the cause `redelivery` to messages that failed and about which the consumer reported nothing more.
+
+    The consumer could not send them back and kept them. Reports about another copy of the message do not
+    count.
+    """
     kind, names = f.col("kind"), ("node", "group", "msg_id", *_QUEUE, "queue_offset")
     ends = evidence.troubled.where(kind.isin(*_ENDS)).select(
         *names, f.col("seq").alias("end_seq"), (kind == Kind.CONSUME_FAIL).alias("failed")
@@ -82,7 +90,7 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
         (f.col("previous") + 1).alias("gap_begin"),
         last.alias("gap_end"),
     )
-    # By coarse offsets, so that the few jumps come to the many deliveries and not the other way round.
+    # Join by coarse offsets, so that the few jumps are broadcast to the many deliveries.
     skipped = skipped.withColumn("coarse", f.explode(f.sequence(_coarse("gap_begin"), _coarse("gap_end"))))
     met_in_gap = handed.withColumn("coarse", _coarse("queue_offset")).join(
         f.broadcast(skipped), [*_QUEUE, "coarse"]
@@ -94,7 +102,8 @@ def _skipped(jumps: DataFrame, handed: DataFrame) -> DataFrame:
     known = met.agg(
         f.max("by_client").alias("client"),
         f.max("msg_id").alias("msg_id"),
-        # Handed it before or after: then it was no jump over it, but an inversion, found as such.
+        # If this consumer got the offset before or after, it did not skip it: that is a step back, found by
+        # the other rule.
         f.max(f.when(same_consumer, 1).otherwise(0)).alias("had_it"),
     )
     return findings(

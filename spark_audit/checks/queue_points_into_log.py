@@ -1,10 +1,11 @@
 """FLUSH-3 QueuePointsIntoLog: a consume-queue entry points at a whole record of its own topic and queue.
 
-Only entries in doubtful buckets (store_tables.py) are looked up. An entry of a record that expired with its
-segment is legal (cause `expired`), so is one behind the end of a log that was not shut down and will be
-recovered (`not_recovered`); one into damage is RecoveredPrefix's to judge (`damaged_record`). Light queues
-hold entries of records of other topics (`light_queue`). Cannot conclude: anything about tag codes, which an
-extension file may replace.
+Only entries in doubtful buckets (store_tables.py) are looked up. An entry whose record expired with its
+segment is legal (cause `expired`). So is an entry beyond the end of a log that was not shut down and will be
+recovered (`not_recovered`). An entry into damaged bytes is judged by RecoveredPrefix (`damaged_record`).
+Light queues have entries for records of other topics (`light_queue`).
+
+Cannot conclude: anything about tag codes, which an extension file may replace.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ LIGHT_QUEUE_PREFIX: Final = "%LMQ%"
 def queue_points_into_log(evidence: Evidence) -> DataFrame:
     store = evidence.stored
     entries = store.in_doubt(store.entries.where("kind = 'entry'")).drop("kind", "units", "detail")
-    # The record may be of another queue, whose buckets are not in doubt.
+    # The record may belong to another queue, whose buckets need no check.
     meant = store.records.join(
         entries.select("broker", "commit_offset"), ["broker", "commit_offset"], "left_semi"
     ).select(

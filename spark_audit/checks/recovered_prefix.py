@@ -1,13 +1,16 @@
-"""FLUSH-5 RecoveredPrefix: the log holds whole records, one after the other, none altered or invented.
+"""FLUSH-5 RecoveredPrefix: the log consists of whole, consecutive records, none altered or invented.
 
-A record's CRC, lengths, texts and the position that it was written for are compared with what is there.
-Damage behind the last whole record of a log that was not shut down is a torn tail, which recovery cuts off
-(cause `torn_tail`).
-Store times along the log do not go back by more than the clock skew, as recovery chooses where to begin by
-them.
-With an event log, what recovery cut off does not come back.
-Cannot conclude: anything about headers, topics and properties altered without changing their length, which
-have no checksum; whether whole records at the end are missing.
+A record's CRC, lengths, texts and intended position are compared with the actual bytes. Damage behind the
+last whole record of a log that was not shut down is a torn tail, which recovery truncates (cause
+`torn_tail`).
+
+Store times along the log must not go back by more than the clock skew, because recovery uses them to choose
+where to begin.
+
+With an event log, records that recovery truncated must not reappear.
+
+Cannot conclude: anything about headers, topics and properties that were altered without a change of length,
+which have no checksum; whether whole records at the end are missing.
 """
 
 from collections.abc import Mapping
@@ -50,11 +53,11 @@ def _altered(damage: DataFrame) -> DataFrame:
 
 
 def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
-    """Records stored before the one in front of them, or before they were born."""
+    """Return records stored before the preceding record, or before they were born."""
     bucket = f.shiftright("commit_offset", _BUCKET_BITS).alias("bucket")
     records = store.records.select("*", bucket)
     in_bucket = Window.partitionBy("broker", "bucket").orderBy("commit_offset")
-    # What stands before the first record of a bucket is the last of the bucket before.
+    # The record before the first one of a bucket is the last one of the previous bucket.
     ends = records.groupBy("broker", "bucket").agg(f.max_by("stored_ms", "commit_offset").alias("last_ms"))
     before = f.lag("last_ms").over(Window.partitionBy("broker").orderBy("bucket"))
     ends = ends.select("broker", "bucket", before.alias("bucket_before_ms"))
@@ -77,7 +80,7 @@ def _back_in_time(store: Stored, skew_us: int) -> DataFrame:
 
 
 def _resurrected(evidence: Evidence) -> DataFrame:
-    """Messages of which recovery cut off every append that is told, and that are in their broker's log."""
+    """Return messages in their broker's log although recovery truncated every reported append of them."""
     gone = evidence.messages.where("appends > 0 AND cut = appends").select(
         "msg_id", "acked_ts", f.explode("places.broker").alias("broker")
     )

@@ -1,10 +1,10 @@
-"""ROUTE-5 RetryAvoidsLastBroker: consecutive attempts of one send use different brokers where there is a
-choice.
+"""ROUTE-5 RetryAvoidsLastBroker: consecutive attempts of one send use different brokers if there is a choice.
 
-There is one when the same client sent messages of the topic to another broker before the first of the two
-attempts and after the second, and nothing is told that took that broker away at any time (else cause
-`no_choice`).
-Cannot conclude: anything about sends to a queue that the caller chose, if a client tries those again.
+There is a choice if the same client sent messages of the topic to another broker both before the first of the
+two attempts and after the second. In addition, no event at any time may show that the other broker was
+unavailable (otherwise the cause is `no_choice`).
+
+Cannot conclude: anything about sends to a queue that the caller chose, if a client retries those.
 """
 
 from typing import Final
@@ -65,8 +65,8 @@ def retry_avoids_last_broker(evidence: Evidence) -> DataFrame:
 
 
 def _taken_away(evidence: Evidence) -> DataFrame:
-    """Brokers of which something is told that may have kept a client from them."""
-    # The first of a log's starts took nothing away.
+    """Return the brokers with an event that may have kept a client from them."""
+    # The first start in a log does not follow an outage.
     restarts = (f.col("kind") == Kind.RECOVER) & (f.col("seq") > 0)
     told = evidence.log.unionByName(evidence.rare).where(f.col("kind").isin(*_AWAY) | restarts)
     return told.where("broker IS NOT NULL").select(f.col("broker").alias("away")).distinct()

@@ -1,11 +1,13 @@
 """DELIV-7 RetryThenDeadLetter: a failing message is retried, then dead-lettered, never dropped.
 
-Dropped is one whose consumption failed and whose offset the same node then committed as done, though it never
-went back to the broker (retry, dead_letter), never came again, and no member of the group had consumed it
-before: of two who have a queue until the group agrees, one may fail what the other one is done with. A dead
-letter is not delivered again, but for what repeats any delivery: a rebalance, a restart, a crash, a reset
-(named as the cause). Cannot conclude: whether the delays of the ladder and the number of retries were kept,
-which no log tells; anything about clients that do not tell of failures.
+A message is dropped if its consumption failed and the same node then committed its offset as done, although
+it was never sent back to the broker (retry, dead_letter) and never delivered again. A message that a member
+of the group has consumed is not dropped: until the group agrees, two members may have a queue, and one may
+fail a message that the other has finished. A dead letter is not delivered again, except for the causes of any
+repeated delivery: a rebalance, a restart, a crash, a reset (named as the cause).
+
+Cannot conclude: whether the delays and the number of retries were respected, which no log shows; anything
+about clients that do not report failures.
 """
 
 from typing import Final
@@ -41,14 +43,14 @@ def _dropped(evidence: Evidence) -> DataFrame:
 
 
 def pending(evidence: Evidence) -> DataFrame:
-    """msg_id of what failed, of which nothing has come since, and which is not committed as done yet."""
+    """Return msg_id of failed messages without a later event that are not yet committed as done."""
     left = _left(evidence)
     of_message = ["msg_id", "group", *_PLACE]
     return left.join(_passed(left, evidence).select(*of_message), of_message, "left_anti").select("msg_id")
 
 
 def _left(evidence: Evidence) -> DataFrame:
-    """What failed, was never consumed, and neither went back nor came again."""
+    """Return failed messages that were never consumed, sent back or delivered again."""
     kind = f.col("kind")
     failed = evidence.rare.where(kind == Kind.CONSUME_FAIL).groupBy("msg_id", "group", "node", *_PLACE).agg(
         f.max("seq").alias("fail_seq"), f.max("ts").alias("fail_ts"), f.max("client").alias("client")
@@ -65,7 +67,7 @@ def _left(evidence: Evidence) -> DataFrame:
         f.col("seq").alias("its_seq"),
     )
     went_well = f.col("its_kind").isin(Kind.RETRY, Kind.DEAD_LETTER, Kind.CONSUME_OK)
-    # Its own node tells by its numbers what came after; of others only clocks do.
+    # Sequence numbers order the events of its own node; for other nodes only clocks do.
     later = f.when(f.col("its_node") == f.col("node"), f.col("its_seq") > f.col("fail_seq")).otherwise(
         f.col("its_ts") >= f.col("fail_ts") - evidence.options.skew_us
     )
@@ -74,8 +76,8 @@ def _left(evidence: Evidence) -> DataFrame:
 
 
 def _passed(left: DataFrame, evidence: Evidence) -> DataFrame:
-    """Those that their own node then committed as done."""
-    # The few come to the many, whose log is not read where there are none.
+    """Return the messages that their own node then committed as done."""
+    # The few messages are broadcast to the many commits; without messages the log is not read.
     commits = evidence.events.where(f.col("kind") == Kind.OFFSET_COMMIT).select(
         f.col("node").alias("by_node"),
         f.col("group").alias("by_group"),

@@ -1,8 +1,9 @@
 """REPL-2 SlaveIsPrefix: a slave's log is a prefix of its master's, byte range by byte range.
 
-Stores of a slave are given as BROKER:ID. What both logs span is compared record by record where fingerprints
-of 1 MiB of log differ. A slave may be behind; it may be ahead of a master that was not shut down and lost
-its tail (cause `master_lost_tail`). Damage is RecoveredPrefix's to judge (`damaged_record`).
+Stores of a slave are given as BROKER:ID. The range that both logs span is compared record by record where the
+fingerprints of 1 MiB of log differ. A slave may be behind. It may be ahead of a master that was not shut down
+and lost its tail (cause `master_lost_tail`). Damage is judged by RecoveredPrefix (`damaged_record`).
+
 Cannot conclude: anything about bytes between records, or behind the end of the shorter log.
 """
 

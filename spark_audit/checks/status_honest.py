@@ -1,11 +1,12 @@
-"""REPL-3 StatusHonest: a broker's SEND_OK tells what was reached, by its disk or by its group.
+"""REPL-3 StatusHonest: a broker's SEND_OK states truthfully what its disk or its group reached.
 
 Before a broker under SYNC_FLUSH answers SEND_OK to a producer that waits, an fsync has made its log durable
-beyond the message's first byte; before a member of a group does, for any producer, it has recorded that the
-message's entry is committed. Both are events of the broker, in its own order. What a slave must have
-reached is SyncAckedOnSlave's.
-Cannot conclude: whether FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT and SLAVE_NOT_AVAILABLE came too early: what
-they miss may be reached between the decision and its answer. Whether the message's last byte is durable.
+beyond the message's first byte. Before a member of a group answers SEND_OK to any producer, it has recorded
+that the message's entry is committed. Both are events of the broker, in its own order. SyncAckedOnSlave
+judges what a slave must have reached.
+
+Cannot conclude: whether FLUSH_DISK_TIMEOUT, FLUSH_SLAVE_TIMEOUT and SLAVE_NOT_AVAILABLE were too early, as
+the missing step may complete between the decision and the answer; whether the message's last byte is durable.
 """
 
 from collections.abc import Mapping
@@ -45,7 +46,7 @@ def _before_flush(evidence: Evidence) -> DataFrame:
     is_start = f.col("kind") == Kind.RECOVER
     life = f.sum(f.when(is_start, 1).otherwise(0)).over(Window.partitionBy("node").orderBy("seq"))
     so_far = Window.partitionBy("node", "life").orderBy("seq")
-    # All that a start finds is durable.
+    # Everything that a start finds is durable.
     reached = f.max(f.when(f.col("kind") != Kind.SEND_ACK, f.col("commit_offset"))).over(so_far)
     told = rows.withColumn("life", life).withColumn("reached", reached)
     early = told.where((f.col("kind") == Kind.SEND_ACK) & (f.col("reached") <= f.col("commit_offset")))
@@ -75,7 +76,7 @@ def _before_commit(evidence: Evidence) -> DataFrame:
         f.col("index").alias("its_index"),
     )
     acks = rows.where((f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK"))
-    # What a later leader put in the place of an entry is another one.
+    # An entry that a later leader wrote at the same place is a different one.
     is_its = (
         (f.col("node") == f.col("its_node"))
         & (f.col("commit_offset") == f.col("its_place"))
@@ -90,7 +91,7 @@ def _before_commit(evidence: Evidence) -> DataFrame:
     reached = f.max(f.when(f.col("kind") == Kind.RAFT_COMMIT, f.col("index"))).over(so_far)
     has_begun = f.max(f.col("kind") == Kind.RECOVER).over(so_far)
     told = told.withColumn("reached", reached).withColumn("has_begun", has_begun)
-    # Where the log begins in the middle of a life, what it told before is not known.
+    # If the log begins in the middle of a broker life, earlier commits are unknown.
     known = told.where((f.col("kind") == Kind.SEND_ACK) & (f.col("has_begun") | f.col("reached").isNotNull()))
     early = known.where(f.coalesce("reached", f.lit(-1)) < f.col("index"))
     return findings(
@@ -108,7 +109,7 @@ def _before_commit(evidence: Evidence) -> DataFrame:
 
 
 def flushing(evidence: Evidence) -> DataFrame:
-    """node: the brokers that always were under SYNC_FLUSH."""
+    """Return the brokers (column node) that always used SYNC_FLUSH."""
     modes = flush_modes(evidence.rare, evidence.options.flush).where("flush_mode = 'SYNC_FLUSH'")
     return modes.select(f.col("mode_node").alias("node"))
 

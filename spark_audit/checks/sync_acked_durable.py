@@ -1,10 +1,9 @@
-"""FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash (docs/protocol.md, "What
-the audit reads").
+"""FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash.
 
-A message is gone when every record of it lies at or beyond the end to which its broker's log was later cut,
-copies at slaves aside (cut_off.py).
-Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that did not
-crash.
+See docs/protocol.md, "What the audit reads". A message is lost if every record of it lies at or beyond the
+end to which its broker's log was later truncated; copies at slaves do not count (cut_off.py).
+
+Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that did not crash.
 """
 
 from collections.abc import Mapping

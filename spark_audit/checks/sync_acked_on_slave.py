@@ -1,10 +1,11 @@
 """REPL-1 SyncAckedOnSlave: under SYNC_MASTER a SEND_OK message is in a slave's log.
 
-Before a master answers SEND_OK, a slave has told it that its log goes beyond the message's first byte; both
-are events of the master, in its own order. With a slave's store, that log still does: unless the slave was
-not shut down (cause `slave_crashed`), as its page cache is all that is promised.
-Cannot conclude: anything about masters that tell their role neither when they start nor with what they hear
-from slaves, or before the first of it where their log does not begin with a start; whether the slave has the
+Before a master answers SEND_OK, a slave has reported that its log extends beyond the message's first byte.
+Both are events of the master, in its own order. If a slave's store is given, its log must still extend beyond
+that byte, unless the slave was not shut down (cause `slave_crashed`): only its page cache is promised.
+
+Cannot conclude: anything about masters that report their role neither at a start nor with a slave's report;
+anything before the first such report, if the log does not begin with a start; whether the slave has the
 message's last byte.
 """
 
@@ -53,7 +54,7 @@ def sync_acked_on_slave(evidence: Evidence) -> DataFrame:
 
 
 def _of_masters(log: DataFrame) -> DataFrame:
-    """What brokers that always were SYNC_MASTER heard from slaves and answered with SEND_OK; their starts."""
+    """Return the slave reports, SEND_OK answers and starts of brokers that always were SYNC_MASTER."""
     waited = f.coalesce(f.col("attrs")["wait"], f.lit("true")) != "false"
     is_ok = (f.col("kind") == Kind.SEND_ACK) & (f.col("status") == "SEND_OK") & waited
     rows = log.where(f.col("kind").isin(Kind.HA_ACK, Kind.RECOVER) | is_ok).where("commit_offset IS NOT NULL")
@@ -61,7 +62,7 @@ def _of_masters(log: DataFrame) -> DataFrame:
 
 
 def masters(log: DataFrame) -> DataFrame:
-    """node: the brokers that always were SYNC_MASTER when they started, or told of their slaves."""
+    """Return the brokers (column node) that reported the role SYNC_MASTER at every start and slave report."""
     role = f.col("attrs")["role"]
     told = log.where(f.col("kind").isin(*_TOLD_ROLE)).groupBy("node").agg(
         f.min(role).alias("low"), f.max(role).alias("high")
@@ -73,7 +74,7 @@ def _not_in_slaves_store(rows: DataFrame, evidence: Evidence) -> DataFrame:
     store = evidence.stored
     ends = store.bounds.select(f.col("broker").alias("slave"), "whole_end", "is_clean")
     slaves = store.replicas.join(ends, "slave")
-    # Several slaves: one that has it is enough.
+    # With several slaves, one that has the message is enough.
     best = slaves.groupBy(f.col("master").alias("of_master")).agg(
         f.max("whole_end").alias("whole_end"),
         f.min("is_clean").alias("is_clean"),

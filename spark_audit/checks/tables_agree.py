@@ -1,8 +1,9 @@
 """ROUTE-1 TablesAgree: the name server's tables agree, as far as its answers show them.
 
-Each broker named in a route has registered there and was not dropped since; whose queues can be written is
-named with an address.
-Cannot conclude: anything before the name server's start is in its log, or about what no route names.
+Each broker in a route has registered with the name server and was not dropped since. A broker with writable
+queues is listed with an address.
+
+Cannot conclude: anything before the name server's start is in its log, or about brokers that no route names.
 """
 
 from typing import Final
@@ -23,7 +24,7 @@ STRANGER: Final = "queue-without-broker"
 def tables_agree(evidence: Evidence) -> DataFrame:
     asked = routes.asked_and_told(evidence.log).where(f.col("kind") == Kind.ROUTE)
     unknown = asked.where(~f.coalesce("is_known", f.lit(False)))
-    # Asked again and again, it is one broker that is in routes.
+    # Several requests report the same broker: that is one finding.
     told = unknown.groupBy("node", "member", f.col("since_ts").alias("first_ts")).agg(
         f.count(f.lit(1)).alias("times"),
         f.concat_ws("#", "node", f.min("seq")).alias("at"),

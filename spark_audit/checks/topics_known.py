@@ -1,4 +1,4 @@
-"""NoAckedLost's part about topics.json: no consumer can read a topic that its broker has forgotten."""
+"""The part of NoAckedLost about topics.json: consumers cannot read a topic that its broker has forgotten."""
 
 from typing import Final
 
@@ -11,15 +11,14 @@ from mqproof.spark_audit.sources.store_tables import Stored
 
 METADATA: Final = "metadata-loss"
 _NEVER_ENTERED: Final = "RMQ_SYS_TRANS_OP_HALF_TOPIC"
-"""What became of half messages: 4.9.5 writes it there, and has no such topic in its topics.json."""
+"""Topic of half-message outcomes: 4.9.5 writes to it, but does not list it in topics.json."""
 
 
 def topics_unknown(store: Stored, invariant: str) -> DataFrame:
-    """Topics with queue entries of records that are there, and none in the topics.json of their broker.
+    """Return topics with queue entries of existing records that their broker's topics.json does not list.
 
-    Queues beyond a topic's number of queues are legal where their number was reduced (cause
-    `queues_reduced`), and can no longer be read. Brokers without a topics.json, such as those of a copied
-    log, are not judged.
+    Queues beyond a topic's number of queues are legal if that number was reduced (cause `queues_reduced`),
+    and can no longer be read. Brokers without a topics.json, such as those of a copied log, are not judged.
     """
     entries = store.entries.where("kind = 'entry'").join(f.broadcast(store.bounds), "broker")
     kept = entries.where(

@@ -1,10 +1,11 @@
 """DELIV-9 TransactionAtomic: a half message is visible if and only if it was committed.
 
-Here the half that safety is about: none is delivered that was not committed before, give or take the clock
-skew, or that was rolled back; and none is both committed and rolled back. That a committed one is delivered
-is NoAckedLost's.
-Cannot conclude: anything, where no node records half messages; what becomes of one that is not resolved when
-the log ends.
+This check covers the safety part. No half message is delivered before its commit (within the clock skew) or
+after a rollback, and none is both committed and rolled back. NoAckedLost checks that committed messages are
+delivered.
+
+Cannot conclude: anything, if no node records half messages; the outcome of a half message that is not
+resolved when the log ends.
 """
 
 from typing import Final

@@ -1,4 +1,4 @@
-"""Two logs that should have the same, record by record: where fingerprints of 1 MiB of log differ."""
+"""Compares two logs that should be equal, record by record where fingerprints of 1 MiB of log differ."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -15,21 +15,23 @@ _PAIR: Final = ("master", "slave")
 
 @dataclass(frozen=True, slots=True)
 class TwoLogs:
-    """What is told of the pairs (master, slave) that were asked for."""
+    """Differences between the logs of the requested pairs (master, slave)."""
 
     lacking: DataFrame
-    """Records that the slave lacks; their `broker` is the slave, `cause` why that is legal, or null."""
+    """Records that the slave lacks; `broker` is the slave, `cause` says why that is legal, or is null."""
     strange: DataFrame
-    """Those that the master lacks; `broker` is the master."""
+    """Records that the master lacks; `broker` is the master."""
     differing: DataFrame
-    """The slave's, where the master has others at these places."""
+    """The slave's records, where the master has different ones at the same places."""
     agreed: DataFrame
-    """master, slave, agreed_end: up to there both have the same, or should: the last entry that both have, of
-    one term, lies before it. Only of ledgers."""
+    """master, slave, agreed_end: up to this offset both logs are, or should be, equal.
+
+    The last entry that both have, with the same term, lies before it. Only for ledgers.
+    """
 
 
 def compared(store: Stored, pairs: DataFrame) -> TwoLogs:
-    """Compare what both logs of a pair span."""
+    """Compare the range that both logs of each pair span."""
     of_master, of_slave = _sides(store, pairs)
     buckets = _buckets(of_master, of_slave)
     doubtful = buckets.where(~f.col("is_same"))
@@ -54,7 +56,7 @@ def _is_other(name: str) -> Column:
 
 
 def _sides(store: Stored, pairs: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """The records of masters and slaves that lie in what both logs span."""
+    """Return the records of masters and slaves in the range that both logs span."""
     bounds = store.bounds.select("broker", "log_begin", "whole_end")
     span = (
         pairs.join(
@@ -76,7 +78,7 @@ def _sides(store: Stored, pairs: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _buckets(of_master: DataFrame, of_slave: DataFrame) -> DataFrame:
-    """master, slave, bucket, is_same, and where the last entry of the bucket begins."""
+    """Return master, slave, bucket, is_same, and where the last entry of the bucket begins."""
 
     def fingerprint(rows: DataFrame, name: str) -> DataFrame:
         hashed = f.xxhash64("commit_offset", "hashed", "term", "entry_index")

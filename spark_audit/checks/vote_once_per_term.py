@@ -1,6 +1,7 @@
 """RAFT-6 VoteOncePerTerm: a node votes at most once in a term, across restarts.
 
-Votes are those made durable, granted, and found on the disk by a start. Terms never go back.
+Votes counted are those made durable, those granted, and those found on disk at a start. Terms never go back.
+
 Cannot conclude: anything about votes of nodes whose logs are not given.
 """
 

@@ -1,2 +1,4 @@
-"""Collects the evidence that the checks read, from what the passes found. Begin at collect.py, then
-gather.py."""
+"""Collects the evidence that the checks read from the results of the passes.
+
+Start with collect.py, then gather.py.
+"""

@@ -1,4 +1,4 @@
-"""What brokers' logs lost in recoveries and truncations, and what became of each append."""
+"""Losses of brokers' logs in recoveries and truncations, and the outcome of each append."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -8,10 +8,11 @@ from mqproof.spec.events import Kind
 
 
 def cuts(rare: DataFrame) -> DataFrame:
-    """What each broker's log lost: the appends with after_seq < seq < until_seq keep bytes below kept_end.
+    """Return the losses of each broker's log, as intervals of sequence numbers.
 
-    A recovery or truncation that ends at or above an append keeps it; a later one may still cut it, hence the
-    minimum over all that follow. The intervals of a broker do not overlap: an append meets one at most.
+    Of the appends with after_seq < seq < until_seq, the bytes below kept_end remain. A recovery or truncation
+    that ends at or above an append keeps it. A later one may still remove it, so kept_end is the minimum over
+    all that follow. The intervals of a broker do not overlap: an append is in at most one.
     """
     ends = rare.where(f.col("kind").isin(Kind.RECOVER, Kind.TRUNCATE) & f.col("commit_offset").isNotNull())
     in_order = Window.partitionBy("node").orderBy("seq")
@@ -23,13 +24,15 @@ def cuts(rare: DataFrame) -> DataFrame:
         f.lag("ts").over(in_order).alias("after_ts"),
         f.min("commit_offset").over(later).alias("kept_end"),
     )
-    # A truncation and the recovery that tells of it have nothing between them.
+    # Between a truncation and the recovery that reports it there are no events.
     return lost.where("until_seq > after_seq + 1")
 
 
 def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
-    """node and flush_mode: SYNC_FLUSH, ASYNC_FLUSH, or null when its recover events say nothing or not all
-    the same."""
+    """Return mode_node and flush_mode, from recover events.
+
+    flush_mode is SYNC_FLUSH, ASYNC_FLUSH, or null if the events of a node do not state it or disagree.
+    """
     stated = f.col("attrs")["flush_disk_type"]
     modes = (
         rare.where(f.col("kind") == Kind.RECOVER)
@@ -42,7 +45,7 @@ def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
 
 
 def append_outcomes(rare: DataFrame, options: Options) -> DataFrame:
-    """The cuts, and is_at_risk: its node flushes synchronously, and crashed after these appends."""
+    """Return the cuts, and is_at_risk: the node flushes synchronously and crashed after these appends."""
     modes = flush_modes(rare, options.flush).where("flush_mode = 'SYNC_FLUSH'").select("mode_node")
     crashed = rare.where(_is_crash()).groupBy(f.col("broker").alias("mode_node")).agg(
         f.max("ts").alias("crashed_ts")
@@ -55,15 +58,17 @@ def append_outcomes(rare: DataFrame, options: Options) -> DataFrame:
 
 
 def _is_crash() -> Column:
-    """A broker's own word at its next start, or another's."""
+    """Return the condition for a crash: reported by the broker at its next start, or by another node."""
     kind = f.col("kind")
     is_abnormal = (kind == Kind.RECOVER) & (f.col("attrs")["abnormal"] == "true")
     return (kind == Kind.CRASH) | f.coalesce(is_abnormal, f.lit(False))
 
 
 def on_broker(rows: DataFrame, rare: DataFrame, options: Options) -> DataFrame:
-    """Add to appends what became of them at their broker: until_seq and kept_end of the cut that they met
-    first, and flush_mode."""
+    """Add the outcome of appends at their broker.
+
+    The columns are until_seq and kept_end of the first cut that affects them, and flush_mode.
+    """
     is_append = f.col("kind") == Kind.APPEND
     met = (
         (f.col("node") == f.col("cut_node"))

@@ -1,4 +1,4 @@
-"""When something happened that explains what would otherwise be a violation."""
+"""Times of events that explain what would otherwise be violations."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -9,10 +9,13 @@ from mqproof.spec.events import Kind
 
 
 def causes_of(rare: DataFrame) -> DataFrame:
-    """Scopes: a group, a client node, a broker, a group's queue, a message in a group."""
+    """Return the times of causes, by cause and scope.
+
+    A scope is a group, a client node, a broker, a queue of a group, or a message of a group.
+    """
     kind, attrs = f.col("kind"), f.col("attrs")
     victim = f.coalesce(attrs["node"], f.col("node"))
-    # A broker's or name server's register is no restart of a client.
+    # The registration of a broker or name server is not a restart of a client.
     restarted = kind.isin(Kind.CRASH, Kind.UNREGISTER) | (
         (kind == Kind.REGISTER) & f.col("client").isNotNull()
     )
@@ -21,7 +24,7 @@ def causes_of(rare: DataFrame) -> DataFrame:
     )
     redelivered = kind.isin(Kind.CONSUME_FAIL, Kind.RETRY) & f.col("msg_id").isNotNull()
     leads = kind == Kind.BECOME_LEADER
-    # Of what is delayed, for no group.
+    # Without a group, it is a delayed message.
     put_again = (kind == Kind.RETRY) & f.col("group").isNull()
     scopes = f.array(
         _scope(kind == Kind.REBALANCE, "rebalance", "group"),
@@ -41,7 +44,7 @@ def causes_of(rare: DataFrame) -> DataFrame:
 
 
 def cause_key(*columns: Column | str) -> Column:
-    """The key under which a cause is looked up; null when any part is."""
+    """Return the key under which a cause is looked up; null if any part is null."""
     parts = [column if isinstance(column, Column) else f.col(column) for column in columns]
     return f.concat(
         *[part if i == 0 else f.concat(f.lit("\x1f"), part.cast("string")) for i, part in enumerate(parts)]
@@ -49,6 +52,6 @@ def cause_key(*columns: Column | str) -> Column:
 
 
 def _scope(condition: Column, cause: str, *key: Column | str) -> Column:
-    """The scope as a struct, or null where the row is no such cause."""
+    """Return the scope as a struct, or null if the row is not this cause."""
     value = cause_key(*key)
     return f.when(condition & value.isNotNull(), f.struct(f.lit(cause).alias("cause"), value.alias("key")))

@@ -1,4 +1,4 @@
-"""From an event log to the evidence in it: the stages before the checks, in their order.
+"""Collects the evidence in an event log: the stages before the checks, in order.
 
 Source -> plan -> profile -> the profile with earlier runs -> evidence.
 """
@@ -28,16 +28,16 @@ from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spark_audit.sources.store_tables import Stored
 
 _ABREAST: Final = 2
-"""So many tables at a time: Spark plans one, which takes about as long, while it runs the other."""
+"""Number of tables built at a time: Spark plans one while it runs the other, and both take about as long."""
 
 _FEW: Final = ("rare", "spans", "causes", "doubted", "messages", "troubled", "steps", "profile")
-"""Tables of the evidence that are small, unless much of the log is in doubt."""
+"""Tables of the evidence that are small, unless much of the log needs exact checks."""
 
 _SMALL: Final = 1_000_000
-"""Of logs of no more events than that every message is looked at."""
+"""In logs of up to this number of events, every message is checked exactly."""
 
 _SAMPLE_ROWS: Final = 250_000
-"""Of logs of more than twice so many events, latencies are those of about so many."""
+"""In logs of more than twice this number of events, latencies are sampled from about this many."""
 _SAMPLE_MAX: Final = 4096
 
 
@@ -46,7 +46,7 @@ class Collected:
     evidence: Evidence
     overview: Overview
     repeated_rows: int
-    """Rows that were given twice, and counted once."""
+    """Rows that were given twice and counted once."""
     looked: Looked
 
 
@@ -60,10 +60,10 @@ def collected(
     pictures: bool = False,
     scratch: Path | None = None,
 ) -> Iterator[Collected]:
-    """Collect the evidence in a log and in stores; what several checks read is kept until the end.
+    """Collect the evidence in a log and in stores; tables that several checks read are cached until the end.
 
     Raises:
-        InputError: two nodes go by one name.
+        InputError: two nodes have the same name.
     """
     with ExitStack() as kept:
 
@@ -88,7 +88,7 @@ def collected(
 class _Source:
     given: EventLog
     log: EventLog
-    """The same, but each member of a group that is broadcast to is a group of its own."""
+    """The same log, with each member of a broadcast group as a group of its own."""
     options: Options
 
 
@@ -101,11 +101,11 @@ def _source(log: DataFrame | EventLog, options: Options) -> _Source:
 @dataclass(frozen=True, slots=True)
 class _Plan:
     options: Options
-    """With what follows from the log's size and ids."""
+    """The options, completed from the log's size and ids."""
     buckets: BucketPlan | None
-    """None: every message is looked at."""
+    """None: every message is checked exactly."""
     folder: Path
-    """For the rows that are looked at one by one."""
+    """The folder for the rows that are checked exactly."""
 
 
 def _planned(source: _Source, store: Stored | None, folder: Path, *, pictures: bool) -> _Plan:
@@ -131,10 +131,10 @@ class _Profiled:
 
 
 def _profiled(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
-    """Pass over the log; again where some of its rows turn out not to count."""
+    """Pass over the log; repeat the pass if some of its rows do not count."""
     first = _passed(log, plan, keep)
     if first.overview.newer_rows and log.files:
-        # What Spark reads of the files is without these rows.
+        # The rows that Spark reads from the files do not include these rows.
         first = _passed(EventLog.of(log.rows), plan, keep)
     if not first.overview.repeated_rows:
         return first
@@ -150,12 +150,12 @@ def _passed(log: EventLog, plan: _Plan, keep: Keep) -> _Profiled:
 
 
 def _without_repeats(log: DataFrame) -> DataFrame:
-    """A row that was collected twice (the same file under two names) counts once."""
+    """Drop rows that were collected twice (the same file under two names)."""
     return log.dropDuplicates(["node", "seq", "ts", "kind", "msg_id"])
 
 
 def _refuse_namesakes(seen: Overview) -> None:
-    """Two different rows have one node and one number: two nodes go by one name."""
+    """Raise an InputError if two different rows have one node and number: two nodes have the same name."""
     if seen.repeating_nodes:
         raise InputError(
             f"node {seen.repeating_nodes[0]!r}: {seen.repeated_rows} sequence numbers are given twice, to "
@@ -164,7 +164,7 @@ def _refuse_namesakes(seen: Overview) -> None:
 
 
 def _with_earlier(own: _Profiled, plan: _Plan, history: History, keep: Keep) -> _Profiled:
-    """This run's log and profile, joined with what is carried from earlier runs."""
+    """Return this run's log and profile, joined with the state carried from earlier runs."""
     earlier = history.earlier(own.log.rows, own.profile, own.overview)
     if earlier is None:
         return own
@@ -175,7 +175,7 @@ def _with_earlier(own: _Profiled, plan: _Plan, history: History, keep: Keep) -> 
 
 def _gathered(whole: _Profiled, plan: _Plan, store: Stored | None, keep: Keep) -> Evidence:
     seen = whole.overview
-    # In a small log it costs less to read all of it again.
+    # In a small log it is cheaper to read all of it again.
     apart = plan.folder if plan.buckets or seen.rows > _SMALL else None
     for frame in (store.doubtful, store.bounds) if store else ():
         keep(frame)
@@ -183,19 +183,21 @@ def _gathered(whole: _Profiled, plan: _Plan, store: Stored | None, keep: Keep) -
 
 
 def _kept(evidence: Evidence, keep: Keep) -> Evidence:
-    # In this order: what is kept is planned without what is kept later.
+    # The order matters: a table is planned without the caching of later ones.
     for frame in (evidence.doubted, evidence.messages, evidence.troubled, evidence.steps):
         keep(frame)
-    # Known to be few, they are brought to the rows, which then need not be sorted by message.
+    # After the count, Spark knows that they are few and broadcasts them, so the rows need no sort by message.
     evidence.doubtful.count()
     return replace(evidence, **_cut_off(evidence))
 
 
 def _cut_off(evidence: Evidence) -> dict[str, Any]:
-    """The small tables, planned without what they were made of: with two dozen checks on top of it that is
-    most of an audit's time, where the log is small."""
+    """Return the small tables, with their query plans cut off.
+
+    With two dozen checks on top of them, planning would take most of an audit's time if the log is small.
+    """
     if not str(evidence.log.sparkSession.sparkContext.master).startswith("local["):
-        return {}  # an executor that is lost would take them along
+        return {}  # A lost executor would lose the tables.
 
     def cut_off(name: str) -> DataFrame:
         kept: DataFrame = getattr(evidence, name).localCheckpoint(eager=False)

@@ -1,7 +1,9 @@
-"""Gathers what the checks judge: a few small sums over the event log, each computed once and used by many.
+"""Gathers the evidence for the checks: a few small aggregates of the event log, computed once and used by
+many.
 
-Nothing here judges. Small jobs, and one for the fingerprints, tell what tasks must know; the rest are plans,
-which `audit.py` executes.
+Nothing here judges. Small jobs, and one for the fingerprints, compute the facts that tasks need. The other
+results are plans, which `audit.py` executes.
+
 Field names are those of docs/protocol.md, "What the audit reads".
 """
 
@@ -52,11 +54,12 @@ def gather(
     folder: Path | None = None,
     keep: Keep = lambda frame: frame,
 ) -> Evidence:
-    """The evidence in an event log and in stores; `brokers` are the nodes that reported a BROKER_KINDS event,
-    `passed` and `profiled` what is there already of the pass over the log, and of its profile.
+    """Return the evidence in an event log and in stores.
 
-    The rows that are looked at one by one are put into the `folder`; without one they are those of the log.
-    `keep` is called with what is read more than once.
+    `brokers` are the nodes that reported a BROKER_KINDS event. `passed` and `profiled` are existing results
+    of the pass over the log and of its profile. The rows that are checked exactly are written to the
+    `folder`; without a folder they are read from the log. `keep` is called with tables that are read more
+    than once.
 
     Raises:
         SchemaError: the table is not an event log.
@@ -95,7 +98,7 @@ def gather(
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What is known once the buckets and the runs of the whole log are compared."""
+    """Results of comparing the buckets and the runs of the whole log."""
 
     known: Known
     buckets: Buckets | None
@@ -122,7 +125,7 @@ def _compared(
         cut = append_outcomes(rare, options).toArrow()
         traffic = sorts.result()
         known = Known(traffic.owing, cut, traffic.roles)
-        # Tasks judge buckets, while what does not depend on that is planned.
+        # While tasks judge the buckets, the driver plans everything that does not depend on them.
         judged = beside.submit(_fingerprints, log, passed, known, traffic, brokers, keep)
         causes = keep(causes_of(rare))
         stretched = keep(stretches(runs))
@@ -133,12 +136,12 @@ def _compared(
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """Which messages are looked at one by one."""
+    """The messages that are checked exactly."""
 
     judged: DataFrame
     doubtful: DataFrame
     rows: EventLog
-    """Their events, and maybe more."""
+    """Their events, possibly with others."""
 
 
 def _doubts(
@@ -154,7 +157,7 @@ def _doubts(
     if buckets and extraction:
         among = extraction.of_buckets(log, compared.passed.rows, buckets.read)
     summed = sums.ask(among, known, options.id_prefix, buckets.read if buckets else None)
-    # What was acknowledged is looked up in the store.
+    # Acknowledged messages are looked up in the store.
     judged = sums.judge(summed, known, options.id_prefix, options.sample, all_told=store is not None)
     judged = keep(judged.withColumn("key", message_key()))
     doubtful = keep(_doubtful(judged, store))
@@ -172,7 +175,10 @@ def _fingerprints(
     brokers: tuple[str, ...],
     keep: Keep,
 ) -> tuple[Buckets | None, Passed]:
-    """The buckets; and the pass over the log that summed them up, a second one where the first was misled."""
+    """Return the judged buckets and the pass over the log that aggregated them.
+
+    If the guess of the first pass was wrong, there is a second pass.
+    """
     if not passed.plan:
         return None, passed
     plan, rows = passed.plan, passed.rows
@@ -187,17 +193,17 @@ def _fingerprints(
 
 @dataclass(frozen=True, slots=True)
 class _Traffic:
-    """What sort of rows a log has."""
+    """The kinds of rows, topics and readers of a log."""
 
     readers: dict[str, tuple[str, ...]]
-    """A topic to the groups that read it."""
+    """Maps a topic to the groups that read it."""
     topics: frozenset[str | None]
     roles: int
-    """As sums.Known has them."""
+    """As in sums.Known."""
 
     @property
     def owing(self) -> pa.Table:
-        """The readers, as sums.Known has them."""
+        """The readers, in the form of sums.Known."""
         pairs = [(topic, group) for topic, groups in self.readers.items() for group in groups]
         topics, groups = (pa.array([pair[at] for pair in pairs], pa.string()) for at in range(2))
         return pa.table({"subscribed_topic": topics, "group": groups})
@@ -207,7 +213,7 @@ def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
     of_broker = f.coalesce(f.col("node").isin(*brokers), f.lit(False)).alias("of_broker")
     sorts = profiled.select("kind", of_broker, "topic", "group", "placed").distinct().collect()
     handed = [row.asDict() for row in sorts if row["kind"] == Kind.DELIVER and row["placed"]]
-    # A broker that reports its acknowledgements does so beside the producers.
+    # A broker that reports its acknowledgements does so in addition to the producers.
     told = {
         (row["kind"], row["of_broker"] and row["kind"] == Kind.SEND_ACK)
         for row in sorts
@@ -218,25 +224,25 @@ def _traffic(profiled: DataFrame, brokers: tuple[str, ...]) -> _Traffic:
 
 
 def _in_trouble(rare: DataFrame) -> DataFrame:
-    """msg_id of Evidence.troubled."""
+    """Return msg_id of Evidence.troubled."""
     return rare.where(
         f.col("kind").isin(Kind.CONSUME_FAIL, Kind.DEAD_LETTER) & f.col("msg_id").isNotNull()
     ).select("msg_id")
 
 
 def _events(named: DataFrame) -> DataFrame:
-    """Evidence.events, of rows with their broker."""
+    """Return Evidence.events, given rows with their broker."""
     return named.select(*TRAFFIC, "broker", is_reset().alias("reset"))
 
 
 def _ids(judged: DataFrame, doubtful: DataFrame, rare: DataFrame) -> DataFrame:
-    """msg_id of the messages that are looked at one by one."""
+    """Return msg_id of the messages that are checked exactly."""
     told = judged.where(IS_MESSAGE).join(f.broadcast(doubtful), "key", "left_semi").select("msg_id")
     return told.unionByName(_in_trouble(rare))
 
 
 def _doubtful(judged: DataFrame, store: Stored | None) -> DataFrame:
-    """The keys of the messages that the checks look at."""
+    """Return the keys of the messages that the checks examine."""
     of_messages = judged.where(IS_MESSAGE)
     doubtful = of_messages.where("NOT clean").select("key")
     if store is None:

@@ -1,4 +1,4 @@
-"""Consumer groups: which topics they read, which consume in order, and each member of a broadcast group."""
+"""Consumer groups: the topics they read, which of them consume in order, and members of broadcast groups."""
 
 from functools import reduce
 from typing import Final
@@ -13,24 +13,27 @@ from mqproof.spark_audit.passes.message_columns import (
 from mqproof.spec.events import Kind
 
 MEMBER: Final = "@"
-"""Between a group that is broadcast to and one of its members."""
+"""Separates the name of a broadcast group from that of a member."""
 
 
 def subscribed(spans: DataFrame) -> DataFrame:
-    """subscribed_topic and the array `subscribed`: the groups that were handed anything of it."""
+    """Return subscribed_topic and the array `subscribed`: the groups that received any message of
+    the topic."""
     return _readers(spans).groupBy("subscribed_topic").agg(f.collect_set("group").alias("subscribed"))
 
 
 def _readers(spans: DataFrame) -> DataFrame:
-    """subscribed_topic and group: who was handed anything of it."""
+    """Return subscribed_topic and group: the groups that received any message of the topic."""
     delivered = spans.where((f.col("kind") == Kind.DELIVER) & ~f.col("topic").startswith(RETRY_TOPIC_PREFIX))
     told = delivered.where(f.col("group").isNotNull())
     return told.select(f.col("topic").alias("subscribed_topic"), "group").distinct()
 
 
 def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
-    """Each member of a group that is broadcast to is a group of its own, GROUP@CLIENT: all that is promised
-    to a group is promised to it."""
+    """Make each member of a broadcast group a group of its own, GROUP@CLIENT.
+
+    All guarantees for a group then apply to each member.
+    """
     if not broadcast:
         return log
     member = f.concat_ws(MEMBER, "group", f.coalesce("client", "node"))
@@ -38,14 +41,14 @@ def by_member(log: DataFrame, broadcast: tuple[str, ...]) -> DataFrame:
 
 
 def is_member(options: Options) -> Column:
-    """Whether `group` is one that by_member made."""
+    """Return whether `group` is one created by by_member."""
     group = f.col("group")
     ours = [group.startswith(name + MEMBER) for name in options.broadcast]
     return f.coalesce(reduce(Column.__or__, ours, f.lit(False)), f.lit(False))
 
 
 def orderly_groups(rare: DataFrame, options: Options) -> DataFrame:
-    """group: those that consume in order, as the user or a member's `rebalance` says."""
+    """Return the groups that consume in order, according to the user or to a member's `rebalance` event."""
     said = rare.where((f.col("kind") == Kind.REBALANCE) & (f.col("attrs")["orderly"] == "true"))
     given = f.array(*map(f.lit, options.orderly)).cast("array<string>")
     named = rare.sparkSession.range(1).select(f.explode(given).alias("group"))

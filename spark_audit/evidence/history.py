@@ -1,7 +1,7 @@
-"""What earlier runs contribute to an audit, and what is carried from it to the next one.
+"""The contribution of earlier runs to an audit, and the state carried to the next run.
 
-`History` itself is that of a run on its own, which has no earlier ones. An incremental run overrides
-its methods (incremental/continuation.py).
+`History` itself is for a run without earlier ones. An incremental run overrides its methods
+(incremental/continuation.py).
 """
 
 from collections.abc import Collection
@@ -17,30 +17,30 @@ from mqproof.spark_audit.sources.event_log import EventLog
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """The rows that a run looked at."""
+    """The rows that a run examined."""
 
     own: EventLog
-    """Its own log, without the rows of earlier runs."""
+    """The run's own log, without the rows of earlier runs."""
     profile: DataFrame
-    """The profile of its own log."""
+    """The profile of the run's own log."""
     log: DataFrame
-    """Its own rows and those that were carried, with `broker`."""
+    """The run's own rows and the carried ones, with `broker`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Earlier:
-    """Earlier runs, as a run begins with them."""
+    """The state of earlier runs at the beginning of a run."""
 
     rows: DataFrame
-    """Their events that are looked at again: schema.EVENTS."""
+    """Their events that are examined again: schema.EVENTS."""
     profile: DataFrame
-    """Of all runs, this one included."""
+    """The profile of all runs, including this one."""
     overview: Overview
-    """Of this run, with the brokers of all runs, and with the holes that are new."""
+    """The overview of this run, with the brokers of all runs and only the new holes."""
 
 
 class History:
-    """The history of a run on its own: there are no earlier runs, and nothing is carried to a next one."""
+    """The history of a single run: there are no earlier runs, and nothing is carried to a next one."""
 
     def earlier(self, rows: DataFrame, profile: DataFrame, overview: Overview) -> Earlier | None:
         """Return what earlier runs add to this run's rows, profile and overview."""
@@ -48,12 +48,12 @@ class History:
         return None
 
     def amend(self, evidence: Evidence, rows: DataFrame, brokers: tuple[str, ...]) -> Evidence:
-        """Return the evidence, corrected by what is known of earlier runs. `rows` are this run's own."""
+        """Return the evidence, corrected by the results of earlier runs. `rows` are this run's own."""
         del rows, brokers
         return evidence
 
     def only_new(self, found: DataFrame, scratch: Path, invariant: str) -> DataFrame:
-        """Return those findings of a check that no earlier run had."""
+        """Return the findings of a check that no earlier run had."""
         del scratch, invariant
         return found
 
@@ -67,7 +67,7 @@ class History:
     ) -> int:
         """Write the state for the next run, after the checks `ran`.
 
-        Return how many violations of earlier runs this one has shown to be none.
+        Return the number of violations of earlier runs that this run has refuted.
         """
         del evidence, looked, brokers, scratch, ran
         return 0

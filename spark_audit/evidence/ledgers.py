@@ -1,9 +1,9 @@
-"""What members of DLedger groups did, as the tables that the RAFT checks share (docs/protocol.md, "Event
-log").
+"""Events of members of DLedger groups, as tables for the RAFT checks (docs/protocol.md, "Event log").
 
-Everything is put in order by the numbers of the member that told it; no clock matters. An entry lives from
-its raft_append to the first cut of that member below it, or to the next entry that it writes at that index.
-What a member had before its log begins is not known, and nothing is claimed of it.
+Events are ordered by the sequence numbers of the member that reported them, so clocks do not matter. An entry
+exists from its raft_append to the first truncation of that member below it, or to the next entry that the
+member writes at that index. Entries from before a member's event log begins are unknown, and nothing is
+claimed about them.
 """
 
 from typing import Final
@@ -14,32 +14,32 @@ from pyspark.sql import functions as f
 from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.VOTE, Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
-"""Told by members of ledgers only."""
+"""Reported only by members of ledgers."""
 
 _TURNS: Final = (Kind.BECOME_LEADER, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.CRASH, Kind.RECOVER)
-"""A member's role may be another one from here on."""
+"""Events at which a member's role may change."""
 
 _ALL: Final = (*KINDS, *_TURNS, Kind.TRUNCATE)
 
 _BULK: Final = (Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
 
 HEADER_BYTES: Final = 48
-"""Of an entry, behind which its message stands (docs/protocol.md, "DLedger files")."""
+"""Size of an entry's header; the message follows it (docs/protocol.md, "DLedger files")."""
 
 _OPEN: Final = (1 << 63) - 1
-"""The end of what has not ended."""
+"""The end of an interval that has not ended."""
 
 
 def told(log: DataFrame) -> DataFrame:
-    """ledger, node, seq, ts, kind, term, status, commit_offset, index, voted_for, magic of all events of
-    ledgers.
+    """Return all events of ledgers.
 
-    A ledger goes by its members, and by the part that their nodes' names have in common with no other ledger:
-    all up to the last separator.
+    The columns are ledger, node, seq, ts, kind, term, status, commit_offset, index, voted_for, magic. A
+    ledger is identified by its members and by the common prefix of their nodes' names, up to the last
+    separator.
     """
     attrs = f.col("attrs")
     index = attrs["index"].cast("long")
-    # A broker's own recoveries and cuts count bytes; a name server's heartbeats know no term.
+    # Recoveries and truncations of brokers count bytes; heartbeats of name servers have no term.
     of_ledger = f.when(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER), index.isNotNull()).otherwise(
         (f.col("kind") != Kind.HEARTBEAT) | f.col("term").isNotNull()
     )
@@ -59,12 +59,13 @@ def told(log: DataFrame) -> DataFrame:
 
 
 def leaderships(rows: DataFrame) -> DataFrame:
-    """ledger, node, term, from_seq, to_seq (exclusive), ts: when a member led, as far as it said."""
+    """Return ledger, node, term, from_seq, to_seq (exclusive), ts: the reported leaderships of members."""
     return _turns(rows).where("by_term IS NOT NULL").withColumnRenamed("by_term", "term")
 
 
 def entries(rows: DataFrame) -> DataFrame:
-    """ledger, node, index, term, seq, ts, gone_seq: what a member's log held, and until when (exclusive)."""
+    """Return ledger, node, index, term, seq, ts, gone_seq: the entries of members' logs, and their end
+    (exclusive)."""
     below = f.struct("seq", "index")
     cuts = (
         rows.where(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER))
@@ -84,9 +85,10 @@ def entries(rows: DataFrame) -> DataFrame:
 
 
 def committed(rows: DataFrame) -> DataFrame:
-    """ledger, node, index, term, by_term, ts: entries that a member told to be committed while it had them.
+    """Return the entries that a member reported as committed while it had them.
 
-    `by_term` is the term of its leadership then, null of one that followed.
+    The columns are ledger, node, index, term, by_term, ts. `by_term` is the term of the member's leadership
+    at that time, null for a follower.
     """
     turns = _turns(rows).select(f.col("node").alias("turn_node"), "by_term", "from_seq", "to_seq")
     commits = rows.where(f.col("kind") == Kind.RAFT_COMMIT).select("node", "seq", "index")
@@ -108,22 +110,23 @@ def committed(rows: DataFrame) -> DataFrame:
 
 
 def begins(rows: DataFrame) -> DataFrame:
-    """node and base: the first index of which the log tells whether the member has it."""
+    """Return node and base: the first index for which the log shows whether the member has it."""
 
     def first(kind: Kind, index: Column) -> Column:
         told = f.col("kind") == kind
         return f.min_by(f.when(told, index), f.when(told, f.col("seq")))
 
-    # A start tells where the log ends, so everything behind that is known to be absent.
+    # A start reports where the log ends, so all entries after that are known to be absent.
     appended, started = first(Kind.RAFT_APPEND, f.col("index")), first(Kind.RECOVER, f.col("index") + 1)
     return rows.groupBy("node").agg(f.least(appended, started).alias("base"))
 
 
 def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
-    """The rows of a log by which later logs are judged; no row from before the watermark is still to come.
+    """Return the rows that are needed to judge later logs; no row before the watermark is still to come.
 
-    Entries stay until all members hold them, of one term, and a member has recorded that they are committed;
-    of each term of office of a member stays how far it recorded. All else is rare.
+    Entries are kept until all members hold them, with one term, and a member has reported them as committed.
+    For each period between role changes of a member, the furthest commit is kept. All other rows are rare and
+    kept.
     """
     rows = told(log)
     is_old = f.col("ts") < watermark
@@ -143,7 +146,7 @@ def carried_rows(log: DataFrame, watermark: int) -> DataFrame:
 
 
 def _open_from(rows: DataFrame, watermark: int) -> DataFrame:
-    """ledger and open_from: entries below this index are settled, and no other is compared with them."""
+    """Return ledger and open_from: entries below this index are settled and not compared with others."""
     heard = rows.select("ledger", "node").distinct().join(begins(rows), "node")
     bases = heard.groupBy("ledger").agg(f.collect_list("base").alias("bases"))
     reached = (
@@ -163,18 +166,18 @@ def _open_from(rows: DataFrame, watermark: int) -> DataFrame:
         & (f.col("index") <= f.coalesce("reached", f.lit(-1)))
         & (f.col("ts") < watermark)
     )
-    # The one before tells which term an entry follows.
+    # The entry before shows the term that an entry follows.
     first_open = f.min(f.when(~is_settled, f.col("index") - 1))
     return judged.groupBy("ledger").agg(f.coalesce(first_open, f.max("index")).alias("open_from"))
 
 
 def where_told(node: str = "node", seq: str = "seq") -> Column:
-    """Which row of which log says so: NODE#SEQ."""
+    """Return the row of the log that reports it, as NODE#SEQ."""
     return f.concat_ws("#", node, seq)
 
 
 def _turns(rows: DataFrame) -> DataFrame:
-    """ledger, node, from_seq, to_seq (exclusive), ts, and by_term where it led."""
+    """Return ledger, node, from_seq, to_seq (exclusive), ts, and by_term where the member led."""
     ends = f.lead("seq").over(Window.partitionBy("node").orderBy("seq"))
     return rows.where(f.col("kind").isin(*_TURNS)).select(
         "ledger",

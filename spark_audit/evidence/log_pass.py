@@ -18,17 +18,17 @@ from mqproof.spark_audit.sources.store_tables import Stored
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What one pass over the whole log told, partition by partition."""
+    """Results of one pass over the whole log, partition by partition."""
 
     rows: DataFrame
-    """All of it: schema.PASS."""
+    """All results: schema.PASS."""
     told: DataFrame
-    """Its profile and runs; what is of a node together."""
+    """The profile and the runs, partitioned by node."""
     plan: BucketPlan | None
-    """How buckets were summed up; None where they were not."""
+    """How buckets were aggregated; None if they were not."""
 
     def plus(self, other: "Passed") -> "Passed":
-        """What was told of another log, too."""
+        """Add the results for another log."""
         return Passed(self.rows.unionByName(other.rows), self.told.unionByName(other.told), self.plan)
 
 
@@ -36,12 +36,12 @@ Keep = Callable[[DataFrame], DataFrame]
 
 
 def sum_up(log: EventLog, plan: BucketPlan | None = None, keep: Keep = lambda frame: frame) -> Passed:
-    """Pass over the log; a plan."""
+    """Plan the pass over the log."""
     rows = fold(log, folds(plan), PASS)
     if plan:
         rows = keep(rows)
     cores = log.rows.sparkSession.sparkContext.defaultParallelism
-    # It is small, and read by several jobs, each of which would have a task a split.
+    # The table is small and read by several jobs, each of which would have one task per split.
     told = rows.where("part IN ('profile', 'run')").repartition(cores, "node")
     return Passed(rows, keep(told), plan)
 
@@ -53,18 +53,18 @@ def plan_buckets(
     guess: Guess | None = None,
     folder: Path | None = None,
 ) -> BucketPlan | None:
-    """How the buckets of a log are summed up; not at all where every message is looked at."""
+    """Return how the buckets of a log are aggregated; None if every message is checked exactly."""
     if reads_all(options, store):
         return None
     return BucketPlan(guess or Guess(), options.id_prefix, options.sample, parts_of(log), folder)
 
 
 def folds(plan: BucketPlan | None) -> tuple[Fold, ...]:
-    """What the pass asks of each partition."""
+    """Return the folds that the pass applies to each partition."""
     return (profile.of_partition, sequences.of_partition, *((fingerprint.fold(plan),) if plan else ()))
 
 
 def reads_all(options: Options, store: Stored | None) -> bool:
-    """Whether every message is looked at, clean or not."""
-    # What was acknowledged is looked up in the store, clean or not.
+    """Return whether every message is checked exactly, clean or not."""
+    # With a store, every acknowledged message is looked up in it.
     return bool(options.exact) or store is not None

@@ -1,4 +1,4 @@
-"""The exact sums of the messages that are looked at one by one."""
+"""The exact aggregates of the messages that are checked individually."""
 
 from typing import Final
 
@@ -17,7 +17,7 @@ OF_HALVES: Final = (Kind.HALF, Kind.COMMIT)
 
 
 def messages_of(rows: DataFrame) -> DataFrame:
-    """The exact sums of some messages; the checks drill down only where these show a doubt."""
+    """Return the exact aggregates of some messages; checks examine details only if these show a problem."""
     kind, status = f.col("kind"), f.col("status")
     is_append = kind == Kind.APPEND
     acked = (kind == Kind.SEND_ACK) & (status == "SEND_OK")
@@ -49,12 +49,12 @@ def messages_of(rows: DataFrame) -> DataFrame:
         f.coalesce(f.bool_or(is_append & waits), f.lit(False)).alias("is_delayed"),
         f.collect_set(f.when(is_append & ~waits, place())).alias("put_at"),
     )
-    # Of what is delayed the producer is told where it waits, in a queue of no consumer.
+    # The producer of a delayed message receives its place in the schedule topic, which no consumer reads.
     places = f.when(f.col("is_delayed"), f.col("put_at")).otherwise(f.col("places"))
     return told.withColumn("places", places).drop("is_delayed", "put_at")
 
 
 def _record() -> Column:
-    """Of an append: where it is, and what became of it."""
+    """Return the record of an append: its place and its outcome."""
     is_cut = f.coalesce(f.col("commit_offset") >= f.col("kept_end"), f.lit(False))
     return f.struct("broker", "topic", "queue_id", "queue_offset", "flush_mode", is_cut.alias("is_cut"))

@@ -1,4 +1,4 @@
-"""Where a row belongs: its broker, and its place in a queue of that broker."""
+"""The place of a row: its broker, and its position in a queue of that broker."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -8,10 +8,10 @@ from mqproof.spec.events import Kind
 
 
 def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """Add `broker`: queue 3 of one broker is not queue 3 of another.
+    """Add `broker`, because queue ids are unique only within a broker.
 
-    A client's event names it in attrs.broker; a broker's own event is its own. With one broker in the whole
-    log there is nothing to tell apart.
+    A client's event names the broker in attrs.broker; a broker's own event belongs to that broker. If the
+    whole log has only one broker, it is that one.
     """
     is_victim = f.col("kind").isin(*RARE_KINDS) & f.col("attrs")["node"].isin(*brokers)
     victim = f.when(is_victim, f.col("attrs")["node"])
@@ -21,28 +21,29 @@ def name_broker(log: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 def broker_of(stated: Column, brokers: tuple[str, ...]) -> Column:
     own = f.when(f.col("node").isin(*brokers), f.col("node"))
-    # A crash in a log of one broker may well be a client's: it must say whose.
+    # In a log with one broker, a crash may be a client's: the event must name its node.
     sole = f.when(f.col("kind") != Kind.CRASH, f.lit(brokers[0])) if len(brokers) == 1 else f.lit(None)
     return f.coalesce(stated, own, sole.cast("string"))
 
 
 def group_name(node: Column) -> Column:
-    """What clients call the broker of a slave or of a member of a group: its node's name but for the end."""
+    """Return the broker name that clients use for a slave or group member: the node name without its last
+    part."""
     return f.regexp_replace(node, "[-_.:/][^-_.:/]*$", "")
 
 
 def place() -> Column:
-    """Where a message is: one position of one queue of one broker."""
+    """Return the place of a message: one position of one queue of one broker."""
     return f.struct("broker", "topic", "queue_id", "queue_offset")
 
 
 def placed_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """Of a profile what lies at offsets of queues, with `broker`."""
+    """Return the rows of a profile that have queue offsets, with `broker`."""
     return profiled.where("placed").withColumn("broker", broker_of(f.col("stated"), brokers))
 
 
 def spans_of(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """Evidence.spans."""
+    """Return Evidence.spans."""
     return (
         placed_rows(profiled, brokers)
         .where(f.col("kind").isin(Kind.DELIVER, Kind.OFFSET_COMMIT))

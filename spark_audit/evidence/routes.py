@@ -1,8 +1,7 @@
-"""What name servers knew and answered, as the table that the ROUTE checks share (docs/protocol.md, "Event
-log").
+"""State and answers of name servers, as a table for the ROUTE checks (docs/protocol.md, "Event log").
 
-All in the order and by the clock of one name server, so that no two clocks are compared. A name server is
-judged from its start on, when its tables are empty: before that, the log does not tell what they hold.
+All rows are in the order and by the clock of one name server, so that no two clocks are compared. A name
+server is judged from its start, when its tables are empty: before that, the log does not show their contents.
 """
 
 from typing import Final
@@ -16,12 +15,17 @@ _OF_BROKERS: Final = (Kind.REGISTER, Kind.HEARTBEAT, Kind.UNREGISTER, Kind.EXPIR
 
 
 def asked_and_told(log: DataFrame) -> DataFrame:
-    """One row for each that a name server heard of a broker, dropped it, or named it in a route.
+    """Return one row for each event in which a name server heard from a broker, dropped it, or routed to it.
 
-    node, seq, ts, kind, topic, reason; `member` is NAME:ID; address and address_now, where it was said to be
-    and where it last registered; seen_ts, when it was last heard of; is_known, whether it is registered now,
-    and since_ts, since when that is so; expiry_min_us, expiry_max_us and scan_us, which are the broker's own
-    where it asked for one. Nulls where the log does not tell.
+    The columns are node, seq, ts, kind, topic, reason, and:
+
+    - `member`: NAME:ID.
+    - `address`, `address_now`: the address in the event, and the last registered one.
+    - `seen_ts`: when the member was last heard from.
+    - `is_known`, `since_ts`: whether it is registered, and since when this is so.
+    - `expiry_min_us`, `expiry_max_us`, `scan_us`: the expiry is the broker's own if it requested one.
+
+    Values that the log does not show are null.
     """
     known = _followed(log)
     so_far = _so_far()
@@ -39,8 +43,11 @@ def asked_and_told(log: DataFrame) -> DataFrame:
 
 
 def carried_rows(log: DataFrame) -> DataFrame:
-    """Of a log the rows that what follows is judged by: a member's last register, what dropped it since, when
-    it was last heard of and what it asked for; and the starts."""
+    """Return the rows of a log that are needed to judge later logs.
+
+    For each member, these are its last registration, its removal since then, when it was last heard from, and
+    its requested expiry. The starts of name servers are also returned.
+    """
     told = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))
 
     def last(condition: Column) -> Column:
@@ -58,7 +65,7 @@ def carried_rows(log: DataFrame) -> DataFrame:
     rows = log.where(f.col("kind").isin(*_OF_BROKERS)).join(
         f.broadcast(chosen), (f.col("node") == f.col("server")) & (f.col("seq") == f.col("of_seq"))
     )
-    # Each says itself which member it is of; and one that was dropped is judged no more.
+    # Each row names its member itself. Members that were dropped need no more judgement.
     rest = f.map_filter("attrs", lambda name, _: ~name.isin("broker", "id", "reason"))
     name = f.regexp_extract("member", "^(.*):([^:]*)$", 1)
     number = f.regexp_extract("member", "^(.*):([^:]*)$", 2)
@@ -75,8 +82,10 @@ def _so_far() -> WindowSpec:
 
 
 def _followed(log: DataFrame) -> DataFrame:
-    """The rows by member, with `state`: true where it registered, false where it was dropped, else null; and
-    is_seen, asks, address_now."""
+    """Return the rows by member, with `state`, is_seen, asks and address_now.
+
+    `state` is true if the member registered, false if it was dropped, otherwise null.
+    """
     attrs = f.col("attrs")
     started = (
         _starts(log)
@@ -97,16 +106,16 @@ def _followed(log: DataFrame) -> DataFrame:
     is_seen = kind.isin(Kind.REGISTER, Kind.HEARTBEAT)
     address = f.last(f.when(kind == Kind.REGISTER, f.col("address")), ignorenulls=True).over(_so_far())
     known = known.withColumn("address_now", address)
-    # One that came back at another address is not gone when the old one is dropped.
+    # A member that returned at another address is still present when the old address is dropped.
     is_gone = kind.isin(Kind.UNREGISTER, Kind.EXPIRE) & (f.col("address") == f.col("address_now"))
     state = f.when(kind == Kind.REGISTER, f.lit(True)).when(is_gone | (kind == Kind.RECOVER), f.lit(False))
-    # A heartbeat that asks for nothing leaves it as it was.
+    # A heartbeat without an expiry leaves the requested one unchanged.
     asks = is_seen & ((kind == Kind.REGISTER) | f.col("own_us").isNotNull())
     return known.withColumns({"state": state, "is_seen": is_seen, "asks": asks})
 
 
 def _of_brokers(log: DataFrame) -> DataFrame:
-    """By member: only a register says which member an address is."""
+    """Return the rows by member: only a registration shows which member an address belongs to."""
     attrs = f.col("attrs")
     rows = log.where(f.col("kind").isin(*_OF_BROKERS) & attrs["address"].isNotNull())
     so_far = Window.partitionBy("node", "address").orderBy("seq")
@@ -125,7 +134,8 @@ def _of_routes(log: DataFrame) -> DataFrame:
 
 
 def _restarts(log: DataFrame) -> DataFrame:
-    """A name server that starts forgets: a row for each member that it ever heard of."""
+    """Return a row for each member ever registered and each start of its name server, which empties the
+    tables."""
     attrs = f.col("attrs")
     named = f.concat_ws(":", attrs["broker"], attrs["id"])
     members = (

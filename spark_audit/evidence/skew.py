@@ -1,4 +1,4 @@
-"""How far the clocks of nodes disagree."""
+"""The clock skew between nodes."""
 
 from dataclasses import replace
 from typing import Final
@@ -9,12 +9,14 @@ from pyspark.sql import functions as f
 from mqproof.spark_audit.evidence.tables import Evidence
 
 _SKEW_MAX_US: Final = 60_000_000
-"""What is seen beyond that is no clock, but rows that are missing."""
+"""Larger differences are not clock skew but missing rows."""
 
 
 def with_skew(evidence: Evidence) -> tuple[Evidence, int]:
-    """How far clocks disagree, by the messages that are looked at: allowed for, unless the user says how good
-    they are."""
+    """Allow for the clock skew seen in the examined messages, unless the user states the skew.
+
+    Returns the evidence and the skew seen, in microseconds.
+    """
     row = evidence.messages.agg(skew_seen()).first()
     assert row is not None, "an aggregate without keys has one row"
     options, seen_us = evidence.options, row[0]
@@ -25,8 +27,10 @@ def with_skew(evidence: Evidence) -> tuple[Evidence, int]:
 
 
 def skew_seen() -> Column:
-    """Of Evidence.messages: by how much, in microseconds, effects stand before their causes. Clocks disagree
-    by that at least."""
+    """Return the largest time, in microseconds, by which an effect precedes its cause in Evidence.messages.
+
+    The clocks differ by at least that.
+    """
     steps = (
         ("send_ts", "appended_ts"), ("appended_ts", "acked_ts"), ("send_ts", "acked_ts"),
         ("send_ts", "delivered_ts"), ("appended_ts", "delivered_ts"),

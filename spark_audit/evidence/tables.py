@@ -1,4 +1,4 @@
-"""The evidence: what the passes found, as the tables that the checks read.
+"""The evidence: the results of the passes, as the tables that the checks read.
 
 Field names are those of docs/protocol.md, "What the audit reads".
 """
@@ -13,48 +13,55 @@ from mqproof.spark_audit.passes.fingerprint import Buckets
 from mqproof.spark_audit.sources.store_tables import Stored
 
 IS_MESSAGE: Final = "part = 'message'"
-"""Of a row of sums.JUDGED."""
+"""Condition for message rows in sums.JUDGED."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     events: DataFrame
     """The log's TRAFFIC columns, plus `broker` (whose queue, log or crash the row is about) and `reset`.
-    Without the attrs map, whose decoding costs more than that of all other columns together."""
+
+    It omits the attrs map, because decoding it costs more than all other columns together.
+    """
     rare: DataFrame
-    """The few rows that are not traffic, with their attrs: crashes, recoveries, rebalances, resets, failed
+    """The few rows that are not traffic, with attrs: crashes, recoveries, rebalances, resets, failed
     consumption."""
     buckets: Buckets | None
-    """Which buckets of messages are not clean as a whole (fingerprint.py); None: every message is looked
-    at."""
+    """The buckets of messages that are not clean as a whole (fingerprint.py); None: all messages are
+    checked."""
     judged: DataFrame
-    """Of the messages of the buckets that are read, numbers only (sums.py): those that may be looked at, a
-    row each, `clean` where no check has anything to find; and how many there are of each kind."""
+    """Numeric aggregates of the messages of the buckets that are read (sums.py).
+
+    There is a row for each message that may need a check, with `clean` if no check can find anything, and
+    tallies of all messages.
+    """
     doubtful: DataFrame
     """The keys of the messages that are not clean."""
     doubted: DataFrame
-    """The events of the messages that are not clean: of sums.KINDS, and what became of half messages."""
+    """The events of the messages that are not clean, including commits of half messages."""
     messages: DataFrame
-    """One row a msg_id that is not clean: what its producer tried and was told, where it was stored, who was
-    handed it."""
+    """One row per msg_id that is not clean: its attempts and their outcomes, its places, and its
+    deliveries."""
     troubled: DataFrame
-    """The events of the messages whose consumption failed, or of which a dead letter was made."""
+    """The events of the messages whose consumption failed or that became dead letters."""
     runs: DataFrame
-    """What the tasks told of rows of which each is the next one of its sequence (sequences.py)."""
+    """The runs that tasks found: rows in which each is the next one of its sequence (sequences.py)."""
     steps: DataFrame
-    """The deliveries and commits that do not."""
+    """The deliveries and commits that do not follow the previous one of their sequence."""
     spans: DataFrame
     """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
-    """One row a (scope, key): when something happened that explains what would otherwise be a violation."""
+    """One row per cause and key: the times of events that explain what would otherwise be a violation."""
     log: DataFrame
-    """The whole log with all its columns, and `broker`. For checks of rare kinds: what is not read of it
-    costs nothing only where a file's statistics show that it has none of them."""
+    """The whole log with all its columns, and `broker`. For checks of rare kinds.
+
+    A file without rows of these kinds is skipped only if its statistics show that it has none.
+    """
     profile: DataFrame
-    """What the first pass told (profile.py)."""
+    """The profile from the first pass (profile.py)."""
     options: Options
     store: Stored | None = None
-    """What the brokers' store directories hold, where they were given."""
+    """The contents of the brokers' store directories, if they were given."""
 
     @property
     def sums(self) -> DataFrame:

@@ -1,6 +1,7 @@
-"""One chunk of generated traffic: what producers, brokers and consumers report, in numpy arrays.
+"""One chunk of generated traffic: the events of producers, brokers and consumers, in numpy arrays.
 
-The story is scenario.py's; here it becomes rows, and every anomaly leaves its line in the truth.
+scenario.py describes the scenario. This module turns it into rows, and records each injected anomaly in the
+ground truth.
 """
 
 from dataclasses import dataclass, field
@@ -16,19 +17,19 @@ from mqproof.spark_audit.generator.scenario import Bools, Fate, Ints
 COMMIT_EVERY: Final = 8
 FLUSH_EVERY: Final = 8
 ROLLBACK: Final = 5
-"""By how much committed offsets go back: injected, after a crash, and by a reset."""
+"""By how much committed offsets go back in an injected regression."""
 REPEAT: Final = 3
-"""So many records of a queue are handed out again after a rebalance or restart."""
+"""Number of records of a queue that are delivered again after a rebalance or restart."""
 
 _CRASHES: Final = ("crash_sync", "crash_async")
-"""The pauses in which the first broker crashes, and the second."""
+"""The pauses in which the first and the second broker crash."""
 
 START_US: Final = 1_790_000_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """Where offsets and numbers stand between two chunks."""
+    """The offsets and event numbers at the beginning of a chunk."""
 
     queues: tuple[int, ...] = (0,) * sc.QUEUES
     logs: tuple[int, ...] = (0,) * len(sc.BROKERS)
@@ -52,8 +53,11 @@ def _sums(left: tuple[int, ...], right: tuple[int, ...]) -> tuple[int, ...]:
 
 
 class Chunk:
-    """One chunk of traffic. Messages are arrays over messages, records over what was appended, in time
-    order."""
+    """One chunk of traffic, as arrays.
+
+    Arrays of messages have one element per message; arrays of records (r_) have one per append, in time
+    order.
+    """
 
     def __init__(self, plan: sc.Plan, number: int, state: State, random: np.random.Generator) -> None:
         self.begun, self.random, self.number = state, random, number
@@ -62,7 +66,7 @@ class Chunk:
         self.log_end = np.array(state.logs, dtype=np.int64)
         self.retry_next = np.array(state.retries, dtype=np.int64)
         self.is_troubled = sc.is_troubled(number)
-        # Every rebalance before this chunk moved the queues on by one owner.
+        # Every rebalance before this chunk moved the queues to the next owner.
         rebalances = -(-number // sc.TROUBLE_EVERY)
         self.epochs = [-(-(rebalances - group) // len(sc.GROUPS)) for group in range(len(sc.GROUPS))]
         self.tells_order = bool(plan.injected["overlap"].sum())
@@ -89,11 +93,11 @@ class Chunk:
         self._troubles()
 
     def table(self) -> pa.Table:
-        """The events, in order of time."""
+        """Return the events, ordered by time."""
         return self.rows.table(self.begun.nodes)
 
     def moved(self) -> State:
-        """By how much the chunk moves a state on."""
+        """Return by how much the chunk advances a state."""
         assert self.begun == State(), "told by a chunk that begins at nothing"
         return State(
             tuple(map(int, self.queue_next)),
@@ -116,11 +120,11 @@ class Chunk:
         return np.isin(self.fate, [int(fate) for fate in fates])
 
     def _pause(self, name: str) -> int:
-        """The middle of a pause: nothing else happens for almost half a second on either side."""
+        """Return the middle of a pause: nothing else happens for almost half a second on either side."""
         at = self.pause_at[name]
         return int(self.sent[at - 1]) + self.step + sc.PAUSE_US // 2
 
-    # --- what brokers store
+    # --- records that brokers store
 
     def _records(self) -> None:
         first = ~self._fate_is(Fate.NOT_STORED, Fate.SEND_ONLY)
@@ -154,7 +158,8 @@ class Chunk:
         self._offsets()
 
     def _offsets(self) -> None:
-        """Queue and commit offsets; what a crash cuts off is given out again to what comes after it."""
+        """Assign queue and commit offsets; the offsets of records truncated by a crash are used again
+        afterwards."""
         self.r_offset = np.zeros(len(self.r_at), dtype=np.int64)
         self.r_commit = np.zeros(len(self.r_at), dtype=np.int64)
         self.r_size = self.random.integers(180, 400, len(self.r_at))
@@ -162,7 +167,7 @@ class Chunk:
             mine = np.flatnonzero(self.r_queue == queue)
             kept = ~self.r_cut[mine]
             before = np.cumsum(kept) - kept
-            # Cut records of one queue follow one another without a kept one between.
+            # Truncated records of one queue are consecutive, without a kept one in between.
             run = np.arange(len(mine)) - np.maximum.accumulate(np.where(kept, np.arange(len(mine)), -1)) - 1
             self.r_offset[mine] = self.queue_next[queue] + before + np.where(kept, 0, run)
             self.queue_next[queue] += int(kept.sum())
@@ -179,7 +184,7 @@ class Chunk:
             self.log_end[broker] += int(kept_size.sum())
 
     def _place(self, records: Any) -> dict[str, Any]:
-        """Topic, queue and offset columns of records."""
+        """Return the topic, queue and offset columns of records."""
         queue = self.r_queue[records]
         return {
             "topic": self.topic_word[sc.topic_of(queue)],
@@ -188,7 +193,7 @@ class Chunk:
             "message": self.message[self.r_message[records]],
         }
 
-    # --- what producers see, and brokers write
+    # --- events of producers, appends of brokers
 
     def _produce(self) -> None:
         words, rows = self.words, self.rows
@@ -225,7 +230,7 @@ class Chunk:
         self._acks(producer)
 
     def _crash_outcomes(self, client: Any, unknown: int) -> None:
-        """Producers whose broker crashed before it answered."""
+        """Add the events of producers whose broker crashed before it answered."""
         for broker, name in enumerate(_CRASHES if self.is_troubled else ()):
             pause = self._pause(name)
             mine = sc.broker_of(self.queue) == broker
@@ -247,10 +252,11 @@ class Chunk:
         silent = [Fate.RECOVERED, Fate.PHANTOM, Fate.CUT_UNACKED]
         lost_answer = np.isin(fate, [Fate.RETRIED, Fate.CUT_RETRIED]) & (self.r_attempt == 1)
         acked = ~np.isin(fate, silent) & ~lost_answer
-        # One attempt stored twice is answered once: of a double append, the first record's place.
+        # One attempt stored twice is answered once: a double append is answered with the first record's
+        # place.
         acked &= ~((fate == Fate.DOUBLE_APPEND) & (self.r_at != self.sent[self.r_message] + 300))
         records = np.flatnonzero(acked)
-        # A disk's waits: mostly under a millisecond, with a long tail, never as long as a pause.
+        # Disk latency: mostly under a millisecond, with a long tail, never as long as a pause.
         wait = np.minimum(self.random.lognormal(6.5, 1.0, len(records)), 100_000).astype(np.int64)
         words = self.words
         soft = fate[records] == Fate.SOFT
@@ -268,13 +274,13 @@ class Chunk:
             "attr_value": self.broker_word[self.r_broker[records]],
         }
 
-    # --- what consumers are handed
+    # --- deliveries to consumers
 
     def _consume(self, regressions: Ints) -> None:
         fate = self.fate[self.r_message]
         behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART))])
         far_behind = int(self.sent[int(self.n * (1 - sc.TAIL_PART / 2))])
-        # Which group a one-sided anomaly befalls.
+        # The group that an anomaly of one group affects.
         victim = self.random.integers(0, len(sc.GROUPS), self.n)[self.r_message]
         for group in range(len(sc.GROUPS)):
             handed = ~self.r_cut & (fate != Fate.LOST) & ~((fate == Fate.SKIPPED) & (victim == group))
@@ -293,7 +299,8 @@ class Chunk:
         self._record_truth(fate, victim)
 
     def _owner(self, group: int, queue: Ints, at: Ints) -> Ints:
-        """The consumer node that owns the queue at that time: everything moves by one at the rebalance."""
+        """Return the consumer node that owns the queue at that time; a rebalance moves every queue by one
+        owner."""
         epoch = self.epochs[group] + ((at > self._pause("rebalance")) if self._rebalances(group) else 0)
         owners: Ints = self.consumer_word[group][(queue + epoch) % sc.CONSUMERS_A_GROUP]
         return owners
@@ -309,7 +316,7 @@ class Chunk:
         )  # fmt: skip
 
     def _swap(self, group: int, records: Ints, at: Ints, fate: Ints, victim: Ints) -> None:
-        """A reordered record changes times with the next of its queue."""
+        """Exchange the times of each reordered record and the next record of its queue."""
         for here in np.flatnonzero((fate[records] == Fate.REORDERED) & (victim[records] == group)):
             later = np.flatnonzero(self.r_queue[records[here + 1 :]] == self.r_queue[records[here]])
             there = here + 1 + int(later[0])
@@ -317,7 +324,7 @@ class Chunk:
 
     def _commits(self, group: int, records: Ints, at: Ints, regressions: Ints) -> None:
         queue, offset = self.r_queue[records], self.r_offset[records]
-        # Counted from the chunk's beginning: how many rows it has must not hang on where it begins.
+        # Count from the chunk's beginning, so that the number of rows does not depend on where it begins.
         since = offset - np.array(self.begun.queues)[queue]
         due = (since + queue) % COMMIT_EVERY == COMMIT_EVERY - 1
         self._commit(group, queue[due], offset[due] + 1, at[due] + 300)
@@ -348,8 +355,11 @@ class Chunk:
         self._deliver(group, records[twice], at[twice] + 10)
 
     def _inject_overlaps(self, records: Ints, at: Ints, fate: Ints) -> None:
-        """Of three messages that follow each other in a queue the first two are one call; the third is handed
-        out when only the first is done. A decoy: the one before them is done at once."""
+        """Add ends of calls that make an overlap of three consecutive messages in a queue.
+
+        The first two messages are one call; the third is delivered when only the first has ended. As a decoy,
+        the message before them ends at once.
+        """
         for here in np.flatnonzero(fate[records] == Fate.OVERLAP):
             own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[here]])
             first, second, third = own[np.searchsorted(own, here) - 1 :][:3]
@@ -369,7 +379,7 @@ class Chunk:
         )  # fmt: skip
 
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
-        """Decoys: what was handed out just before a pause is handed out again in it, for a reason given
+        """Add decoys: records delivered just before a pause are delivered again in it, for a reason given
         there."""
         if not self.is_troubled:
             return
@@ -393,7 +403,8 @@ class Chunk:
             self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
 
     def _consume_retries(self, group: int, records: Ints, at: Ints, fate: Ints) -> None:
-        """Decoys: the first group fails to consume, and gets the message again through its retry topic."""
+        """Add decoys: the first group fails to consume a message and receives it again through its retry
+        topic."""
         chosen = (
             np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
         )
@@ -406,7 +417,7 @@ class Chunk:
                 at[here] + 20, "consume_fail", consumer, **common, **self._place(slice(record, record + 1))
             )
             broker = int(self.r_broker[record])
-            # The retry queue of a broker has one owner, too; it never changes here.
+            # The retry queue of a broker has one owner, too; here it never changes.
             owner = int(self.consumer_word[group][broker % sc.CONSUMERS_A_GROUP])
             self.rows.add(
                 at[here] + 5_000,
@@ -422,7 +433,7 @@ class Chunk:
             )
             self.retry_next[broker] += 1
 
-    # --- what goes wrong for a reason
+    # --- troubles: crashes, rebalances, restarts, resets
 
     def _troubles(self) -> None:
         words, rows = self.words, self.rows
@@ -443,7 +454,7 @@ class Chunk:
                 rows.add(self._pause("rebalance"), "rebalance", int(consumer), client=int(consumer),
                          group=int(self.group_word[group]))  # fmt: skip
         for group in range(len(sc.GROUPS)):
-            # Known from outside: a killed process reports nothing itself.
+            # The harness reports it: a killed process reports nothing itself.
             rows.add(self._pause("restart"), "crash", harness, attr_key=words["node"],
                      attr_value=int(self.consumer_word[group][0]))  # fmt: skip
         before = int(self.queue_next[3] * sc.PAUSES["reset"])
@@ -462,7 +473,7 @@ class Chunk:
         self.rows.add(at, "crash", word, **kind)
         self.rows.add(at + 10_000, "truncate", word, commit_offset=end)
         self.rows.add(at + 20_000, "recover", word, commit_offset=end, **self._mode(broker))
-        # The newest committed offsets were not persisted: consumers commit from an older one on.
+        # The newest committed offsets were not persisted: consumers commit again from an older one.
         for group in range(len(sc.GROUPS)):
             handed = int(np.sum((self.r_queue == broker) & ~self.r_cut & (self.r_at < at)))
             total = int(np.sum((self.r_queue == broker) & ~self.r_cut))
@@ -474,7 +485,7 @@ class Chunk:
         words = self.words
         return {"attr_key": words["flush_disk_type"], "attr_value": words[sc.FLUSH_MODES[broker]]}
 
-    # --- the truth
+    # --- the ground truth
 
     def _record_truth(self, fate: Ints, victim: Ints) -> None:
         for record in map(int, np.flatnonzero(fate >= Fate.CUT_ACKED)):

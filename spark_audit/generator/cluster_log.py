@@ -1,8 +1,8 @@
-"""An event log of what is not traffic: ledgers, name servers, replication, retries; with known anomalies.
+"""An event log of ledgers, name servers, replication and retries, with known anomalies.
 
-For tests of the checks and of the checks' mutants, beside the generated log, whose traffic it does not
-touch: nodes, topics and groups are its own. Each story has a legal twin or two, told in the comments, which
-no check may call a violation.
+Tests of the checks and of the checks' mutants use it in addition to the generated log. It does not change
+that log's traffic: it has its own nodes, topics and groups. Each scenario has one or two legal variants,
+described in comments, which no check may report as violations.
 """
 
 from collections import Counter
@@ -11,20 +11,20 @@ from typing import Any, Final
 from mqproof.spec.events import Kind
 
 _STEP_US: Final = 1_000_000
-"""A second between events: far more than the clock skew that checks allow for."""
+"""One second between events: far more than the clock skew that checks allow."""
 _START_US: Final = 1_780_000_000_000_000
 
 BROADCAST: Final = ("news",)
-"""The groups of which every member gets every message."""
+"""The broadcast groups: every member receives every message."""
 
 ORDERLY: Final = ("lined",)
-"""A group that consumes in order, and does not say so."""
+"""A group that consumes in order and does not report it."""
 
 Row = dict[str, Any]
 
 
 class Script:
-    """Events in order of time, each node's numbered; and the violations that an audit must find in them."""
+    """Events in time order, numbered per node, and the violations that an audit must find in them."""
 
     def __init__(self, start_us: int = _START_US) -> None:
         self.rows: list[Row] = []
@@ -51,7 +51,7 @@ class Script:
 
 
 def events() -> Script:
-    """All stories."""
+    """Return all scenarios."""
     script = Script()
     _ledger_that_holds(script)
     _ledger_with_two_leaders(script)
@@ -81,7 +81,7 @@ def events() -> Script:
 
 
 class _Member:
-    """One member of a ledger, by what it tells."""
+    """Emits the events of one member of a ledger."""
 
     def __init__(self, script: Script, ledger: str, name: str, members: str = "n0,n1,n2") -> None:
         self.node, self._script, self._members = f"{ledger}-{name}", script, members
@@ -120,22 +120,25 @@ def _group(script: Script, ledger: str) -> tuple[_Member, _Member, _Member]:
 
 
 def _ledger_that_holds(script: Script) -> None:
-    """Two elections, an entry that was never committed is replaced, a restart. Members of another ledger have
-    the same names."""
+    """Two elections, the replacement of an uncommitted entry, and a restart.
+
+    Members of another ledger have the same names.
+    """
     n0, n1, n2 = _group(script, "calm")
     n0.votes(1, "n0").leads(1).writes(0, 1).writes(1, 1)
     n1.votes(1, "n0").follows(1, "n0").writes(0, 1)
     n0.commits(0)
     n1.commits(0)
     n2.writes(0, 1).votes(2, "n2").leads(2).writes(1, 2, at=100).writes(2, 2)
-    # Entry 1 of term 1 was not committed: it may go, and by its leader when that one no longer leads.
+    # Entry 1 of term 1 was not committed: it may be truncated, also by its leader once that one no longer
+    # leads.
     n0.votes(2, "n2").follows(2, "n2").cuts(0).writes(1, 2).writes(2, 2)
     n2.commits(2)
     n0.commits(2)
     # It starts again with the vote it made durable, and learns again how far all is committed.
     n0.starts(term=2, index=2, voted_for="n2").follows(2, "n2").commits(0).commits(2)
     n0.votes(3, "n0").leads(3)
-    # Its log begins in the middle of its life: what it had before is not known.
+    # Its log begins in the middle of its life: its earlier entries are unknown.
     late = _Member(script, "calm", "n3", "n0,n1,n2,n3")
     late.writes(3, 3).leads(4).commits(3)
 
@@ -145,12 +148,12 @@ def _ledger_with_two_leaders(script: Script) -> None:
     n0.votes(1, "n0").leads(1)
     n1.votes(1, "n1").leads(1)
     script.expect("RAFT-1", "two-leaders", broker="torn-n0")
-    # It forgot its vote when it started again, and then its term.
+    # It lost its vote in a restart, and then its term.
     n2.votes(1, "n0").starts(term=1).votes(1, "n1")
     script.expect("RAFT-6", "voted-twice", broker="torn-n2")
     n2.votes(4, "").votes(3, "")
     script.expect("RAFT-6", "term-goes-back", broker="torn-n2")
-    # One index and term, two places in the file; and behind entries of different terms.
+    # One index and term at two places in the file; and entries after ones of different terms.
     n0.writes(0, 1).writes(1, 1)
     n1.writes(0, 1).writes(1, 1, at=130)
     script.expect("RAFT-3", "divergent-entry", broker="torn-n0", queue_offset=1)
@@ -167,7 +170,7 @@ def _ledger_that_loses(script: Script) -> None:
     n0.follows(1, "n2").writes(0, 1).leads(2).writes(1, 2)
     n1.follows(2, "n0").writes(0, 1).writes(1, 2)
     n0.commits(1)
-    # Another entry 1 than the committed one.
+    # Its entry 1 differs from the committed one.
     n2.leads(3)
     script.expect("RAFT-4", "committed-entry-missing", broker="loss-n2", queue_offset=1)
     n2.commits(1)
@@ -179,7 +182,7 @@ def _ledger_that_loses(script: Script) -> None:
 
 
 def _ledger_that_answers(script: Script) -> None:
-    """A leader answers producers for entries 48 bytes behind whose places their messages stand."""
+    """A leader acknowledges messages; each is 48 bytes after the beginning of its entry."""
     n0 = _Member(script, "prompt", "n0")
     place = {"topic": "prompt", "queue_id": 0}
 
@@ -191,7 +194,7 @@ def _ledger_that_answers(script: Script) -> None:
             script.expect("REPL-3", "ok-before-commit", broker=n0.node, **stored)
 
     n0.leads(1).writes(0, 1).writes(1, 1).writes(2, 1)
-    # Its log begins in the middle of its life: nothing is known of what it told before.
+    # Its log begins in the middle of its life: its earlier reports are unknown.
     acked(0)
     n0.commits(0)
     acked(0)
@@ -203,7 +206,7 @@ def _ledger_that_answers(script: Script) -> None:
     n0.starts(term=1, index=2).leads(2).writes(3, 2)
     acked(3, is_early=True)
     n0.commits(3)
-    # It was acknowledged in the place of one that is gone.
+    # It was acknowledged at the place of an entry that was truncated.
     n0.writes(4, 2, at=400).follows(3, "n1").cuts(3).writes(4, 3, at=400).leads(4).commits(4)
     acked(4)
 
@@ -212,7 +215,7 @@ def _ledger_that_answers(script: Script) -> None:
 
 
 def _name_server(script: Script) -> None:
-    """120 s of silence are allowed, looked at every 10 s."""
+    """The name server allows 120 s of silence and scans every 10 s."""
     node = "names"
 
     def heard(kind: Kind, name: str, broker_id: int | None = None, address: str = "", **more: Any) -> None:
@@ -222,7 +225,7 @@ def _name_server(script: Script) -> None:
     def asked(brokers: str, writable: str) -> None:
         script.tell(node, Kind.ROUTE, {"brokers": brokers, "writable": writable}, topic="routed")
 
-    # What it heard before it started is forgotten, and not judged.
+    # Registrations before its start are forgotten and not judged.
     heard(Kind.REGISTER, "old", 0)
     asked("older:0", "older")
     script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
@@ -230,11 +233,11 @@ def _name_server(script: Script) -> None:
         own: dict[str, Any] = {"expiry_ms": 5000} if name == "quick" else {}
         heard(Kind.REGISTER, name, 0, **own)
     asked("hasty:0,kept:0,moved:0", "hasty,kept,moved")
-    # It came back at another address, and the old one is dropped.
+    # The broker returned at another address, and the old one is dropped.
     heard(Kind.REGISTER, "moved", 0, "moved:20911")
     heard(Kind.EXPIRE, "moved", None, "moved:10911", reason="connection closed")
     asked("moved:0", "moved")
-    # It asked for five seconds itself.
+    # The broker itself requested an expiry of five seconds.
     script.wait(5 * _STEP_US)
     heard(Kind.EXPIRE, "quick", reason="silent")
     heard(Kind.EXPIRE, "hasty", reason="silent")
@@ -252,19 +255,19 @@ def _name_server(script: Script) -> None:
     heard(Kind.EXPIRE, "moved", None, "moved:20911", reason="silent")
     heard(Kind.UNREGISTER, "kept")
     asked("", "")
-    # It hung up, and was dropped at once.
+    # The broker closed its connection and was dropped at once.
     heard(Kind.REGISTER, "brief", 0)
     heard(Kind.EXPIRE, "brief", reason="connection closed")
     heard(Kind.REGISTER, "known", 0)
     asked("known:0", "known")
-    # A name server that starts again knows no broker.
+    # A name server that restarts knows no broker.
     script.tell(node, Kind.RECOVER, {"expiry_ms": 120_000, "scan_interval_ms": 10_000})
     asked("known:0", "known")
     script.expect("ROUTE-1", "route-to-dropped-broker", broker="known:0")
 
 
 def _retries(script: Script) -> None:
-    """Sends that are tried again: at another broker, where there is one."""
+    """Sends that are retried, at another broker if there is one."""
     node, seqs = "sender", iter(range(100))
 
     def tried(msg_id: str, *brokers: str) -> None:
@@ -274,7 +277,7 @@ def _retries(script: Script) -> None:
                 told: Row = {"msg_id": msg_id, "topic": "tried", "status": "unknown", "attempt": attempt}
                 script.tell(node, Kind.SEND_FAIL, {"broker": broker}, **told)
 
-    # Nothing else is known yet.
+    # No other broker is known yet.
     tried("r_first", "broker-p", "broker-p")
     for broker in ("broker-p", "broker-q"):
         tried(f"r_{next(seqs)}", broker)
@@ -289,7 +292,7 @@ def _retries(script: Script) -> None:
 
 
 def _replicas(script: Script) -> None:
-    """A synchronous master, an asynchronous one, and one that only tells what it flushed."""
+    """A synchronous master, an asynchronous one, and one that reports only its flushes."""
     place = {"topic": "copied", "queue_id": 0}
 
     def acked(node: str, number: int, status: str = "SEND_OK", **attrs: Any) -> None:
@@ -309,19 +312,19 @@ def _replicas(script: Script) -> None:
     acked("sync", 1, wait="false")
     acked("sync", 2)
     script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=2, msg_id="sync_2", **place)
-    # Started again: what the slave told the life before is no promise of this one.
+    # After a restart, slave reports from the earlier life do not count.
     heard("sync", 900, "SYNC_MASTER")
     starts("sync", 300, "ASYNC_FLUSH")
     acked("sync", 3)
     script.expect("REPL-1", "acked-before-slave", broker="sync", queue_offset=3, msg_id="sync_3", **place)
-    # No slave ever came.
+    # No slave ever connected.
     script.tell(
         "lonely", Kind.RECOVER, {"flush_disk_type": "ASYNC_FLUSH", "role": "SYNC_MASTER"}, commit_offset=0
     )
     acked("lonely", 0, "SLAVE_NOT_AVAILABLE")
     acked("lonely", 1)
     script.expect("REPL-1", "acked-before-slave", broker="lonely", queue_offset=1, msg_id="lonely_1", **place)
-    # No synchronous master, and one whose log begins in the middle of a life.
+    # Not a synchronous master, and a master whose log begins in the middle of a life.
     heard("lazy", 0, "ASYNC_MASTER")
     acked("lazy", 7)
     acked("late", 7)
@@ -341,7 +344,7 @@ def _replicas(script: Script) -> None:
 
 
 def _delayed(script: Script) -> None:
-    """Level 2 is five seconds. A second passes between events."""
+    """Delayed messages; level 2 is five seconds, and a second passes between events."""
     node = "clock"
 
     def appended(
@@ -361,7 +364,7 @@ def _delayed(script: Script) -> None:
     appended("d_due", 2)
     script.wait(4 * _STEP_US)
     appended("d_due", offset=0)
-    # Delayed twice by a producer that tried twice, handed on twice; and again after a crash.
+    # A producer that tried twice delays it twice, so it is appended twice; and again after a crash.
     appended("d_twice", 1)
     appended("d_twice", 1)
     appended("d_twice", offset=1)
@@ -370,12 +373,13 @@ def _delayed(script: Script) -> None:
     appended("d_early", 2)
     script.wait(2 * _STEP_US)
     is_early("d_early", 4)
-    # The wait counts from when the record was stamped, however late its event was told.
+    # The delay starts when the record was stamped, even if its event is late.
     appended("d_told_late", 2, told_late_ms=4000)
     appended("d_told_late", offset=5)
     appended("d_told_at_once", 2, told_late_ms=0)
     is_early("d_told_at_once", 6)
-    # Two groups try again what is not delayed; one tries a third time, and it is a dead letter of the other.
+    # Two groups retry a message that was not delayed. One retries it a third time; the other makes it a dead
+    # letter.
     appended("d_tried", offset=7)
     appended("d_tried", 1)
     appended("d_tried", 2)
@@ -384,7 +388,7 @@ def _delayed(script: Script) -> None:
     script.wait(3 * _STEP_US)
     appended("d_tried", topic="%RETRY%two")
     appended("d_tried", topic="%DLQ%two")
-    # Which was put where it belongs before the crash is forgotten.
+    # After a crash, the broker has forgotten which message it already appended to its topic.
     appended("d_forgot", 1)
     appended("d_forgot", topic="%RETRY%one")
     appended("d_forgot", 3)
@@ -393,7 +397,7 @@ def _delayed(script: Script) -> None:
 
 
 def _delayed_twice(script: Script) -> None:
-    """How far a broker is with what is delayed, it may have forgotten after a crash, and not else."""
+    """A broker may lose its progress on delayed messages in a crash, and only then."""
     node, topic, group = "forgetful", "later", "waiting"
     at = {"broker": node, "topic": topic, "queue_id": 0}
 
@@ -421,8 +425,11 @@ def _delayed_twice(script: Script) -> None:
 
 
 def _delayed_without_answer(script: Script) -> None:
-    """What a leader puts, its group may have and not have told it so in time: the leader puts it again, or
-    the next one does. When they tell of the first copy, that is long past."""
+    """A leader appends a delayed message again, or the next leader does, if it is unsure of the first copy.
+
+    The group may have the copy although the leader did not learn so in time. Members report the first copy
+    much later.
+    """
     topic, group = "unsure", "patient"
     at = {"broker": "unsure", "topic": topic, "queue_id": 0}
     member = _Member(script, "unsure", "n0", "n0,n1")
@@ -465,7 +472,7 @@ def _delayed_without_answer(script: Script) -> None:
 
 
 def _delayed_copies(script: Script) -> None:
-    """What a leader lets go its follower copies, whose clock runs ahead. Level 2 is five seconds."""
+    """A follower, whose clock is ahead, copies the appends of its leader. Level 2 is five seconds."""
     place = {"topic": "copies", "queue_id": 0}
     leader, follower = _Member(script, "waits", "n0", "n0,n1"), _Member(script, "waits", "n1", "n0,n1")
 
@@ -489,13 +496,13 @@ def _delayed_copies(script: Script) -> None:
     script.wait(2 * _STEP_US)
     both_append("w_early", 1)
     script.expect("DELIV-8", "early", broker=follower.node, queue_offset=1, msg_id="w_early", **place)
-    # The new leader does not know that it was let go, and its follower copies that, too.
+    # The new leader does not know that it was already appended, and its follower copies that append, too.
     follower.leads(2)
     both_append("w_due", 2)
 
 
 class _Reader:
-    """One consumer of one queue of a topic that no other consumer reads."""
+    """One consumer of one queue; no other consumer reads the topic."""
 
     def __init__(self, script: Script, node: str, topic: str, group: str) -> None:
         self._script, self._node = script, node
@@ -529,21 +536,21 @@ def _failing(script: Script) -> None:
     reader = _Reader(script, "failing-0", "failing", "patient")
     place = {"broker": "broker-r", "topic": "failing", "queue_id": 0, "group": "patient"}
     reader.is_handed("f_retried", 0).fails("f_retried", 0).tells(Kind.RETRY, "f_retried", 0).commits(1)
-    # Tried again in place, as orderly consumers do.
+    # Retried in place, as orderly consumers do.
     reader.is_handed("f_again", 1).fails("f_again", 1).tells(Kind.CONSUME_OK, "f_again", 1).commits(2)
     reader.is_handed("f_dropped", 2).fails("f_dropped", 2).commits(3)
     script.expect("DELIV-7", "failed-and-dropped", queue_offset=2, msg_id="f_dropped", **place)
     reader.is_handed("f_dead", 3).fails("f_dead", 3).tells(Kind.DEAD_LETTER, "f_dead", 3).commits(4)
     reader.is_handed("f_dead", 3)
     script.expect("DELIV-7", "dead-letter-delivered", queue_offset=3, msg_id="f_dead", **place)
-    # Its consumer could not send it back, kept it, and went on meanwhile.
+    # Its consumer could not send it back, kept it, and continued with other messages.
     reader.is_handed("f_kept", 4).fails("f_kept", 4).is_handed("f_after", 5).is_handed("f_kept", 4)
-    # Not committed yet when the log ends.
+    # Not yet committed when the log ends.
     reader.is_handed("f_pending", 6).fails("f_pending", 6)
 
 
 def _copied(script: Script) -> None:
-    """A slave records what it copied, from which no client reads."""
+    """A slave records its copies; no client reads from it."""
     attrs, group = {"broker": "copied"}, "passing"
     for offset, msg_id in enumerate(("c_first", "c_lost", "c_last")):
         place: dict[str, Any] = {"topic": "followed", "queue_id": 0, "queue_offset": offset}
@@ -577,16 +584,16 @@ def _transactions(script: Script) -> None:
     resolved("h_both", Kind.COMMIT, Kind.ROLLBACK)
     reader.is_handed("h_both", 3)
     script.expect("DELIV-9", "committed-and-rolled-back", topic="halves", msg_id="h_both")
-    # Acknowledged, and owed to no group.
+    # Acknowledged, but due to no group.
     resolved("h_gone", Kind.ROLLBACK)
     resolved("h_last", Kind.COMMIT)
     reader.is_handed("h_last", 5)
-    # What becomes of it is not recorded.
+    # Its outcome is not recorded.
     resolved("h_open")
 
 
 def _owners(script: Script) -> None:
-    """One and the other get messages of one queue by turns, long after the last rebalance."""
+    """Two members receive messages of one queue in turns, long after the last rebalance."""
 
     def handed(topic: str, *turns: int, calm_us: int = 60 * _STEP_US) -> None:
         _sent(script, topic, *(f"{topic}_{offset}" for offset in range(len(turns))))
@@ -598,12 +605,12 @@ def _owners(script: Script) -> None:
             _Reader(script, f"{topic}-{turn}", topic, f"{topic}s").is_handed(f"{topic}_{offset}", offset)
 
     handed("owned", 0, 0, 1, 1)
-    # Not every member has heard of it yet.
+    # Not every member knows of the rebalance yet.
     handed("moving", 0, 1, 0, 1, calm_us=0)
     handed("shared", 0, 1, 0, 1)
     place = {"broker": "broker-r", "topic": "shared", "queue_id": 0, "group": "shareds"}
     script.expect("DELIV-6", "double-owned", **place)
-    # Each of them jumps over what the other was handed.
+    # Each of them skips the offsets delivered to the other.
     for topic in ("moving", "shared"):
         place |= {"topic": topic, "group": f"{topic}s"}
         for offset in (1, 2):
@@ -611,7 +618,7 @@ def _owners(script: Script) -> None:
 
 
 def _handed_again(script: Script) -> None:
-    """Each message twice, to one member or to two, with a rebalance before or behind it."""
+    """Each message is delivered twice, to one member or to two, with a rebalance before or after."""
     topic, group = "again", "agains"
     place: Row = {"broker": "broker-r", "topic": topic, "queue_id": 0}
 
@@ -628,7 +635,7 @@ def _handed_again(script: Script) -> None:
 
     _sent(script, topic, *(f"g_{offset}" for offset in range(4)))
     rebalances()
-    # Two may own a queue until both know who does.
+    # Two members may own a queue until both know the owner.
     handed(0, 0, 1)
     script.wait(60 * _STEP_US)
     handed(1, 0, 1)
@@ -636,7 +643,7 @@ def _handed_again(script: Script) -> None:
     script.wait(60 * _STEP_US)
     handed(2, 0, 1)
     rebalances()
-    # One knows what it was handed.
+    # A single member knows which messages it received.
     handed(3, 0, 0)
     expect(3)
 
@@ -645,7 +652,7 @@ def _handed_again(script: Script) -> None:
 
 
 def _crashes(script: Script) -> None:
-    """Brokers under ASYNC_FLUSH lose their tail: one as its process dies, others with their machines."""
+    """Brokers under ASYNC_FLUSH lose their tail: one in a process crash, others with their machines."""
 
     def stored(node: str, msg_id: str, status: str = "SEND_OK") -> None:
         place: Row = {"msg_id": msg_id, "topic": node, "queue_id": 0, "queue_offset": 0}
@@ -665,7 +672,7 @@ def _crashes(script: Script) -> None:
         dies(node, *kinds)
     place = {"broker": "proc", "topic": "proc", "queue_id": 0, "queue_offset": 0}
     script.expect("FLUSH-2", "acked-then-truncated", msg_id="c_proc", **place)
-    # What its slave has does not keep a master's promise.
+    # A copy at the slave does not fulfil the master's promise.
     script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("pair", "c_pair")
     copy: Row = {"msg_id": "c_pair", "topic": "pair", "queue_id": 0, "queue_offset": 0}
@@ -674,7 +681,7 @@ def _crashes(script: Script) -> None:
     script.tell("pair", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     for invariant in ("FLUSH-1", "DELIV-1"):
         script.expect(invariant, "acked-then-truncated", broker="pair", **copy)
-    # The disk was told to be late: such a loss is counted, and no promise is broken.
+    # The producer was warned that the disk is late: such a loss is counted, and is not a violation.
     script.tell("slow", Kind.RECOVER, {"flush_disk_type": "SYNC_FLUSH"}, commit_offset=0)
     stored("slow", "c_weak", "FLUSH_DISK_TIMEOUT")
     dies("slow", "os")
@@ -700,7 +707,7 @@ def _offsets(script: Script) -> None:
 
 
 def _ids(script: Script) -> None:
-    """Two producers, one id."""
+    """Two producers send the same id."""
     for node in ("twin-0", "twin-1"):
         script.tell(node, Kind.SEND, {"broker": "broker-r"}, msg_id="i_twins", topic="twins", attempt=1)
     for offset, node in enumerate(("twin-0", "twin-1")):
@@ -712,7 +719,7 @@ def _ids(script: Script) -> None:
 
 
 def _broadcast(script: Script) -> None:
-    """Both get everything, but for one message; a third comes late."""
+    """Both members receive all messages except one; a third member starts late."""
     ids = tuple(f"n_{offset}" for offset in range(4))
     _sent(script, "news", *ids)
     for node, offsets in (("news-0", (0, 1, 2, 3)), ("news-1", (0, 2, 3)), ("news-2", (3,))):
@@ -724,7 +731,7 @@ def _broadcast(script: Script) -> None:
 
 
 class _OrderedGroup:
-    """Two members of a group, at work on a topic of one queue."""
+    """Two members of a group that process a topic with one queue."""
 
     def __init__(self, script: Script, topic: str, group: str, *, told: bool = False) -> None:
         _sent(script, topic, *(f"{topic}_{offset}" for offset in range(4)))
@@ -749,7 +756,7 @@ class _OrderedGroup:
         return self
 
     def overlaps(self, offset: int) -> "_OrderedGroup":
-        """Expect the violation that this message was taken while another was at work."""
+        """Expect a violation: this message was delivered while another was still being processed."""
         place: Row = {"broker": "broker-r", "topic": self._topic, "queue_id": 0, "queue_offset": offset}
         msg_id = f"{self._topic}_{offset}"
         self._script.expect("DELIV-13", "orderly-overlap", msg_id=msg_id, group=self._group, **place)
@@ -757,21 +764,21 @@ class _OrderedGroup:
 
 
 def _orderly(script: Script) -> None:
-    """Two members of a group that consumes in order, in queues of their own; and of one that does not."""
-    # Two at once, one that failed and is tried again in place, and the queue moves on between two calls.
+    """Two members of a group that consumes in order, in separate queues, and of a group that does not."""
+    # Two at once; one fails and is retried in place; then the queue changes its owner between two calls.
     line = _OrderedGroup(script, "line", "lined")
     line.takes(0, 0, 1).ends(0, 0).fails(0, 1).takes(0, 1).ends(0, 1).takes(1, 2, 3).ends(1, 2, 3)
-    # More is delivered while the second of two is still at work.
+    # A third message is delivered while the second of two is still being processed.
     lanes = _OrderedGroup(script, "lanes", "lined")
     lanes.takes(0, 0, 1).ends(0, 0).takes(0, 2).overlaps(2).ends(0, 1, 2)
-    # Both members are at work.
+    # Both members process a message.
     clash = _OrderedGroup(script, "clash", "ranked", told=True)
     clash.takes(0, 0).takes(1, 1).overlaps(1).ends(1, 1).ends(0, 0)
-    # It was at work for longer than its lock lasts.
+    # A call lasts longer than its lock.
     slow = _OrderedGroup(script, "slow_line", "ranked").takes(0, 0)
     script.wait(70 * _STEP_US)
     slow.takes(1, 1).ends(1, 1).ends(0, 0)
-    # When its member stopped, which was killed, is not known.
+    # A killed member: the end of its call is unknown.
     _OrderedGroup(script, "killed_line", "ranked").takes(0, 0).takes(1, 1).ends(1, 1)
-    # A group that consumes in no order.
+    # A group that does not consume in order.
     _OrderedGroup(script, "crowd", "crowded").takes(0, 0).takes(1, 1).ends(1, 1).ends(0, 0)

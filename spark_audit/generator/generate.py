@@ -1,9 +1,9 @@
-"""Generates event logs of any size with injected anomalies and their ground truth (scenario.py tells the
-story), in Spark's tasks.
+"""Generates event logs of any size, with injected anomalies and their ground truth, in Spark's tasks.
 
-A chunk of the log is computed from its number and the seed alone, given where offsets and numbers of nodes
-stand when it begins. So the chunks are computed twice: first to learn by how much each moves these on, which
-the driver adds up; then to write their rows. What comes out is the same on any number of partitions.
+scenario.py describes the scenario. A chunk of the log is computed only from its number, the seed, and the
+state (offsets and event numbers) at its beginning. So the chunks are computed twice. The first time yields by
+how much each chunk advances the state, which the driver adds up; the second time writes the rows. The result
+is the same for any number of partitions.
 """
 
 import errno
@@ -31,7 +31,7 @@ from mqproof.spec.events import COLUMNS
 
 TRUTH_FILE: Final = "_truth.parquet"
 MANIFEST_FILE: Final = "_manifest.json"
-"""Underscored, so that `audit run` on the folder does not take them for event logs."""
+"""The names begin with an underscore so that `audit run` on the folder does not read them as event logs."""
 
 _TRUTH: Final = pa.schema(
     [
@@ -54,7 +54,7 @@ _WORDS: Final = [
     "attrs.key_value.key",
     "attrs.key_value.value",
 ]
-"""Columns of few values."""
+"""Columns with few distinct values."""
 _CHUNKS_A_TASK: Final = 40
 """About four million events: a file of some 60 MiB."""
 
@@ -62,7 +62,7 @@ _CHUNKS_A_TASK: Final = 40
 @dataclass(frozen=True, slots=True)
 class Wish:
     events: int
-    """About so many: the log consists of whole messages."""
+    """Approximate number: the log consists of whole messages."""
     anomalies: dict[str, int] = field(default_factory=dict)
     seed: int = 1
     file_format: str = "parquet"
@@ -74,7 +74,7 @@ class Generated:
     events: int
     messages: int
     expected: int
-    """Violations that the ground truth lists."""
+    """Number of violations in the ground truth."""
     files: tuple[Path, ...]
 
 
@@ -85,11 +85,12 @@ def generate(
     partitions: int = 0,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Generated:
-    """Write event files, _truth.parquet and _manifest.json into the folder, which is made if need be.
+    """Write event files, _truth.parquet and _manifest.json into the folder, which is created if needed.
 
     Raises:
-        ScenarioError: the wish does not fit (unknown anomaly, too few events). FileExistsError: the folder is
-            not empty. OSError: it cannot be written.
+        ScenarioError: the wish does not fit (unknown anomaly, too few events).
+        FileExistsError: the folder is not empty.
+        OSError: it cannot be written.
     """
     plan = prepare(wish, out)
     out.mkdir(parents=True, exist_ok=True)
@@ -103,7 +104,7 @@ def generate(
         _in_tasks(spark, partial(made.parquet, out.absolute()), "file string", states, partitions).collect()
     else:
         _in_tasks(spark, made.events, EVENTS, states, partitions).write.mode("append").json(str(out))
-        # Spark's names begin with the number of the partition, and are never the same again.
+        # Spark's names begin with the number of the partition, and differ in every run.
         for number, file in enumerate(sorted(out.glob("part-*.json"))):
             file.rename(out / f"part-{number:05d}.ndjson")
     (out / "_SUCCESS").unlink(missing_ok=True)
@@ -122,7 +123,7 @@ def generate(
 
 
 def prepare(wish: Wish, out: Path) -> sc.Plan:
-    """A plan for the log in this folder.
+    """Return a plan for the log in this folder.
 
     Raises:
         As `generate`.
@@ -139,13 +140,13 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class _Maker:
-    """What runs in the tasks: each turns batches of (number, state) into batches of its own."""
+    """Functions that run in tasks: each turns batches of (number, state) into its own batches."""
 
     plan: sc.Plan
     seed: int
 
     def moves(self, batches: Batches) -> Batches:
-        """By how much each chunk moves the state on."""
+        """Yield by how much each chunk advances the state."""
         for number, state in _states(batches):
             yield _batch(number, self._chunk(number, state).moved())
 
@@ -154,8 +155,11 @@ class _Maker:
             yield from self._chunk(number, state).table().to_batches(_BATCH_ROWS)
 
     def parquet(self, folder: Path, batches: Batches) -> Batches:
-        """One file of the task's chunks, written here: through Spark each row would be taken apart and put
-        together twice. Its name is its own when it is whole."""
+        """Write one file with the task's chunks.
+
+        The task writes it, because Spark would convert each row twice. The file gets its final name when it
+        is complete.
+        """
         tables = (self._chunk(number, state).table() for number, state in _states(batches))
         if (first := next(tables, None)) is None:
             return
@@ -171,7 +175,7 @@ class _Maker:
                 for table in made:
                     writer.write_table(table, row_group_size=_ROW_GROUP)
         except OSError as error:
-            # pyarrow's own does not say where.
+            # pyarrow's own error does not name the file.
             raise OSError(error.errno, os.strerror(error.errno or errno.EIO), str(unfinished)) from None
         unfinished.replace(folder / name)
         yield pa.RecordBatch.from_pydict({"file": [name]})
@@ -186,7 +190,7 @@ class _Maker:
 
 
 def _gathered(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The same rows in tables of a row group, or less."""
+    """Combine tables up to the size of a row group."""
     waiting: list[pa.Table] = []
     for table in tables:
         if waiting and sum(each.num_rows for each in (*waiting, table)) > _ROW_GROUP:
@@ -217,17 +221,17 @@ def _in_tasks(
     states: Iterable[tuple[int, State]],
     partitions: int,
 ) -> DataFrame:
-    """What `work` makes of the chunks, in their order."""
+    """Apply `work` to the chunks, in their order."""
     table = pa.Table.from_batches([_batch(*each) for each in states], _STATE)
     given = spark.createDataFrame(table)
-    # Neighbours stay together, so that a file holds a stretch of time.
+    # Neighbouring chunks stay together, so that a file covers a contiguous time range.
     return given.repartitionByRange(partitions, "number").sortWithinPartitions("number").mapInArrow(
         work, schema
     )  # fmt: skip
 
 
 def _add_up(moves: DataFrame) -> tuple[list[tuple[int, State]], int]:
-    """The state in which each chunk begins, and how many events there are."""
+    """Return the state at the beginning of each chunk, and the number of events."""
     states: list[tuple[int, State]] = []
     now = State()
     for row in moves.orderBy("number").toLocalIterator():

@@ -1,6 +1,6 @@
-"""Message traces whose truth is known, for tests of what reads them and of its mutants.
+"""Message traces with known results, for tests of the trace readers and of their mutants.
 
-Half of them as text, as a user exported them, half in a store that has their topic.
+Half of them are exported text, half are in a store that has the trace topic.
 """
 
 from pathlib import Path
@@ -27,9 +27,9 @@ SHOWN: Final[dict[str, dict[str, int]]] = {
     },
     "DELIV-9": {"traced_transactions": 3, "rolled_back_and_visible": 1},
 }  # fmt: skip
-"""What an audit must count in them: the bounds of what is lossy, and the one violation."""
+"""Counts that an audit must report: the bounds for lossy facts, and the one violation."""
 ABORTED: Final = "m_aborted"
-"""Rolled back, and delivered."""
+"""Rolled back, but delivered."""
 
 
 def write_traces(folder: Path) -> tuple[Path, Path]:
@@ -42,7 +42,7 @@ def write_traces(folder: Path) -> tuple[Path, Path]:
         record.place(draft, 0, len(log), _BEGIN_MS)
         log += draft
     (store / "commitlog" / f"{0:020}").write_bytes(log.ljust(_SEGMENT_BYTES, b"\0"))
-    # As exported: a message a line, each record ended by its mark.
+    # In export format: one message a line, each record followed by its separator.
     lines = (f"{told}\x02{chr(10) if number % 3 == 2 else ''}" for number, told in enumerate(_exported()))
     text.write_text("".join(lines), encoding="utf-8")
     return store, text
@@ -51,7 +51,7 @@ def write_traces(folder: Path) -> tuple[Path, Path]:
 def _exported() -> list[str]:
     return [
         _sent("m_seen", 0), _taken("m_seen", 1), _done("m_seen", 1),
-        # Older and newer releases write other numbers of fields.
+        # Older and newer releases write different numbers of fields.
         _sent("m_old", 2, tail=("true",)), _taken("m_old", 4), _taken("m_old", 5, times=1),
         _sent("m_unseen", 3, tail=("0A0B", "true", "10.0.0.7")),
         _sent("m_refused", 3, tail=("0A0B", "false")),
@@ -74,7 +74,7 @@ def _messages() -> list[Message]:
         _message(_taken("m_committed", 12), _sent("m_last", 13), _taken("m_last", 20)),
         _message(_sent("m_rolled_back", 8, half=True), _ended("m_rolled_back", 9, "ROLLBACK_MESSAGE")),
         _message(_sent(ABORTED, 9, half=True), _ended(ABORTED, 10, "ROLLBACK_MESSAGE"), _taken(ABORTED, 11)),
-        # A client compresses its longer traces, as any message.
+        # A client compresses long traces, like any message.
         whole,
         torn,
         Message(TOPIC, b"\xff", {}, 0),

@@ -16,7 +16,7 @@ from mqproof.spec.events import COLUMNS
 Ints = npt.NDArray[np.int64]
 
 NONE: Final = -1
-"""Stands for null in every generated column: none of them is negative."""
+"""Stands for null in every generated column; no real value is negative."""
 
 _PROCESS: Final = 0x2A9C
 """The process id of the first producer."""
@@ -25,8 +25,7 @@ _WORDS: Final = ("node", "kind", "topic", "group", "client", "status", "attr_key
 
 
 class Words:
-    """Gives each distinct string a number, so that columns of strings are columns of numbers until the
-    end."""
+    """Assigns a number to each distinct string, so that string columns stay numeric until the end."""
 
     def __init__(self) -> None:
         self.known: dict[str, int] = {}
@@ -35,13 +34,13 @@ class Words:
         return self.known.setdefault(word, len(self.known))
 
     def of(self, words: tuple[str, ...]) -> Ints:
-        """A look-up table: position in `words` to the word's number."""
+        """Return an array from position in `words` to the word's number."""
         return np.array([self[word] for word in words], dtype=np.int64)
 
 
 @dataclass(slots=True)
 class Block:
-    """Some rows; a column is an array of their number, one value for all, or absent (null)."""
+    """Some rows. A column is an array with one value per row, one value for all rows, or absent (null)."""
 
     ts: Ints
     columns: dict[str, Ints | int]
@@ -64,13 +63,13 @@ class Rows:
         self.blocks.append(Block(times, {"kind": self.words[kind], "node": node, **columns}))
 
     def counts(self) -> dict[str, int]:
-        """How many rows each node has."""
+        """Return the number of rows of each node."""
         names = tuple(self.words.known)
         nodes = np.concatenate([block.column("node") for block in self.blocks])
         return {names[i]: int(n) for i, n in enumerate(np.bincount(nodes)) if n}
 
     def table(self, seq_next: Mapping[str, int]) -> pa.Table:
-        """The rows in order of time, each node's numbered on from `seq_next` and timed by its own clock."""
+        """Return the rows in time order; each node continues from `seq_next` and uses its own clock."""
         names = (*_NUMBERS, *_WORDS, "message")
         columns = {name: np.concatenate([block.column(name) for block in self.blocks]) for name in names}
         by_node = np.lexsort((columns["ts"], columns["node"]))
@@ -84,12 +83,12 @@ class Rows:
 
 
 def clock_us(node: str) -> int:
-    """How far the node's clock is from the true time."""
+    """Return the offset of the node's clock from true time, in microseconds."""
     return zlib.crc32(node.encode()) % (2 * SKEW_US) - SKEW_US
 
 
 def message_ids(numbers: Ints) -> pa.Array:
-    """As RocketMQ's unique keys, 32 characters, of which the first are the producer's own; null for NONE."""
+    """Return ids like RocketMQ's unique keys: 32 characters, beginning with the producer's; null for NONE."""
     producers = pa.array([f"7F000001{_PROCESS + n:04X}" for n in range(len(PRODUCERS))])
     own, counted = producer_of(numbers), numbers // len(PRODUCERS)
     digits = pc.utf8_lpad(
@@ -99,7 +98,7 @@ def message_ids(numbers: Ints) -> pa.Array:
 
 
 def _number(nodes: Ints, seq_next: Mapping[int, int]) -> Ints:
-    """Dense numbers within each run of equal nodes."""
+    """Return consecutive numbers within each run of equal nodes."""
     seq = np.empty(len(nodes), dtype=np.int64)
     starts = np.flatnonzero(np.diff(nodes, prepend=NONE - 1))
     for start, end in zip(starts, [*starts[1:], len(nodes)], strict=True):
@@ -112,7 +111,7 @@ def _arrow(columns: dict[str, Ints], words: Words) -> pa.Table:
     dictionary = pa.array(list(words.known), pa.string())
 
     def word(name: str) -> pa.Array:
-        # Spark takes no dictionaries.
+        # Spark does not accept dictionary arrays.
         return dictionary.take(pa.array(columns[name].astype(np.int32), mask=columns[name] == NONE))
 
     def number(name: str, kind: str) -> pa.Array:
@@ -133,7 +132,7 @@ def _arrow(columns: dict[str, Ints], words: Words) -> pa.Table:
 
 
 def _attrs(keys: Ints, values: Ints, dictionary: pa.Array) -> pa.Array:
-    """A map of at most one entry a row."""
+    """Return a map column with at most one entry per row."""
     present = keys != NONE
     offsets = np.concatenate([[0], np.cumsum(present)]).astype(np.int32)
     return pa.MapArray.from_arrays(

@@ -1,11 +1,10 @@
-"""The traffic that the generator writes down: a small cluster, its ordinary troubles, and injected anomalies.
+"""The scenario that the generator writes: a small cluster, its ordinary troubles, and injected anomalies.
 
-Time runs in chunks of equal length, each with the same timetable: messages flow in bursts, most of them into
-few queues, and in pauses between them, where a chunk is one of trouble, a group rebalances, a broker crashes,
-a consumer restarts, an offset is reset. All of these are decoys: they repeat deliveries and roll offsets back
-for a reason, and no check may call that a violation. So are the producers' retries, lost answers and
-refusals, and clocks that disagree. Anomalies lie in slots of their own, away from the pauses and from one
-another.
+Time consists of chunks of equal length with the same timetable. Messages arrive in bursts, most of them in
+few queues. In the pauses of a troubled chunk, a group rebalances, a broker crashes, a consumer restarts, or
+an offset is reset. All of these are decoys: they repeat deliveries and move offsets back for a reason, and no
+check may report that as a violation. Producers' retries, lost answers, refusals and clock skew are decoys,
+too. Anomalies have slots of their own, away from the pauses and from one another.
 """
 
 import math
@@ -20,31 +19,33 @@ Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
 BROKERS: Final = ("broker-a", "broker-b", "broker-c", "broker-d")
-"""The first two crash."""
+"""The first two brokers crash."""
 FLUSH_MODES: Final = ("SYNC_FLUSH", "ASYNC_FLUSH", "SYNC_FLUSH", "ASYNC_FLUSH")
 TOPICS: Final = ("orders", "payments", "stock", "mail")
 GROUPS: Final = ("billing", "shipping")
 ORDERLY: Final = 1
-"""The group that consumes in order. It tells so, and of ends of its calls, where an overlap is injected."""
+"""The group that consumes in order. If overlaps are injected, it reports that, and the ends of its calls."""
 CONSUMERS_A_GROUP: Final = 3
 PRODUCERS: Final = tuple(f"producer-{n}" for n in range(4))
 QUEUES_OF_TOPIC: Final = (4, 4, 4, 2)
 QUEUES: Final = sum(QUEUES_OF_TOPIC)
-"""Each broker has a queue of each topic, but for the last: see broker_of, topic_of, queue_id_of."""
+"""Each broker has a queue of each topic, except the last topic; see broker_of, topic_of, queue_id_of."""
 
 _OTHERS: Final = (1, 2, 3, 4, 5, 6, 7, 4, 5, 8, 9, 10, 11, 12, 13)
 ROUND: Final = np.stack([np.zeros(len(_OTHERS), dtype=np.int64), _OTHERS], axis=1).ravel()
-"""The queues of consecutive messages, over and over: half of all messages go to one queue. Of the topics the
-n-th has about 1 / n ** 1.5 (Zipf) of what the first has: 60, 20, 13 and 7 %."""
+"""The queues of consecutive messages, repeated: half of all messages go to one queue.
+
+The n-th topic has about 1 / n ** 1.5 (Zipf) of the messages of the first: 60, 20, 13 and 7 %.
+"""
 
 SKEW_US: Final = 40_000
-"""No clock is further from the true time than that; so two differ by less than the audit allows for."""
+"""Maximum error of a clock; two clocks differ by less than the audit allows."""
 
 TROUBLE_EVERY: Final = 50
-"""Every so many chunks, the first among them, things happen in the pauses; elsewhere they are just pauses."""
+"""One in so many chunks, starting with the first, has events in its pauses; the others have plain pauses."""
 
 BURSTS: Final = 10
-"""A chunk's messages come in so many bursts, three times as dense as between them."""
+"""Number of bursts in a chunk; messages in them are three times as dense as between them."""
 
 CHUNK_US: Final = 20_000_000
 PAUSE_US: Final = 1_000_000
@@ -54,37 +55,38 @@ CHUNK_MESSAGES_MAX: Final = 20_000
 MESSAGES_MIN: Final = 360
 
 EVENTS_A_MESSAGE: Final = 5.375
-"""send, append, send_ack, two deliveries, and a flush and two commits for every eighth."""
+"""send, append, send_ack, two deliveries, and a flush and two commits for every eighth message."""
 
 PAUSES: Final = {"rebalance": 0.1, "crash_sync": 0.4, "crash_async": 0.55, "restart": 0.82, "reset": 0.9}
-"""What happens after which part of a chunk's messages."""
+"""The events in the pauses, and the fraction of a chunk's messages before each pause."""
 
 ZONES: Final = ((0.13, 0.26), (0.43, 0.5), (0.58, 0.78))
-"""Where anomalies lie: not near a pause, and with enough after them that nothing of theirs is in flight."""
+"""Ranges for anomalies: away from pauses, and early enough that none of their messages is in flight."""
 
 SLOT: Final = 3 * len(ROUND)
-"""Messages a slot: the anomaly in its middle has neighbours in its queue, before and after."""
+"""Messages per slot: an anomaly in the middle has neighbours in its queue before and after."""
 
 CRASH_TAIL: Final = 6
-"""Records that every crash cuts off: appended, not flushed, not acknowledged."""
+"""Records that every crash truncates: appended, but neither flushed nor acknowledged."""
 
 TAIL_PART: Final = 0.04
-"""The part of the last chunk that the second group has not been handed yet; half of it the first neither."""
+"""Fraction of the last chunk not yet delivered to the second group; half of it is not yet delivered to the
+first."""
 
 
 class Fate(IntEnum):
-    """What becomes of a message."""
+    """The outcome of a message."""
 
     NORMAL = 0
-    RETRIED = 1  # stored, the answer lost, sent again elsewhere: delivered twice
+    RETRIED = 1  # stored, the answer lost, sent again to another queue: delivered twice
     RECOVERED = 2  # stored, the answer lost, not sent again
     NOT_STORED = 3  # the request lost
     REFUSED = 4  # refused once, then stored
     SOFT = 5  # stored and answered FLUSH_DISK_TIMEOUT
-    REDELIVERED = 6  # consumption failed once, came back through the retry topic
+    REDELIVERED = 6  # consumption failed once, redelivered through the retry topic
     SEND_ONLY = 7  # in flight when the log ends
-    CUT_UNACKED = 8  # in the tail that a crash cuts off, outcome unknown
-    CUT_RETRIED = 9  # the same, then sent again elsewhere
+    CUT_UNACKED = 8  # in the tail that a crash truncates, outcome unknown
+    CUT_RETRIED = 9  # the same, then sent again to another queue
     CUT_ACKED = (
         10  # the same, but acknowledged before: legal on the asynchronous broker, injected on the other
     )
@@ -108,7 +110,7 @@ ANOMALIES: Final[dict[str, str]] = {
     "offset_regression": "a group's committed offset goes back (DELIV-5)",
     "flush_lost": "acknowledged under SYNC_FLUSH, then cut off by a crash (FLUSH-1 and DELIV-1)",
 }
-"""Name to what is injected, and the invariants that it breaks."""
+"""Maps the name of an anomaly to its description and the invariants that it violates."""
 
 _SLOTTED: Final = {
     "lost": Fate.LOST,
@@ -124,23 +126,23 @@ _DECOYS: Final = (
     Fate.RETRIED, Fate.RECOVERED, Fate.NOT_STORED, Fate.REFUSED, Fate.SOFT, Fate.REDELIVERED,
 )  # fmt: skip
 _DECOY_PART: Final = {True: 0.002, False: 0.0001}
-"""The part of a chunk's messages that have each of these fates: in a chunk of trouble, where there is at
-least one, and elsewhere."""
+"""Fraction of a chunk's messages with each of these fates: in troubled chunks (at least one), and in
+others."""
 
 
 class ScenarioError(ValueError):
-    """The wish cannot be granted; the message says what fits."""
+    """The requested log is not possible; the message says what is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is injected in which chunk."""
+    """Number of injected anomalies in each chunk."""
 
     messages: int
-    """In every chunk."""
+    """Number of messages in every chunk."""
     chunks: int
     injected: dict[str, Ints]
-    """Anomaly to its count in each chunk."""
+    """Maps an anomaly to its count in each chunk."""
 
     @property
     def messages_total(self) -> int:
@@ -152,7 +154,7 @@ def is_troubled(chunk: int) -> bool:
 
 
 def queue_of(messages: Ints) -> Ints:
-    """The queue of each message, by its place in the chunk."""
+    """Return the queue of each message, by its position in the chunk."""
     queues: Ints = ROUND[messages % len(ROUND)]
     return queues
 
@@ -170,12 +172,12 @@ def topic_of(queues: Ints) -> Ints:
 
 
 def queue_id_of(queues: Ints) -> Ints:
-    """Two topics have their queues at 0, the others at 1: a number of a queue means nothing by itself."""
+    """Return queue ids: 0 for two topics, 1 for the others, so that a queue id is ambiguous by itself."""
     return topic_of(queues) % 2
 
 
 def elsewhere(queues: Ints) -> Ints:
-    """The same topic's queue at the next broker that has one."""
+    """Return the same topic's queue at the next broker that has one."""
     topics = topic_of(queues)
     first = topics * len(BROKERS)
     found: Ints = first + (queues - first + 1) % np.array(QUEUES_OF_TOPIC)[topics]
@@ -183,7 +185,7 @@ def elsewhere(queues: Ints) -> Ints:
 
 
 def slots(messages: int) -> Ints:
-    """First message of every slot of a chunk."""
+    """Return the first message of every slot of a chunk."""
     starts = [
         np.arange(_whole_round(low * messages), int(high * messages) - SLOT, SLOT, dtype=np.int64)
         for low, high in ZONES
@@ -231,8 +233,8 @@ def make_plan(messages_total: int, anomalies: dict[str, int], random: np.random.
 
 
 def _room(messages: int, chunks: int) -> tuple[int, int]:
-    """For how many anomalies in slots, and for how many flush_lost, there is room in chunks of this size."""
-    # Between the first zone and the crash, every second message at least is the crashing broker's.
+    """Return how many slot anomalies and how many flush_lost fit into chunks of this size."""
+    # Between the first zone and the crash, at least every second message goes to the crashing broker.
     tail = int((PAUSES["crash_sync"] - ZONES[0][1] - 0.02) * messages) // 2 - CRASH_TAIL
     return len(slots(messages)) * chunks, tail * _troubled(chunks)
 
@@ -242,9 +244,9 @@ def _troubled(chunks: int) -> int:
 
 
 def _events_for(slotted: int, flush_lost: int) -> int:
-    """In about so many events, and hardly fewer, there is room for them."""
+    """Return a number of events, close to the minimum, with room for these anomalies."""
     in_slots, in_tail = _room(CHUNK_MESSAGES_MAX, 1)
-    # Where the largest chunks have no room, smaller ones have none either.
+    # If the largest chunks have no room, smaller ones have none either.
     chunks = max(1, -(-slotted // in_slots), (-(-flush_lost // in_tail) - 1) * TROUBLE_EVERY + 1)
     smallest = max(MESSAGES_MIN, CHUNK_MESSAGES_MAX * (chunks - 1) // chunks + 1)
     for messages in range(smallest, CHUNK_MESSAGES_MAX):
@@ -262,11 +264,11 @@ def _events_of(messages: int) -> int:
 class Fates:
     fate: Ints
     regressions: Ints
-    """Slots (their first message) that hold an offset_regression."""
+    """Slots (given by their first message) with an offset_regression."""
 
 
 def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
-    """What becomes of each message of a chunk."""
+    """Draw the fate of each message of a chunk."""
     n = plan.messages
     fate = np.zeros(n, dtype=np.int64)
     order = random.permutation(slots(n))
@@ -275,7 +277,7 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
     for name, injected in _SLOTTED.items():
         mine = order[at : at + plan.injected[name][chunk]]
         at += len(mine)
-        # The middle round of the slot, a queue by chance.
+        # The middle round of the slot, in a random queue.
         fate[mine + len(ROUND) + random.integers(0, len(ROUND), len(mine))] = injected
         _take(taken, mine)
     regressions = order[at : at + plan.injected["offset_regression"][chunk]]
@@ -290,7 +292,7 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
     if chunk == plan.chunks - 1:
         fate[n - max(2, int(TAIL_PART * n / 8)) :] = Fate.SEND_ONLY
     free = np.flatnonzero((fate == Fate.NORMAL) & ~taken)
-    # Not in the first rounds, so that each queue begins with something ordinary.
+    # Not in the first rounds, so that each queue begins with normal messages.
     free = random.permutation(free[free >= 2 * len(ROUND)])
     at = 0
     for decoy in _DECOYS:
@@ -301,7 +303,7 @@ def draw_fates(plan: Plan, chunk: int, random: np.random.Generator) -> Fates:
 
 
 def crash_tail(messages: int, broker: int, crash_at: int, count: int) -> Ints:
-    """The last `count` messages that go to the broker before message `crash_at`, in order."""
+    """Return the last `count` messages that go to the broker before message `crash_at`, in order."""
     all_before = np.arange(crash_at, dtype=np.int64)
     return all_before[broker_of(queue_of(all_before)) == broker][-count:] if messages else all_before
 

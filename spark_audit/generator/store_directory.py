@@ -1,7 +1,7 @@
 """A store directory with known faults, for tests of the checks and of the checks' mutants.
 
-What brokers leave behind legally lies beside the faults: queues and an index that still name expired records,
-a filler, a torn last record, entries that point behind the log's end, a last record not yet dispatched.
+It also contains legal remains: queue and index entries of expired records, a filler, a torn last record,
+entries beyond the log's end, and a last record that is not yet dispatched.
 """
 
 import json
@@ -30,7 +30,7 @@ GROUP: Final = "readers"
 QUEUES: Final = 3
 RECORDS: Final = 90
 EXPIRED: Final = 4
-"""Offsets of each queue whose records were deleted with their segment."""
+"""Number of offsets of each queue whose records were deleted with their segment."""
 SLOTS: Final = 50
 SEGMENT_BYTES: Final = 8192
 FORGOTTEN: Final = "forgotten"
@@ -56,7 +56,7 @@ _AT: Final = {
     "altered": 30, "time_back": 54, "resurrected": RESURRECTED,
     "dangling": 34, "misplaced": 38, "undispatched": 42, "collision": 46, "gap": 50,
 }  # fmt: skip
-"""The number of the record that has a fault."""
+"""Number of the record that has each fault."""
 _UNIT: Final = struct.Struct(">qiq")
 _ENTRY: Final = struct.Struct(">iqii")
 _TIME_MS: Final = 1_700_000_000_000
@@ -75,7 +75,7 @@ def write_store(folder: Path, faults: Collection[str] = tuple(FAULTS)) -> list[d
 
 
 class _Store:
-    """A store in the making: its segments, queues, index and offsets, and the violations in them."""
+    """A store under construction: its segments, queues, index and offsets, and its violations."""
 
     def __init__(self, faults: Collection[str]) -> None:
         self.truth: list[dict[str, Any]] = []
@@ -87,7 +87,7 @@ class _Store:
         self._sole_unit = (0, 0, 0)
 
     def put_sole_record(self) -> None:
-        """The one record of its topic."""
+        """Append the only record of its topic."""
         data = record.encode(
             Message(FORGOTTEN, b"body", {"UNIQ_KEY": "m_forgotten"}, 0, born_timestamp_ms=_TIME_MS)
         )
@@ -98,7 +98,7 @@ class _Store:
             self._expect("forgotten", "DELIV-1", "metadata-loss", topic=FORGOTTEN)
 
     def put(self, number: int) -> None:
-        """A record, and its entries in a queue and in the index."""
+        """Append a record and its entries in a queue and in the index."""
         fault = next((name for name in self._faults if _AT.get(name) == number), "")
         queue_id = number % QUEUES
         place = {"topic": TOPIC, "queue_id": queue_id, "queue_offset": self._offsets[queue_id]}
@@ -127,7 +127,7 @@ class _Store:
         self._append(data)
 
     def _unit(self, fault: str, number: int, size: int, place: dict[str, Any]) -> tuple[int, int, int]:
-        """The entry of a record in its queue."""
+        """Return the entry of a record in its queue."""
         if fault == "dangling":
             self._expect(fault, "FLUSH-3", "dangling-entry", **place)
             return (self._at + 1, size, 0)
@@ -138,12 +138,12 @@ class _Store:
             self._expect(fault, "FLUSH-6", "not-dispatched", msg_id=f"m_{number}", **place)
             return (0, 0, 0)
         if number == RECORDS - 1:
-            # Dispatch is one record behind, as it may be when a broker is killed.
+            # Dispatch is one record behind, as it may be after a broker was killed.
             return (0, 0, 0)
         return (self._at, size, 0)
 
     def put_torn_record(self) -> None:
-        """The torn last record, and entries that point at it and behind it."""
+        """Append the torn last record, and entries that point at it and beyond it."""
         self._log[max(self._log)] += _record(RECORDS, 0)[:60]
         for queue_id, beyond in ((0, self._at), (1, self._at + 500)):
             self._units[queue_id][self._offsets[queue_id]] = (beyond, 130, 0)
@@ -153,7 +153,7 @@ class _Store:
             self._expect("index_dangling", "FLUSH-6", "index-dangling")
 
     def expect_losses(self) -> None:
-        """What a group committed beyond the queue's end, and what was acknowledged and is absent."""
+        """Expect the commit beyond the queue's end, and the acknowledged message that is absent."""
         if "ahead" in self._faults:
             place = {"topic": TOPIC, "queue_id": 2, "queue_offset": self._offsets[2] + 5}
             self._expect("ahead", "DELIV-1", "offset-ahead", group=GROUP, **place)
@@ -172,7 +172,7 @@ class _Store:
         self._at += len(data)
 
     def _roll(self, size: int) -> None:
-        """Begin the next segment where such a record does not fit into the last one."""
+        """Begin the next segment if a record of this size does not fit into the last one."""
         start = max(self._log)
         if self._at + size + record.FILLER_BYTES > start + SEGMENT_BYTES:
             self._log[start] += record.filler(start + SEGMENT_BYTES - self._at)
@@ -186,15 +186,17 @@ class _Store:
 
 
 def write_slave(folder: Path) -> list[dict[str, Any]]:
-    """Write the log of a slave of the store that `plant` writes with all faults. Returns the violations.
+    """Write the log of a slave of the store that `write_store` writes with all faults.
 
-    It has one record's flag changed, and one record where its master has two; and it is ahead of its master,
-    which lost its tail.
+    Returns the violations.
+
+    One record's flag is changed, and one record replaces two of the master's. The slave is ahead of its
+    master, which lost its tail.
     """
     truth = [
         row | {"broker": SLAVE} for row in write_store(folder) if row["invariant"] in ("FLUSH-4", "FLUSH-5")
     ]
-    # What it takes an event log to see is told of the master only.
+    # Violations that need an event log are expected for the master only.
     truth = [row for row in truth if row["anomaly"] != "resurrected"]
     for name in ("consumequeue", "index", "config"):
         shutil.rmtree(folder / name)
@@ -234,8 +236,8 @@ def write_slave(folder: Path) -> list[dict[str, Any]]:
 def write_members(folder: Path) -> list[dict[str, Any]]:
     """Write the stores MEMBERS of one ledger, each into the folder of its name. Returns the violations.
 
-    One member has another record in an entry, and a no-op where the others have a record. One has lost a
-    record to damage, and has a tail that its leader's successor never saw: both are legal.
+    One member has a different record in an entry, and a no-op where the others have a record. Another member
+    has lost a record to damage, and has a tail that the next leader never received: both are legal.
     """
     one, other, behind = MEMBERS
     agreed = [(1, NORMAL, _entry_body(number)) for number in range(6)]
@@ -261,8 +263,11 @@ def write_members(folder: Path) -> list[dict[str, Any]]:
 
 
 def _entry_body(number: int) -> bytearray:
-    """The record in an entry. The one that has a no-op in its place is the last of its queue, that this has
-    no hole."""
+    """Return the record in an entry.
+
+    Entry 9 is in a queue of its own. The entry replaced by a no-op is then the last of its queue, which has
+    no hole.
+    """
     keys = {"UNIQ_KEY": f"e_{number}"}
     queue_id = int(number == 9)
     return record.encode(
@@ -271,7 +276,7 @@ def _entry_body(number: int) -> bytearray:
 
 
 def _write_ledger(folder: Path, entries: Sequence[tuple[int, int, bytearray]]) -> Path:
-    """Term, magic and body of each. Returns the file."""
+    """Write entries, each given as term, magic and body. Returns the file."""
     data = b""
     for index, (term, magic, body) in enumerate(entries):
         if magic == NORMAL:
@@ -284,7 +289,7 @@ def _write_ledger(folder: Path, entries: Sequence[tuple[int, int, bytearray]]) -
 
 
 def events() -> list[dict[str, Any]]:
-    """What a producer logged of a message that the store has, and of the one of fault `absent`."""
+    """Return the events of a producer for a stored message, and for the one of fault `absent`."""
     acked = (("m_60", 0, EXPIRED + 60 // QUEUES), (ABSENT, 0, EXPIRED + RECORDS // QUEUES - 1))
     rows: list[dict[str, Any]] = []
     for msg_id, queue_id, queue_offset in acked:
@@ -304,7 +309,8 @@ def events() -> list[dict[str, Any]]:
 
 
 def _resurrection() -> list[dict[str, Any]]:
-    """What the broker logged of one record that recovery cut off, and of one that it appended again then."""
+    """Return a broker's events for a record that recovery truncated, and for one that it then appended
+    again."""
     rows: list[dict[str, Any]] = []
     told = (
         ("recover", None, 0),
@@ -351,7 +357,7 @@ def _write(
     data = bytearray(header.encode() + bytes(4 * SLOTS + _ENTRY.size) + entries)
     (folder / "index" / "20231114221320000").write_bytes(data)
     (folder / "config").mkdir()
-    # As released brokers print it: numbers as keys are not quoted.
+    # As released brokers print it: numeric keys are not quoted.
     text = json.dumps({"offsetTable": {f"{TOPIC}@{GROUP}": {f"<{q}>": at for q, at in offsets.items()}}})
     (folder / "config" / "consumerOffset.json").write_text(text.replace('"<', "").replace('>"', ""))
     (folder / "abort").touch()

@@ -1,4 +1,4 @@
-"""Compares what the checks found with what the generator injected: nothing missed, nothing invented."""
+"""Compares the findings of the checks with the injected anomalies: none missed, none invented."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -26,13 +26,13 @@ class Comparison:
 
 
 def read_truth(folder: Path) -> list[dict[str, Any]]:
-    """The ground truth beside a generated log."""
+    """Read the ground truth beside a generated log."""
     rows: list[dict[str, Any]] = pq.read_table(folder / TRUTH_FILE).to_pylist()
     return rows
 
 
 def compare(found: Iterable[Mapping[str, Any]], truth: Iterable[Mapping[str, Any]]) -> Comparison:
-    """As multisets of schema.KEY: a violation reported twice is a false alarm."""
+    """Compare as multisets of schema.KEY: a violation reported twice is a false alarm."""
     seen = Counter(tuple(row[name] for name in KEY) for row in found)
     injected = Counter(tuple(row[name] for name in KEY) for row in truth)
     return Comparison(

@@ -1,2 +1,1 @@
-"""Runs that follow one another: each begins with the state that the one before left. Begin at
-checkpoint.py."""
+"""Incremental runs: each begins with the state that the previous one left. Start with checkpoint.py."""

@@ -1,4 +1,4 @@
-"""The state that an incremental run begins with, and how it joins the run's own rows."""
+"""The state with which an incremental run begins, and how it is joined with the run's own rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -19,14 +19,14 @@ from mqproof.spark_audit.sources.inputs import InputError
 from mqproof.spec.events import Kind
 
 EARLIER: Final = "(an earlier night)"
-"""The node of rows that stand for what was left behind."""
+"""The node of rows that stand for rows no longer kept."""
 
 _ORIGIN: Final = (Kind.SEND, Kind.SEND_ACK)
 
 QUEUE: Final = ("broker", "topic", "queue_id")
 
 IDENTITY: Final = (*KEY, "cause", "first_ts")
-"""What tells findings of two runs apart; the rest of a finding may grow."""
+"""Columns that identify a finding across runs; its other columns may change."""
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -34,11 +34,11 @@ class Manifest(msgspec.Struct, frozen=True):
     run: int = msgspec.field(name="night")
     """The number of the run that left this state, counted from 1."""
     watermark: int
-    """Microseconds: rows before it were left behind, but for those that are carried."""
+    """Microseconds: rows before it are no longer kept, except those that are carried."""
     missing_rows: int
-    """Holes in the sequence numbers that no run has filled."""
+    """Gaps in the sequence numbers that no run has filled."""
     batch: int = -1
-    """Of a stream: the number of its newest batch (watch.py)."""
+    """For a stream: the number of its newest batch (watch.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +47,28 @@ class CarriedState:
 
     manifest: Manifest
     rows: DataFrame
-    """Events that are looked at again: schema.EVENTS."""
+    """Events that are examined again: schema.EVENTS."""
     profile: DataFrame
-    """Of all rows of all runs, as profile.py makes it; it has the rare rows in it."""
+    """The profile of all rows of all runs, as profile.py makes it, including the rare rows."""
     steps: DataFrame
-    """Odd steps (sequences.py) whose cause may still turn up."""
+    """Odd steps (sequences.py) whose cause may still be found."""
     reach: DataFrame
-    """One row a run and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of what the
-    group was handed; without a group, of what was stored."""
+    """One row per run and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of its
+    deliveries.
+
+    Rows without a group describe the stored messages.
+    """
     node_states: DataFrame
-    """Events by which routes, replication and ledgers are judged: schema.EVENTS."""
+    """Events needed to judge routing, replication and ledgers: schema.EVENTS."""
     findings: DataFrame
-    """schema.FINDINGS with `night`, which found it first, and `final`: all violations, and what else was
-    found and is not final."""
+    """schema.FINDINGS with `night` (the run that found it first) and `final`.
+
+    It has all violations, and other findings that are not final.
+    """
 
     def count(self, own: DataFrame, seen: Overview) -> tuple[DataFrame, Overview]:
-        """The profile of all runs; and `seen`, this run's overview, with the brokers of all and what holes
-        are new.
+        """Return the profile of all runs, and this run's overview with the brokers of all runs and only new
+        gaps.
 
         Raises:
             InputError: rows of an earlier run are given again.
@@ -80,35 +85,39 @@ class CarriedState:
         return profiled, replace(seen, brokers=whole.brokers, missing_rows=new_holes, holed_nodes=holed)
 
     def beside(self, own: DataFrame, profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-        """What is needed of earlier runs to judge this run's rows, `profiled`."""
+        """Return the rows of earlier runs that are needed to judge this run's rows, `profiled`."""
         old = self._old(name_broker(own, brokers)) if self._goes_back(profiled, brokers) else None
         if old is None:
             return self.rows
         return self.rows.unionByName(self._stand_ins(old, own.unionByName(self.rows)))
 
     def told(self, own: DataFrame) -> DataFrame:
-        """Tonight's rows, for checks of what nodes tell in their own order, with where they stood before and
-        what was delayed before."""
+        """Return this run's rows with the carried state, for checks of what nodes report in their own order.
+
+        The carried state has earlier node states and earlier delayed messages.
+        """
         delayed = self.rows.where((f.col("kind") == Kind.APPEND) & (f.col("topic") == SCHEDULE_TOPIC))
         return own.unionByName(self.node_states).unionByName(delayed)
 
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
-        """Steps between rows that were no neighbours, because those between were left behind, are none."""
+        """Remove steps between rows that were not neighbours, because rows between them are no
+        longer kept."""
         before = renamed(last_rows(self.profile, brokers), (*SEQUENCE, "seq"))
         met = evidence.steps.where(f.col("node") != EARLIER).join(f.broadcast(before), same(SEQUENCE), "left")
         real = met.where(f.col("seq_of").isNull() | (f.col("seq") > f.col("seq_of")))
         steps = real.select(*evidence.steps.columns).unionByName(self.steps)
         return replace(evidence, steps=steps)
 
-    # What was left behind, and is spoken of again
+    # Rows that are no longer kept, and are referred to again
 
     def _goes_back(self, profiled: DataFrame, brokers: tuple[str, ...]) -> bool:
-        """Some group is handed what lies before its end, or begins with what lies before others' end."""
+        """Return whether a group receives messages before its end, or starts before the end of other
+        groups."""
         begun = spans_of(profiled, brokers).withColumn("queue_offset", f.col("offset_min"))
         return bool(self._old(begun).head(1))
 
     def _old(self, rows: DataFrame) -> DataFrame:
-        """Those deliveries that lie before the end of what was delivered in earlier runs."""
+        """Return the deliveries that lie before the end of what was delivered in earlier runs."""
         of_group = self.reach.groupBy("group", *QUEUE).agg(f.max("offset_max").alias("own_end"))
         of_queue = self.reach.groupBy(*QUEUE).agg(f.max("offset_max").alias("any_end"))
         known = rows.where(f.col("kind") == Kind.DELIVER)
@@ -118,12 +127,14 @@ class CarriedState:
         return known.where(f.col("queue_offset") <= f.coalesce("own_end", "any_end")).select(*rows.columns)
 
     def _stand_ins(self, old: DataFrame, log: DataFrame) -> DataFrame:
-        """Rows for messages that were settled: sent, acknowledged, handed to the groups that passed there.
+        """Return rows for settled messages: sent, acknowledged, and delivered to the groups that passed
+        their place.
 
-        When each was delivered is not known any more: no earlier than what its group was handed that run.
+        The time of each delivery is no longer known: it is no earlier than its group's first delivery of that
+        run.
         """
         sent = log.where(f.col("kind") == Kind.SEND).select("msg_id")
-        # What is carried is all there is of a message: no send of it was recorded.
+        # The carried rows are all rows of such a message: no send of it was recorded.
         stored_only = self.rows.where(f.col("kind") == Kind.APPEND).select("msg_id")
         sent = sent.unionByName(stored_only).distinct()
         places = old.select("msg_id", *QUEUE, "queue_offset").distinct().join(sent, "msg_id", "left_anti")
@@ -136,7 +147,7 @@ class CarriedState:
         handed = handed.groupBy("msg_id", *QUEUE, "queue_offset", "group").agg(f.min("first_ts").alias("ts"))
         stored = handed.groupBy("msg_id", *QUEUE, "queue_offset").agg(f.min("ts").alias("ts"))
         stored = stored.withColumn("group", f.lit(None).cast("string"))
-        # Where producers' logs were never given, their silence tells nothing.
+        # If producers' logs were never given, missing sends mean nothing.
         told = [row["kind"] for row in self.profile.select("kind").distinct().collect()]
         sends = [stored.withColumn("kind", f.lit(str(kind))) for kind in _ORIGIN if kind in told]
         rows = handed.where("group IS NOT NULL").withColumn("kind", f.lit(str(Kind.DELIVER)))
@@ -160,12 +171,12 @@ class CarriedState:
 
 
 def last_rows(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
-    """One row a sequence of sequences.py: the number of its newest row."""
+    """Return one row per sequence of sequences.py: the number of its newest row."""
     return spans_of(profiled, brokers).select(*SEQUENCE, f.col("seq_max").alias("seq"))
 
 
 def renamed(rows: DataFrame, names: Iterable[str]) -> DataFrame:
-    """For the other side of `same`."""
+    """Rename columns for the other side of `same`."""
     return rows.withColumnsRenamed({name: f"{name}_of" for name in names})
 
 

@@ -1,17 +1,17 @@
-"""Writes the state that an incremental run leaves, so that the sum of all runs is one run over all logs.
+"""Writes the state of an incremental run, so that all runs together equal one run over all logs.
 
-A run's log is judged together with the rows that are carried: those of messages that are still open (stored,
-and not yet delivered to every group that reads their topic; unanswered), everything of the last `late` before
-the end of what was seen, and the last row of each consumer and committed offset. A message that is not open
-and has been quiet for `late` is settled: its rows are left behind, and what was found about it is final.
+A run judges its log together with the carried rows. These are the rows of open messages (unanswered, or
+stored and not yet delivered to every group that reads their topic), all rows of the last `late` before the
+end of the logs, and the last row of each consumer and committed offset. A message that is not open and had no
+event for `late` is settled: its rows are no longer kept, and its findings are final.
 
-The state is a folder of Parquet files, replaced as a whole when the run's report is written; an interrupted
-run leaves the old one.
+The state is a folder of Parquet files. It is replaced as a whole when the run's report is written; an
+interrupted run leaves the old state.
 
-Exact where what belongs together (a message's copies, a step and its cause) is no further apart than `late`;
-a delivery may be any number of runs late. Of what comes later still, repeated deliveries are known by their
-offset, and a cause counts since the run that may have had the first. A record that is cut off, or stored
-again, later than that is not recognised as another one. For routing, replication and elections, the
+The result is exact if related events (a message's copies, a step and its cause) are no further apart than
+`late`; a delivery may be any number of runs late. For later events, repeated deliveries are recognised by
+their offset, and a cause counts from the run that may have had the first delivery. A record that is truncated
+or stored again later than that is not recognised as another one. For routing, replication and elections, the
 checkpoint carries their current state (node_states.py).
 """
 
@@ -62,15 +62,15 @@ from mqproof.spec.events import Kind
 _STORED: Final = (Kind.SEND_ACK, Kind.APPEND)
 
 _OF_CLIENTS: Final = (Kind.SEND, Kind.DELIVER)
-"""What only a client tells."""
+"""Kinds that only clients report."""
 
 _OF_MESSAGE: Final = (Kind.CONSUME_FAIL, Kind.RETRY, Kind.DEAD_LETTER)
 
 _OF_STEPS: Final = (queue_order.INVARIANT, offset_monotone.INVARIANT, never_overlaps.INVARIANT)
-"""Checks of what follows what: time alone settles their findings."""
+"""Checks of sequences of events: their findings become final by time alone."""
 
 OF_ONE_NODE: Final = ("ROUTE-1", "ROUTE-2", "ROUTE-3", "REPL-1", "REPL-2", "REPL-3", "RAFT-2", "RAFT-6")
-"""Checks of what one node tells in its own order: nothing that comes later changes their findings."""
+"""Checks of one node's events in its own order: later events do not change their findings."""
 
 _OF_STORES: Final = (acked_in_store.ABSENT, offsets_ahead.AHEAD, topics_known.METADATA)
 
@@ -91,16 +91,16 @@ def settle(
     """
     before = run.carried.manifest.watermark if run.carried else 0
     if run.carried and batch < 0:
-        # A run between the batches of a stream, which goes on behind its newest one.
+        # A run between the batches of a stream, which continues after its newest batch.
         batch = run.carried.manifest.batch
-    # A clock that is ahead of ours does not say what is over.
+    # A clock that is ahead of ours must not advance the watermark.
     newest = min(overview(evidence.profile).last_ts, time.time_ns() // 1_000)
     watermark = max(before, newest - run.late_us)
     profiled = remembered(evidence.profile, watermark - run.forget_us)
     evidence = replace(evidence, profile=profiled, spans=spans_of(profiled, brokers))
     whole = overview(profiled)
     log = looked.log.where(f.col("node") != EARLIER)
-    # A row is told by its node and number.
+    # A row is identified by its node and number.
     ends = last_rows(evidence.profile, brokers).select("node", "seq").distinct()
     if shared_queues(evidence).head(1):
         ends = ends.unionByName(turns(evidence, watermark)).distinct()
@@ -130,7 +130,7 @@ def settle(
 
 
 def remembered(profiled: DataFrame, since: int) -> DataFrame:
-    """Without the clients that have told nothing since then: more come with every restart, and stay away."""
+    """Remove clients without events since then: every restart adds clients that never return."""
     last = profiled.groupBy("node").agg(
         f.max("last_ts").alias("last_ts"), f.bool_or(f.col("kind").isin(*_OF_CLIENTS)).alias("is_client")
     )
@@ -139,8 +139,10 @@ def remembered(profiled: DataFrame, since: int) -> DataFrame:
 
 
 def _open(evidence: Evidence) -> DataFrame:
-    """Keys of the messages of which more is to come: not handed to every group yet, never answered, or failed
-    and left at that."""
+    """Return keys of messages with events still to come.
+
+    These are not yet delivered to every group, never answered, or failed without a later event.
+    """
     known = evidence.messages.join(
         f.broadcast(subscribed(evidence.spans)), f.col("topic") == f.col("subscribed_topic"), "left"
     )
@@ -158,11 +160,11 @@ def _open(evidence: Evidence) -> DataFrame:
 def _known(
     run: IncrementalRun, found: DataFrame, ran: Collection[str], kept: DataFrame, watermark: int
 ) -> DataFrame:
-    """All findings that the next run has to know of."""
+    """Return all findings that the next run needs."""
     by_time = f.col("invariant").isin(*_OF_STEPS) | f.col("msg_id").isNull()
     final = f.when(by_time, f.col("last_ts") < watermark).otherwise(f.col("is_kept").isNull())
     final = final | f.col("invariant").isin(*OF_ONE_NODE)
-    # What a store shows is looked up again in each run.
+    # Findings about stores are computed again in each run.
     final = f.coalesce(final & ~f.col("rule").isin(*_OF_STORES), f.lit(False))
     judged = found.join(kept, message_key() == f.col("key"), "left").withColumn("final", final)
     if run.carried is None:
@@ -182,8 +184,11 @@ def _known(
 
 
 def _pruned(profiled: DataFrame, kept: DataFrame) -> DataFrame:
-    """The profile in one row a key, without the failures of messages that are left behind, and without
-    what brokers tell name servers all day: only clients' registers explain anything."""
+    """Return the profile with one row per key, without rows that are no longer needed.
+
+    These are failures of messages that are no longer kept, and brokers' registrations: only clients'
+    registrations explain anything.
+    """
     of_message = f.when(f.col("kind").isin(*_OF_MESSAGE), f.get_json_object("rare", "$.msg_id"))
     of_broker = (f.col("kind") == Kind.REGISTER) & f.get_json_object("rare", "$.client").isNull()
     known = profiled.withColumn("of_message", of_message).join(
@@ -205,18 +210,23 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
-    """Without what was delivered to groups that are left behind: one that comes back starts afresh."""
+    """Remove deliveries to groups that are no longer remembered; a group that returns starts without
+    history."""
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
     return reach.where("group IS NULL").unionByName(of_groups)
 
 
 def _write(rows: DataFrame, path: Path) -> None:
-    """Raises: OSError: the disk of the states is full."""
+    """Write the rows.
+
+    Raises:
+        OSError: the disk of the states is full.
+    """
     try:
         rows.write.parquet(str(path))
     except Py4JError as error:
-        # What is spilled meanwhile, perhaps on another disk, does not go through Hadoop's file system.
+        # Spilled data, perhaps on another disk, is not written through Hadoop's file system.
         full = os.strerror(errno.ENOSPC)
         if full in str(error) and "RawLocalFileSystem" in str(error):
             raise OSError(errno.ENOSPC, full, str(path.parents[1])) from None

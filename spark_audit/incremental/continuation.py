@@ -1,4 +1,4 @@
-"""An incremental run as the history of an audit: it goes on from one state, and leaves the next."""
+"""An incremental run as the history of an audit: it continues from one state, and writes the next."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -20,21 +20,25 @@ from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.inputs import literal
 
 _FOUND: Final = "found"
-"""Below a run's scratch folder: all that its checks found, new or not."""
+"""Folder below a run's scratch folder with all findings of its checks, new or not."""
 
 
 @dataclass(frozen=True, slots=True)
 class Continuation(History):
-    """The history of an audit that goes on where earlier runs ended."""
+    """The history of an audit that continues earlier runs."""
 
     run: IncrementalRun
     next_state: Path | None = None
-    """The folder for the state that this run leaves; None where no run follows."""
+    """The folder for the state that this run leaves; None if no run follows."""
     batch: int = -1
-    """The number of the run in a stream."""
+    """The number of the batch in a stream."""
 
     def earlier(self, rows: DataFrame, profile: DataFrame, overview: Overview) -> Earlier | None:
-        """Raises: InputError: rows of an earlier run are given again."""
+        """Return the contribution of earlier runs.
+
+        Raises:
+            InputError: rows of an earlier run are given again.
+        """
         carried = self.run.carried
         if carried is None:
             return None
@@ -45,7 +49,7 @@ class Continuation(History):
         carried = self.run.carried
         if carried is None:
             return evidence
-        # What is carried of messages is not all that a node reported; checks of its order rest on more.
+        # The carried rows of messages are not all that a node reported; checks of its order need more.
         told = name_broker(carried.told(rows), brokers)
         return replace(carried.amend(evidence, brokers), log=told)
 
@@ -72,13 +76,13 @@ class Continuation(History):
 
 
 def _only_new(found: DataFrame, carried: CarriedState) -> DataFrame:
-    """The findings that no earlier run had."""
+    """Return the findings that no earlier run had."""
     known = renamed(carried.findings.select(*IDENTITY), IDENTITY)
     return found.join(known, same(IDENTITY), "left_anti")
 
 
 def _withdrawn(carried: CarriedState, found: DataFrame, invariants: Collection[str]) -> int:
-    """How many violations of earlier runs are none, in the light of this one."""
+    """Return how many violations of earlier runs this run refutes."""
     doubtful = carried.findings.where("cause IS NULL AND NOT final").where(
         f.col("invariant").isin(*invariants)
     )
@@ -87,7 +91,7 @@ def _withdrawn(carried: CarriedState, found: DataFrame, invariants: Collection[s
 
 
 def _all_found(evidence: Evidence, folder: Path, invariants: Collection[str]) -> DataFrame:
-    """What the checks of these invariants wrote, each into a folder of its own."""
+    """Return the findings of the checks of these invariants; each wrote them into its own folder."""
     spark = evidence.log.sparkSession
     if not invariants:
         return spark.createDataFrame([], FINDINGS)

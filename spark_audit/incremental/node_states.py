@@ -1,8 +1,7 @@
-"""The current state of routing, replication and ledgers at the end of a run: rows of its log that the next
-run needs.
+"""The state of routing, replication and ledgers at the end of a run: rows that the next run needs.
 
 With these rows the next run is judged as if all logs were one. They are few: the newest row of each kind that
-nodes report again and again, and of ledgers what is not settled.
+nodes report repeatedly, and the unsettled rows of ledgers.
 """
 
 from collections.abc import Collection
@@ -20,7 +19,7 @@ _OF_ROUTES: Final = (Kind.REGISTER, Kind.ROUTE, Kind.EXPIRE)
 
 
 def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> DataFrame:
-    """Rows of the log. `kinds` are those that it has; nothing from before the watermark is to come."""
+    """Return rows of the log. `kinds` are the kinds in it; no row before the watermark is still to come."""
     parts = []
     if not set(kinds).isdisjoint(_OF_ROUTES):
         parts.append(routes.carried_rows(log))
@@ -32,8 +31,8 @@ def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> Data
 
 
 def _of_replicas(log: DataFrame) -> DataFrame:
-    """Of each broker its last start, how far slaves and its disk have come since, and the roles that it told
-    of."""
+    """Return, for each broker, its last start, the progress of slaves and disk since then, and its reported
+    roles."""
     attrs, kind = f.col("attrs"), f.col("kind")
     is_flush = (kind == Kind.FLUSH) & (attrs["file"] == "log")
     rows = log.where(kind.isin(Kind.HA_ACK, Kind.HA_TRANSFER, Kind.RECOVER) | is_flush)

@@ -1,4 +1,4 @@
-"""What all incremental runs so far have found, by the state that the last one left."""
+"""The findings of all incremental runs so far, from the state that the last one left."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from mqproof.spark_audit.judging.outcome import Audit
 
 
 def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
-    """(invariant, rule, count, of the newest run, not certain) of the violations that a state knows of."""
+    """Return (invariant, rule, count, found in the newest run, not certain) of all violations in a state."""
     manifest = read_manifest(state)
     known = ds.dataset(str(state / "findings"), format="parquet").scanner(
         {
@@ -43,25 +43,28 @@ def violations_so_far(state: Path) -> list[tuple[str, str, int, int, int]]:
 
 
 def events_so_far(state: Path) -> int:
-    """How many events of all runs a state remembers."""
+    """Return the number of events of all runs that a state remembers."""
     return sum(ds.dataset(str(state / "profile"), format="parquet").to_table(["rows"])["rows"].to_pylist())
 
 
 def rows_missing(state: Path) -> int:
-    """Holes in the numbers of nodes, or rows that were no events, whichever is more: so many violations at
-    most may have an explanation that cannot be read."""
+    """Return the number of gaps in sequence numbers or of rows that were not events, whichever is larger.
+
+    At most this many violations may have an explanation that cannot be read.
+    """
     kept = sorted((state.parent / UNREADABLE).rglob("*.json"))
     unreadable = sum(bool(line.strip()) for file in kept for line in file.read_bytes().splitlines())
     return max(read_manifest(state).missing_rows, unreadable)
 
 
 def _is_certain(watermark: int) -> pc.Expression:
-    """Nothing of what `late` lets come can change it; what was lost may be delivered yet later."""
+    """Return the condition that no row allowed by `late` can change it; a lost message may still be
+    delivered later."""
     return pc.field("final") | (pc.field("last_ts") < watermark)
 
 
 def certain_now(state: Path) -> list[dict[str, Any]]:
-    """Violations whose evidence is older than what `late` lets come, and was not at the state before."""
+    """Return violations that became certain in this state: their evidence is now older than `late` allows."""
     manifest = read_manifest(state)
     earlier = state_path(state.parent, manifest.run - 1)
     before = read_manifest(earlier).watermark if earlier.exists() else 0
@@ -75,7 +78,7 @@ def _was_certain(row: Mapping[str, Any], watermark: int) -> bool:
 
 
 def with_history(report: Report, audit: Audit, run: IncrementalRun, state: Path | None) -> Report:
-    """Return the report with what is known of all runs so far. `state` is what this run leaves."""
+    """Return the report with the findings of all runs so far. `state` is the state that this run leaves."""
     facts = {
         "night": f"{run.number}: only what no earlier run reported",
         "taken back": f"{audit.withdrawn} violations of earlier runs are none, as this one shows",

@@ -1,4 +1,4 @@
-"""Folders of the states that incremental runs leave: the newest is read, and the next one appears whole."""
+"""Folders for the states of incremental runs: the newest is read, and the next one appears atomically."""
 
 import shutil
 from collections.abc import Iterator
@@ -23,10 +23,10 @@ FORGET_US: Final = 30 * 86_400_000_000
 MANIFEST: Final = "manifest.json"
 
 UNREADABLE: Final = "unreadable"
-"""What was no event (watch.py) stands beside the states."""
+"""Rows that are not events (watch.py) are kept beside the states."""
 
 _STATES_KEPT: Final = 2
-"""The newest, and the one from which its findings can be replayed."""
+"""The newest state, and the one from which its findings can be replayed."""
 
 _TABLES: Final = ("rows", "profile", "steps", "reach", "standing", "findings")
 
@@ -40,9 +40,9 @@ class IncrementalRun:
     carried: CarriedState | None = None
     """None in the first run."""
     forget_us: int = FORGET_US
-    """A client that told nothing for so long is left behind, and so is a group that has no other."""
+    """A client without events for this long is no longer remembered; nor is a group without other clients."""
     is_replay: bool = False
-    """A state was named itself: it is used, and nothing follows it."""
+    """A state was given directly: the run uses it and leaves none."""
 
     @property
     def number(self) -> int:
@@ -50,7 +50,7 @@ class IncrementalRun:
 
     @property
     def before(self) -> Path | None:
-        """The state that it begins with, by which its findings are found again."""
+        """The state with which the run begins, from which its findings can be reproduced."""
         if self.is_replay:
             return self.folder
         return state_path(self.folder, self.number - 1) if self.carried else None
@@ -59,10 +59,10 @@ class IncrementalRun:
 def open_run(
     spark: SparkSession, folder: Path, late_us: int = LATE_US, forget_us: int = FORGET_US
 ) -> IncrementalRun:
-    """The run that follows the newest state in the folder; or, of one that is a state, the run after it.
+    """Return the run after the newest state in the folder, or after the state that the folder itself is.
 
     Raises:
-        InputError: the folder holds something else, or what another version wrote.
+        InputError: the folder holds something else, or a state of another version.
     """
     if (folder / MANIFEST).is_file():
         return IncrementalRun(folder, late_us, _read(spark, folder), forget_us, is_replay=True)
@@ -80,13 +80,13 @@ def state_path(folder: Path, number: int) -> Path:
 
 
 def newest(folder: Path) -> Path | None:
-    """The newest state in the folder."""
+    """Return the newest state in the folder."""
     states = _states(folder)
     return states[-1] if states else None
 
 
 def _states(folder: Path) -> list[Path]:
-    """Those that are whole, in order."""
+    """Return the complete states, in order."""
     return sorted(path for path in folder.glob("night-*") if (path / MANIFEST).is_file())
 
 
@@ -112,12 +112,13 @@ def read_manifest(state: Path) -> Manifest:
 
 @contextmanager
 def next_state(run: IncrementalRun) -> Iterator[Path | None]:
-    """A folder for the next state, which becomes the newest at the end; None where nothing is to follow.
+    """Yield a folder for the next state, which becomes the newest at the end; None if none is to follow.
 
-    After an exception the old state is the newest, as it was.
+    After an exception the old state remains the newest.
 
     Raises:
-        InputError: another run has finished this run meanwhile. OSError: it cannot be written.
+        InputError: another process has finished this run in the meantime.
+        OSError: it cannot be written.
     """
     if run.is_replay:
         yield None
@@ -135,4 +136,4 @@ def next_state(run: IncrementalRun) -> Iterator[Path | None]:
     finally:
         if is_new:
             with suppress(OSError):
-                run.folder.rmdir()  # where nothing came into it
+                run.folder.rmdir()  # if the folder is still empty

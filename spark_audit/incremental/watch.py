@@ -1,8 +1,8 @@
-"""The audit of logs that grow: each micro-batch of a stream is an incremental run, a short one.
+"""The audit of growing logs: each micro-batch of a stream is a short incremental run.
 
-So the verdicts are those of one run over all logs, and what is carried is what is open. For files, the stream
-has only their names: they are read by the rules of any other run (read.py). A batch is in the state once: one
-that Spark repeats, because it was killed before it wrote its checkpoint, is known by its number.
+The verdicts are those of one run over all logs, and the open messages are carried. For files, the stream has
+only their names: they are read by the same rules as in any other run (read.py). A batch is in the state only
+once: if Spark repeats a batch because it was killed before it wrote its checkpoint, its number shows that.
 """
 
 import json
@@ -36,19 +36,20 @@ from mqproof.spark_audit.sources.read import Log, read_files
 
 _CHECKPOINT: Final = ".checkpoint"
 _SOURCES: Final = ".sources.json"
-"""What the checkpoint is of."""
+"""Describes the sources to which the checkpoint belongs."""
 _TOLD: Final = "told"
-"""In a state, a file: its violations were told."""
+"""A file in a state: its violations were reported."""
 _POLL_S: Final = 1
 _TAKEN: Final = "file string, value string"
-"""What streams: a file whose name is all that is read of it by Spark, or a line of NDJSON and its place."""
+"""Columns of the stream: the name of a file that Spark does not read further, or a line of NDJSON and its
+place."""
 _LISTED: Final = {
-    # As find_files sees it: what is being written is not called a log yet.
+    # As in find_files: a file that is still being written does not have the name of a log yet.
     "pathGlobFilter": f"[!._]*{{{','.join(SUFFIXES)}}}",
     "recursiveFileLookup": "true",
-    # Spark passes over files a week older than the newest it has seen, without a word.
+    # By default, Spark silently skips files a week older than the newest it has seen.
     "maxFileAge": "36500d",
-    # What was refused can be taken away; else its batch would fail for ever.
+    # A refused file can be removed; otherwise its batch would fail forever.
     "ignoreMissingFiles": "true",
 }
 _FILES: Final = "path string, modificationTime timestamp, length bigint, content binary"
@@ -56,7 +57,8 @@ _FILES: Final = "path string, modificationTime timestamp, length bigint, content
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What is watched: folders of NDJSON or Parquet files, and topics whose messages are lines of NDJSON."""
+    """The watched inputs: folders of NDJSON or Parquet files, and topics whose messages are lines of
+    NDJSON."""
 
     folders: tuple[Path, ...] = ()
     topics: Mapping[str, str] | None = None
@@ -67,16 +69,16 @@ class Source:
 class Watch:
     source: Source
     state: Path
-    """What is carried, and Spark's checkpoint."""
+    """The folder for the carried state and Spark's checkpoint."""
     late_us: int
     options: Options = field(default_factory=Options)
     every_s: float = 60.0
     once: bool = False
-    """Take what is there, in one batch or several, and end."""
+    """Process the existing input, in one batch or several, and end."""
     checks: Mapping[str, Check] = field(default_factory=lambda: EVENT_CHECKS)
     forget_us: int = FORGET_US
     batch_bytes: int = 256 << 20
-    """A batch takes so many bytes of files at most, but a file."""
+    """Maximum bytes of files in a batch; a single larger file is still processed."""
     batch_messages: int = 100_000
 
 
@@ -84,16 +86,16 @@ Told = Callable[[Mapping[str, Any]], None]
 
 
 def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Callable[[str], None]) -> None:
-    """Judge batch after batch until the process is told to end, or, with `once`, all is judged.
+    """Judge batches until the process is asked to end, or, with `once`, until all input is judged.
 
-    `tell` is called with each violation, a row of schema.FINDINGS, when nothing of the last `late_us` can
-    change it any more; `say` with a line a batch.
+    `tell` is called with each violation, a row of schema.FINDINGS, when no row of the last `late_us` can
+    change it any more. `say` is called with one line per batch.
 
     Raises:
-        InputError: a folder that is none; a state of another watch; rows that an earlier batch had; a file
-            that `audit run` refuses. pyspark's own errors.
+        InputError: not a folder; a state of another watch; rows of an earlier batch; a file that `audit run`
+            refuses. Also pyspark's own errors.
     """
-    # A failure is reported once, by the caller; Spark and its bridge would print the stacks of both sides.
+    # A failure is reported once, by the caller; Spark and its bridge would print stack traces of both sides.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
     stream = _stream(spark, wish)
@@ -105,7 +107,7 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
             _batch(spark, wish, rows, number, scratch, tell, say)
         except Exception as error:
             failed.append(error)
-            # Spark matches patterns against the text, and a plan in it would overflow its stack.
+            # Spark matches patterns against the text, and a query plan in it would overflow its stack.
             raise RuntimeError("the batch was not judged") from None
 
     writer = stream.writeStream.foreachBatch(judge)
@@ -115,7 +117,7 @@ def watch(spark: SparkSession, wish: Watch, scratch: Path, tell: Told, say: Call
     )  # fmt: skip
     query = trigger.start()
     try:
-        # In short waits, between which a signal is heard.
+        # Wait in short intervals, between which signals are handled.
         while not query.awaitTermination(_POLL_S):
             pass
     except (PySparkException, Py4JError):
@@ -171,9 +173,9 @@ def _batch(
 
 
 def _announced(state: Path | None, tell: Told) -> int:
-    """Tells what became certain in the last run, which left this, unless that was done; how much that is.
+    """Report the violations that became certain in the last run, unless that was done; return their number.
 
-    Once, but for a process that ends in the middle of it: rather twice than never.
+    A process that ends during the report repeats it: rather twice than never.
     """
     assert state is not None, "a batch has been judged"
     if (state / _TOLD).exists():
@@ -186,20 +188,21 @@ def _announced(state: Path | None, tell: Told) -> int:
 
 
 def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
-    """The rows that are no events, as files of JSON."""
-    # Of a batch that is repeated, over what it wrote before.
+    """Write the rows that are not events to JSON files."""
+    # A repeated batch replaces its earlier files.
     with staged(folder / f"batch-{number:06}") as beside:
         rows.coalesce(1).write.mode("append").json(str(beside))
 
 
-# --- where rows come from
+# --- input of the stream
 
 
 def _hold(place: Path, source: Source) -> None:
-    """Notes what is watched, or compares: the checkpoint knows how far it has come in that.
+    """Record the watched sources, or compare them with the recorded ones: the checkpoint applies to them
+    only.
 
     Raises:
-        InputError: it is another watch's.
+        InputError: the state belongs to another watch.
     """
     given = {"folders": sorted({str(folder.absolute()) for folder in source.folders}),
              "topics": sorted((source.topics or {}).get("topics", "").split(","))}  # fmt: skip
@@ -217,7 +220,7 @@ def _hold(place: Path, source: Source) -> None:
 
 
 def _stream(spark: SparkSession, wish: Watch) -> DataFrame:
-    """The columns of _TAKEN, of everything that is watched.
+    """Return a stream with the columns of _TAKEN, of all watched inputs.
 
     Raises:
         InputError: there is nothing to watch.
@@ -239,7 +242,7 @@ def _files(spark: SparkSession, folders: Sequence[Path], batch_bytes: int) -> Da
     for folder in folders:
         if not folder.is_dir():
             raise InputError(f"{folder}: no folder, expected one into which event logs are moved")
-    # Of whose columns only the name is asked, so that nothing is read.
+    # Only the name is selected, so that file contents are not read.
     listed = spark.readStream.format("binaryFile").schema(_FILES).options(**_LISTED)
     files = listed.option("maxBytesPerTrigger", batch_bytes).load(_pattern(folders))
     within = [f.col("path").startswith(f"file:{folder.absolute()}/") for folder in folders]
@@ -248,27 +251,29 @@ def _files(spark: SparkSession, folders: Sequence[Path], batch_bytes: int) -> Da
 
 
 def _pattern(folders: Sequence[Path]) -> str:
-    """All of them as one, and maybe others: so their files are taken in one order, by the time of their
-    change."""
+    """Return one pattern that covers all folders, and possibly others.
+
+    With one pattern, files of all folders are processed in one order, by modification time.
+    """
     given = sorted({folder.absolute() for folder in folders})
-    # What is in another one is looked at with it.
+    # Folders within another folder are covered by it.
     apart = [folder for folder in given if not any(other in folder.parents for other in given)]
     common = Path(os.path.commonpath(apart))
     if common in apart:
         return literal(common)
-    # Hadoop loses what escapes a character between such braces.
+    # Hadoop drops escape characters within such braces.
     names = (re.sub(r"[\\{}\[\]*?,]", "?", str(folder.relative_to(common))) for folder in apart)
     return f"{literal(common)}/{{{','.join(names)}}}"
 
 
 def _read(spark: SparkSession, rows: DataFrame, work: Path, *, has_lines: bool) -> Log:
-    """What streamed in, as `audit run` reads it.
+    """Read the rows of a batch by the rules of `audit run`.
 
     Raises:
         InputError: as read_files.
     """
     shutil.rmtree(work, ignore_errors=True)
-    # Read once from where it comes from.
+    # Read only once from the source.
     rows.write.parquet(str(work / "taken"))
     taken = spark.read.schema(_TAKEN).parquet(literal(work / "taken"))
     named = [row["file"].removeprefix("file:") for row in taken.where("value IS NULL").collect()]

@@ -1,6 +1,6 @@
-"""The outcome of each append at its broker, for loops: whether a recovery cut it off.
+"""The outcome of each append at its broker, for compiled loops: whether a recovery truncated the append.
 
-Only tasks load this.
+Only tasks load this module.
 """
 
 from bisect import bisect_left, bisect_right
@@ -13,19 +13,19 @@ from mqproof.spark_audit.passes.loops import NONE, Flags, Ints, inlined, meaning
 
 
 class AppendOutcomes(NamedTuple):
-    """Each of the appends of a node with numbers between two; those of a node together, and in order."""
+    """Ranges of sequence numbers with the outcome of the appends in each; grouped by node, ascending."""
 
     after_seq: Ints
     until_seq: Ints
     kept_end: Ints
     is_at_risk: Flags
     first: Ints
-    """Of a node, by the number of its text: where its outcomes begin, and where they end."""
+    """Index of the first outcome of each node, by the node's dictionary code; `end` is the exclusive end."""
     end: Ints
 
 
 def append_outcomes(table: pa.Table, node: pa.DictionaryArray) -> AppendOutcomes:
-    """Of the table that sums.Known has."""
+    """Build the arrays from the table `sums.Known.append_outcomes`."""
     ordered = table.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")])
     nodes: list[str] = ordered["cut_node"].to_pylist()
     after_seq, until_seq, kept_end = (
@@ -43,8 +43,8 @@ def append_outcomes(table: pa.Table, node: pa.DictionaryArray) -> AppendOutcomes
 
 @inlined
 def outcome_of(after_seq: Ints, until_seq: Ints, first: int, end: int, seq: int) -> int:
-    """The one of a node's outcomes, from `first` on, that an append met; NONE if it met none."""
-    # The first that ends behind it.
+    """Return the index of the outcome in [first, end) that covers the append `seq`; NONE if none does."""
+    # Binary search for the first outcome whose range ends after seq.
     last = end
     while first < last:
         middle = (first + last) // 2

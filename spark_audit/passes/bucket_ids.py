@@ -1,4 +1,4 @@
-"""The hash bucket or key range of a message, by its id: in SQL, and learned from the ids of a log."""
+"""The hash bucket or key range of a message id: as an SQL expression, and the prefix length for a log."""
 
 from collections import defaultdict
 from typing import Final
@@ -9,39 +9,49 @@ from pyspark.sql import functions as f
 from mqproof.spec.events import Kind
 
 BUCKET_MESSAGES: Final = 64
-"""Where they do, a bucket has so many or more."""
+"""Minimum average number of messages in a bucket that is a key range (an id prefix)."""
 SAMPLED_IDS: Final = 1 << 15
-"""The ids of a log's beginning that are looked at."""
+"""Maximum number of ids read from the beginning of a log."""
 
 _HASH_DIGITS: Final = 4
-"""Where ids do not count up there are 65,536 buckets: enough that a few thousand messages in trouble leave
-most of them clean; so few that a task has them all in memory."""
+"""Buckets by hash: 65,536 of them, used where ids are not sequential.
+
+With so many, a few thousand faulty messages leave most buckets clean. A task can still hold them all in
+memory.
+"""
 
 
 def bucket_text(id_prefix: int = 0) -> str:
-    """The bucket of a row's message (fingerprint.py), in Spark's SQL and in DuckDB's: the first characters of
-    its id, 0 for its hash."""
+    """Return the SQL expression (Spark and DuckDB) for the bucket of a row's message; see fingerprint.py.
+
+    The bucket is the first `id_prefix` characters of the id. With 0 it is the beginning of the id's hash.
+    """
     return f"substring(msg_id, 1, {id_prefix})" if id_prefix else f"substring(md5(msg_id), 1, {_HASH_DIGITS})"
 
 
 def in_sample(bucket: str, sample: int) -> str:
-    """Whether a bucket, in DuckDB's SQL, is one of those that are read for the distribution of latencies: of
-    so many, one; of 0, none."""
+    """Return the DuckDB condition for buckets that are read exactly to sample the distribution of latencies.
+
+    One bucket in `sample` is selected; with 0, none is.
+    """
     return f"(hash({bucket}) % {sample} = 0)" if sample else "false"
 
 
 def id_prefix(log: DataFrame) -> int:
-    """How many characters of an id tell its bucket: learned from the ids at the log's beginning. Runs a job.
+    """Return the number of id characters that identify a bucket, derived from the first ids. Runs a job.
 
-    0 where no beginning of an id is shared by neighbours, and by them alone.
+    The result is 0 if no prefix groups neighbouring ids, and only those.
     """
     told = log.where((f.col("kind") == Kind.SEND) & f.col("msg_id").isNotNull()).select("msg_id")
     return shared_prefix([row["msg_id"] for row in told.limit(SAMPLED_IDS).collect()])
 
 
 def shared_prefix(ids: list[str]) -> int:
-    """The longest beginning that BUCKET_MESSAGES of these ids share on average, all near to one another; else
-    0."""
+    """Return the longest prefix length at which prefixes group neighbouring ids, or 0.
+
+    At that length, each prefix is shared by at least BUCKET_MESSAGES of the ids on average, and these are
+    close together.
+    """
     for length in range(max(map(len, ids), default=0) - 1, 0, -1):
         places: defaultdict[str, list[int]] = defaultdict(list)
         for at, msg_id in enumerate(ids):

@@ -1,4 +1,4 @@
-"""How the pass over a log computes aggregates per bucket, planned from what the log's beginning shows."""
+"""The plan for aggregating buckets in the pass over a log, based on a sample of the log's files."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,68 +21,79 @@ from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
 
 _GLIMPSES: Final = 2
-"""Into so many files, and the first."""
+"""Number of files that are sampled in addition to the first."""
 _GLIMPSE_ROWS: Final = 1 << 18
 
 _PART_ROWS: Final = 1 << 22
 
 SEND, ACK, APPEND, DELIVER, TROUBLE, BROKERS_ACK, NO_ROLE = range(7)
-"""What a row says of a message. A broker that reports its acknowledgements does so beside the producers."""
+"""Role of a row in the history of its message.
+
+BROKERS_ACK is an acknowledgement that a broker reports; a broker does so in addition to the producers.
+"""
 
 ROLES: Final[dict[str | None, int]] = {
     Kind.SEND: SEND, Kind.SEND_ACK: ACK, Kind.APPEND: APPEND, Kind.DELIVER: DELIVER,
-    # A message may have been handed to every group once, and failed at one.
+    # The message may have been delivered once to every group and still have failed in one.
     Kind.SEND_FAIL: TROUBLE, Kind.CONSUME_FAIL: TROUBLE, Kind.DEAD_LETTER: TROUBLE,
 }  # fmt: skip
 
 TEXTS: Final = ("kind", "node", "topic", "group", "status")
 NUMBERS: Final = ("seq", "queue_id", "queue_offset", "commit_offset", "attempt")
-"""Columns of the log that are summed up, beside msg_id."""
+"""Numeric columns that are aggregated in addition to msg_id."""
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """What the beginning of a log lets expect of all of it."""
+    """What a sample of a log's rows predicts for the whole log."""
 
     readers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """A topic to the groups that read it."""
+    """Maps a topic to the groups that read it."""
     roles: frozenset[int] = frozenset()
-    """Which are recorded at all; empty where that is not known."""
+    """Roles that are recorded at all; empty if that is not known."""
 
     def class_of(self, topic: str | None) -> int:
-        """Topics of one class have the same readers, as far as is known: their sums are one."""
+        """Return the class of a topic.
+
+        Topics with the same known readers form one class and are aggregated together.
+        """
         return named(repr(self.readers.get(topic, topic) if topic else topic))
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPlan:
-    """How tasks sum up buckets."""
+    """How tasks aggregate buckets."""
 
     guess: Guess
     prefix: int
-    """So many characters of an id tell its bucket; 0: its hash does."""
+    """Number of id characters that identify a bucket; 0 if the bucket is derived from the id's hash."""
     sample: int
-    """Of so many buckets the rows of one are kept though it is clean; of 0, none."""
+    """One in so many clean buckets keeps its rows as a sample; 0 means none does."""
     parts: int
     folder: Path | None = None
-    """For the rows of buckets that their partition alone does not show to be clean; None: none are kept."""
+    """Folder for the kept rows:
+
+    those of buckets that their partition alone does not prove clean. None keeps no rows.
+    """
 
 
 def parts_of(log: EventLog) -> int:
-    """So many parts there are to be of what tasks sum up."""
-    # Buckets are few, and to part them is work.
+    """Return the number of parts for the partial aggregates of a log."""
+    # There are few buckets, and splitting them into parts costs time.
     return parts(log, _PART_ROWS)
 
 
 @cache
 def named(text: str | None) -> int:
-    """A text as a number that is not negative."""
+    """Return a non-negative number for a text (from its SHA-256 hash)."""
     return int.from_bytes(sha256(repr(text).encode("utf-8", "surrogatepass")).digest()[:8]) >> 1
 
 
 def guess(log: EventLog) -> tuple[Guess, int]:
-    """What to expect of a log, and how many characters of an id tell its bucket: by the first rows of some of
-    its files. Runs a job where they tell nothing."""
+    """Return the prediction for a log and its id prefix length, from the first rows of some of its files.
+
+    Runs a job if those rows contain no sent message.
+    """
     looked_at = {at * (len(log.files) - 1) // _GLIMPSES for at in range(_GLIMPSES + 1)} if log.files else ()
     glimpses = [rows for at in sorted(looked_at) for rows in _glimpse(log.files[at].path)]
     ids = max((_sent(rows) for rows in glimpses), key=len, default=[])
@@ -93,8 +104,8 @@ _SHOWN: Final = ("kind", "topic", "group", "msg_id")
 
 
 def _glimpse(path: Path) -> Iterator[pa.RecordBatch]:
-    """The first rows of a file, where it has all that is looked at."""
-    # The pass that reads all of the file reports what is wrong with it.
+    """Yield the first rows of a file, if it has all the columns that are sampled."""
+    # The pass that reads the whole file reports errors in it.
     with suppress(OSError, pa.ArrowException):
         file = pq.ParquetFile(path)
         if set(_SHOWN) <= set(file.schema_arrow.names):
@@ -122,7 +133,7 @@ def _distinct(rows: pa.RecordBatch) -> list[dict[str, str | None]]:
 
 
 def readers_of(pairs: Iterable[Mapping[str, str | None]]) -> dict[str, tuple[str, ...]]:
-    """A topic to the groups that read it, of pairs of both."""
+    """Return the groups that read each topic, from (topic, group) pairs; retry topics are left out."""
     groups: defaultdict[str, set[str]] = defaultdict(set)
     for pair in pairs:
         topic, group = pair["topic"], pair["group"]

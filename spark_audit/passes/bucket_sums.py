@@ -1,6 +1,6 @@
 """Aggregates per bucket over one partition, and the rows kept for exact checking: one loop over the rows.
 
-A row is kept where the partition alone does not show its bucket to be clean. Only tasks load this.
+A row is kept if the partition alone does not prove its bucket clean. Only tasks load this module.
 """
 
 from collections.abc import Iterator
@@ -69,7 +69,7 @@ _ONE: Final = Hash(1)
 
 class _Rows(NamedTuple):
     buckets: Texts
-    """By so many of their first bytes."""
+    """The bucket is given by the first bytes of each text; see `cut_ids`."""
     ids: Texts
     has_id: Flags
     kind: Codes
@@ -85,15 +85,17 @@ class _Rows(NamedTuple):
 
 
 class _Meanings(NamedTuple):
-    """Of texts. Some always call for a look, as retries, failures, weak acknowledgements, and what says too
-    little: these are odd."""
+    """What each text means, by its dictionary code.
+
+    Odd texts always require an exact check: retries, failures, weak acknowledgements, missing values.
+    """
 
     role: Ints
-    """Of a kind."""
+    """Role of each kind."""
     is_odd_kind: Flags
     node: Ints
     topic: Ints
-    """Its class."""
+    """Class of each topic."""
     is_odd_topic: Flags
     group: Ints
     is_odd_group: Flags
@@ -101,8 +103,10 @@ class _Meanings(NamedTuple):
 
 
 def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBatch]:
-    """As aggregates: a row a (bucket, role, class, who). Of a file also the rows that are kept, in one of
-    their own."""
+    """Yield partial aggregates: one row for each (bucket, role, class, who).
+
+    For a partition of a file, also yield a row that names the file of the kept rows.
+    """
     told = partition.told
     if not len(told):
         return
@@ -128,7 +132,7 @@ def of_partition(partition: Partition, plan: BucketPlan) -> Iterator[pa.RecordBa
 
 
 def cut_ids(told: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
-    """Texts, of which so many first bytes are each row's bucket."""
+    """Return a byte count and texts: that many first bytes of each text are the row's bucket."""
     ids = told["msg_id"]
     if prefix and pc.all(pc.string_is_ascii(ids)).as_py() is not False:
         return prefix, texts(ids)
@@ -136,7 +140,7 @@ def cut_ids(told: pa.RecordBatch, prefix: int) -> tuple[int, Texts]:
 
 
 def _kept(partition: Partition, folder: Path, is_kept: Flags) -> Iterator[pa.RecordBatch]:
-    # Between runs that do not meet their first and last rows are looked at, too.
+    # The first and last rows of each run are kept too: steps between runs are checked exactly.
     for ends in partition.runs:
         is_kept[ends] = True
     if path := written([partition.rows(np.flatnonzero(is_kept))], folder):
@@ -152,8 +156,10 @@ def _is_sampled(buckets: pa.StringArray, sample: int) -> Flags:
 
 
 def _expected(firsts: pa.RecordBatch, plan: BucketPlan) -> tuple[Ints, int, int]:
-    """By how many groups each row's topic is read, and whether acknowledgements and appends are recorded;
-    NONE where that is not known."""
+    """Return the number of groups that read each row's topic, and whether acks and appends are recorded.
+
+    Each value is NONE where it is not known.
+    """
     readers, roles = plan.guess.readers, plan.guess.roles
     owed = meanings(firsts["topic"], lambda text: len(readers[text]) if text and text in readers else NONE)
     acks, appends = (int(role in roles) if roles else NONE for role in (ACK, APPEND))
@@ -176,8 +182,8 @@ def _meanings(told: pa.RecordBatch, plan: BucketPlan) -> _Meanings:
 
 @compiled
 def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
-    """Columns _SUMS, of each (bucket, role, class, who); and the bucket of each row that has an id."""
-    # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
+    """Return the columns _SUMS for each (bucket, role, class, who), and the bucket of each row with an id."""
+    # Unpack the tuples before the loop: inside it, each access would count references for every row.
     buckets, ids, has_id, kind, node, topic, group, status, seq, queue_id, offset, end, attempt = rows
     bucket_offsets, bucket_bytes = buckets
     id_offsets, id_bytes = ids
@@ -237,8 +243,11 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
 
 @compiled
 def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
-    """Of which sums the bucket looks clean, by the partition alone: each of its classes has one send a
-    message, and every other event is of the same messages, the same number of times each."""
+    """Return which rows of `sums` belong to a bucket that the partition alone shows to be clean.
+
+    In a clean bucket, each class has one send per message. Every other role covers the same messages, each
+    the same number of times.
+    """
     count = len(sums)
     slots, keys, found = slots_for(count), np.empty(count, np.uint64), 0
     class_of = np.empty(count, np.int64)

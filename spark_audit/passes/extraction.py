@@ -1,7 +1,9 @@
-"""Takes the rows that are looked at one by one out of an event log: a small log of its own, of Parquet files.
+"""Copies the rows that are checked exactly from an event log into a small log of Parquet files.
 
-What is wrong with messages and sequences is told by these alone. Most of them the pass over the log kept when
-it summed up its buckets; read again is what it took for clean, until another partition had more to tell.
+The checks of messages and sequences use only these rows.
+
+The pass over the log kept most of them when it aggregated the buckets. A row group is read again if a task
+took one of its buckets for clean and another partition shows that it is not.
 """
 
 from collections.abc import Collection
@@ -23,22 +25,27 @@ from mqproof.spark_audit.passes.sequences import Numbered
 from mqproof.spark_audit.sources.event_log import EventLog
 
 _NAMED_MAX: Final = 500_000
-"""So many messages are named to each task, some 16 MB."""
+"""Maximum number of messages that are listed for each task; that takes about 16 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
     folder: Path
-    """Which every executor sees."""
+    """The folder for the extracted files; every executor must be able to access it."""
     numbered: Numbered
-    """The rows of stretches of numbers, which are always taken."""
+    """The rows of the stretches of sequence numbers; they are always extracted."""
     prefix: int
-    """So many characters of an id tell the bucket of its message; 0: its hash does."""
+    """Number of id characters that identify the bucket of a message;
+
+    0 if the bucket is derived from the id's hash.
+    """
 
     def of_buckets(self, log: EventLog, passed: DataFrame, read: pa.Table) -> EventLog:
-        """The rows of the buckets that are `read` (fingerprint.Buckets), and maybe more: those that were kept
-        when the log was `passed` over, and of row groups whose rows were not, those that are there. Runs
-        jobs."""
+        """Return the rows of the buckets in `read` (fingerprint.Buckets), possibly with others. Runs jobs.
+
+        The rows come from the files kept when the log was `passed` over. Row groups whose rows were not kept
+        are read again.
+        """
         again = _unkept(read) | _having(self.numbered.within, passed)
         kept = passed.where("part = 'kept'").select("row_group", "file").collect()
         files = [Path(row["file"]) for row in kept if row["row_group"] not in again]
@@ -46,8 +53,10 @@ class Extraction:
         return EventLog.in_files(log.rows.sparkSession, [*files, *(file.path for file in taken.files)])
 
     def of_messages(self, log: EventLog, among: EventLog | None, ids: DataFrame) -> EventLog:
-        """The rows of the messages with these ids, which are `among` others where those were taken out of the
-        log already. Runs jobs."""
+        """Return the rows of the messages with these ids, possibly with others. Runs jobs.
+
+        They are read from `among`, if those rows were extracted earlier, or else from the log.
+        """
         named = ids.select(f.col("msg_id").alias("text")).distinct().limit(_NAMED_MAX + 1).toArrow()
         if len(named) <= _NAMED_MAX:
             return self._taken(among or log, named["text"], None)
@@ -57,8 +66,11 @@ class Extraction:
         return self._taken(log, buckets["text"], self.prefix)
 
     def _taken(self, log: EventLog, texts: pa.ChunkedArray, prefix: int | None) -> EventLog:
-        """The rows whose bucket is one of the texts, by the prefix, or their message where there is none."""
-        # Brought to the tasks as Spark would bring them for a join.
+        """Extract the rows whose bucket (by `prefix`) is one of the texts;
+
+        without a prefix, whose message id is.
+        """
+        # The texts are sent to the tasks as Spark sends them for a broadcast join.
         numbers = self.numbered
         return extract(log, partial(_chosen, texts, prefix, numbers.numbers, numbers.bits), self.folder)
 
@@ -66,20 +78,20 @@ class Extraction:
 def _chosen(
     texts: pa.ChunkedArray, prefix: int | None, numbers: pa.Table, bits: int, partition: Partition
 ) -> Numbers:
-    # In tasks alone: what only plans an audit need not load it.
+    # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import row_selection
 
     return row_selection.of_partition(texts, prefix, numbers, bits, partition)
 
 
 def _unkept(read: pa.Table) -> set[int]:
-    """The row groups that may have rows of these buckets which were not kept."""
+    """Return the row groups that may hold rows of these buckets which were not kept."""
     spans = zip(*(read[name].drop_null().to_pylist() for name in ("unkept_min", "unkept_max")), strict=True)
     return {number for first, last in spans for number in range(first, last + 1)}
 
 
 def _having(within: pa.Table, passed: DataFrame) -> set[int]:
-    """The row groups that may have rows of these nodes with numbers in between."""
+    """Return the row groups that may hold rows of these nodes with sequence numbers in these spans."""
     nodes = within["node"].unique().to_pylist()
     if not nodes:
         return set()
@@ -99,7 +111,7 @@ def _meeting(spans: pa.Table, extents: pa.Table) -> Collection[int]:
     in_order = spans.sort_by("begin_seq")
     begin, end = (in_order[name].to_numpy() for name in ("begin_seq", "end_seq"))
     low, high = (extents[name].to_numpy() for name in ("low", "high"))
-    # Of the spans that begin in time, whether one reaches far enough.
+    # For each extent: does one of the spans that begin before its end reach its beginning?
     begun = np.searchsorted(begin, high, side="right")
     reached = np.concatenate([[np.iinfo(np.int64).min], np.maximum.accumulate(end)])[begun]
     groups: list[int] = extents["row_group"].to_numpy()[reached >= low].tolist()

@@ -1,27 +1,29 @@
-"""Fingerprints by which clean messages are known without a look at any one of them.
+"""Fingerprints that prove messages clean without examining each one.
 
-Messages fall into buckets by their id. In a bucket, what was sent, acknowledged, appended and handed to each
-group is counted and summed up as hashes, of ids and of places. Where all these sums agree, every message of
-the bucket was sent, acknowledged and stored once, at one place, and handed from that place to every group of
-its topic once: no check of messages has anything to find there. The rest, message by message, is sums.py's.
+Messages are assigned to buckets by their id. For each bucket, the sent, acknowledged, appended and delivered
+messages are counted (deliveries per group), and hashes of their ids and places are summed. If all these sums
+agree, every message of the bucket was sent, acknowledged and stored once, at one place. It was also delivered
+from that place once to every group of its topic. No check of messages can find anything in such a bucket. The
+other buckets are checked message by message (sums.py).
 
-Rows of one message are always in one bucket, so that a bucket in doubt can be read again as a whole, without
-asking first whose rows lie in it. Where ids count up, as RocketMQ's do, a bucket is a hundred or so messages
-in a row, by the beginning of their ids: then what a task reads in a while falls into few buckets, whose sums
-stay in the processor's cache and hardly need to be exchanged; and the share of buckets in doubt does not grow
-with the log. Of other ids the hash decides, and there is a fixed number of buckets.
+All rows of one message are in one bucket. A bucket that needs an exact check can therefore be read again as a
+whole, without first finding the rows that belong to it. Where ids are sequential, as RocketMQ's are, a bucket
+is an id prefix: about a hundred consecutive messages. A task then reads few buckets at a time, so their sums
+stay in the processor's cache and little data is exchanged. The proportion of buckets that need an exact check
+also does not grow with the log. For other ids the bucket is a hash, and the number of buckets is fixed.
 
-Buckets of several producers are read, as one id may be of two of them, with every row there twice.
+Buckets with several producers are always read, because two producers may use the same id with every row
+duplicated.
 
-All this is summed up in the one pass over the log, before it is known who reads a topic, which nodes are
-brokers, and what they lost. Sums are therefore told apart by who said it and, for topics, by classes: topics
-that are read by the same groups as far as the beginning of the log shows (`Guess`). Where that turns out
-wrong the pass is made again. A task keeps the rows of the buckets that its partition alone does not show to
-be clean; of those that it took for clean it tells the row group, where they can be found (extraction.py).
+All sums are computed in the one pass over the log. At that time the readers of topics, the set of brokers and
+the lost appends are not yet known. Sums are therefore kept separate by reporting node and by class of topic:
+a class is the topics with the same readers in the sample of the log (`Guess`). If the sample turns out wrong,
+the pass is repeated. A task keeps the rows of the buckets that its partition alone does not prove clean. For
+the buckets it takes for clean, it records the row group in which the rows can be found (extraction.py).
 
-Cannot tell: one id that was sent twice as a first attempt by one producer, acknowledged, stored and delivered
-twice as well (legal, and otherwise counted as `producer_retry`). Sums of different rows agree by chance once
-in 2^32 buckets.
+One case is not detected: a producer sends one id twice as a first attempt, and both are acknowledged, stored
+and delivered. This is legal, and is otherwise counted as `producer_retry`. Sums of different rows agree by
+chance in one of 2^32 buckets.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,19 +63,21 @@ _JUDGED: Final = t.StructType(
 @dataclass(frozen=True, slots=True)
 class Buckets:
     read: pa.Table
-    """`text` of the buckets whose messages are looked at one by one; and the first and the last row group of
-    which such rows were not kept, none where all were."""
+    """`text` of the buckets that are checked message by message.
+
+    Also the first and last row group in which their rows were not kept; null if all rows were kept.
+    """
     count: int
-    """Of all buckets."""
+    """Number of all buckets."""
     clean: dict[str, int]
-    """What the tallies count in the others."""
+    """The tallies of the clean buckets."""
 
 
 def fold(plan: BucketPlan) -> Fold:
-    """Aggregates the buckets of a partition, for the pass over the log."""
+    """Return the fold that aggregates the buckets of a partition in the pass over the log."""
 
     def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
-        # In tasks alone: what only plans an audit need not load it.
+        # Imported only in tasks: planning an audit does not need it.
         from mqproof.spark_audit.passes import bucket_sums
 
         return bucket_sums.of_partition(partition, plan)
@@ -84,8 +88,10 @@ def fold(plan: BucketPlan) -> Fold:
 def owed(
     guess: Guess, readers: Mapping[str, tuple[str, ...]], topics: Iterable[str | None]
 ) -> dict[int, int] | None:
-    """By how many groups the topics of a class are read; None where the guess is wrong, as topics that it
-    takes together have different readers."""
+    """Return the number of groups that read the topics of each class.
+
+    The result is None if the guess is wrong: one class contains topics with different readers.
+    """
     classes: dict[int, tuple[str, ...]] = {}
     for topic in topics:
         own = readers.get(topic or "", ())
@@ -101,7 +107,7 @@ def buckets(
     owed: Mapping[int, int],
     brokers: Sequence[str],
 ) -> Buckets:
-    """What tasks summed up by `plan`, judged: of schema.PASS the part `buckets`. Runs a job."""
+    """Judge the aggregates that tasks computed for `plan` (the part `buckets` of schema.PASS). Runs a job."""
     tables = {
         "classes": _numbers({"class": list(owed), "owed": list(owed.values())}),
         "brokers": _numbers({"who": [named(broker) for broker in brokers]}),
@@ -124,10 +130,13 @@ def _numbers(columns: Mapping[str, Sequence[int]]) -> pa.Table:
 
 
 def _judge(roles: int, sample: int) -> str:
-    """A bucket is clean when, for each class, there is one row a role and reader, and all are the same.
+    """Return the query that judges buckets:
 
-    `roles`: so many of those that send, acknowledge and store report in this log at all. What became of
-    appends is known for all of a broker's in a bucket together; where it differs among them, it is looked up.
+    in a clean bucket, each class has one row per role and reader, all equal.
+
+    `roles` is the number of roles (send, acknowledge, store) that this log records at all. The outcome of
+    appends is known only for all appends of a broker in a bucket together. Where outcomes may differ among
+    them, the bucket is read.
     """
     tallies = ", ".join(f"sum({name}) FILTER (NOT read)::BIGINT AS {name}" for name in _TALLIES)
     return f"""

@@ -1,7 +1,7 @@
-"""Where the machine code of loops is kept, and when it is recompiled.
+"""Where numba caches the machine code of loops, and when it is recompiled.
 
-numba by itself looks at the file of a loop alone; ours have parts and constants of other files compiled into
-them.
+By default numba checks only the source file of a loop. Our loops also contain functions and constants of
+other files.
 """
 
 from functools import cache
@@ -19,7 +19,7 @@ from numba.core.caching import (
 from mqproof.spec.checkout import checkout
 
 SOURCES: Final = ("append_outcomes.py", "bucket_plan.py", "loops.py", "message_columns.py")
-"""What loops have of other files, they have of these."""
+"""Files whose functions and constants are compiled into loops."""
 
 _STAMP_DIGITS: Final = 12
 
@@ -36,10 +36,10 @@ class _Stamped:
         return own, _digest()
 
     def get_disambiguator(self) -> str:
-        """Part of the name of a cache file: other sources have other files.
+        """Return a part of the cache file's name that depends on the sources.
 
-        numba unpickles a cache file before it compares stamps, which fails where a class that the loop takes
-        has been renamed since.
+        numba unpickles a cache file before it compares stamps. That fails if a class used by the loop has
+        since been renamed.
         """
         place: str = super().get_disambiguator()  # type: ignore[misc]
         stamp = sha256(repr(self.get_source_stamp()).encode()).hexdigest()
@@ -47,7 +47,7 @@ class _Stamped:
 
 
 class WhereSaid(_Stamped, UserProvidedCacheLocator):
-    """NUMBA_CACHE_DIR."""
+    """Cache in NUMBA_CACHE_DIR."""
 
 
 class BesideSource(_Stamped, InTreeCacheLocator):
@@ -59,13 +59,13 @@ class AmongCaches(_Stamped, UserWideCacheLocator):
 
 
 class OfArchive(_Stamped, ZipCacheLocator):
-    """The package as it is shipped to executors."""
+    """Cache for the package when it is imported from the archive sent to executors."""
 
 
 _OF_CHECKOUT: Final = (BesideSource,) if checkout() else ()
-"""An installed package's folder stays as it is."""
+"""Cache files are written beside the sources only in a checkout; an installed package is not modified."""
 
 LOCATORS: Final = ",".join(
     f"{__name__}.{kind.__name__}" for kind in (WhereSaid, *_OF_CHECKOUT, AmongCaches, OfArchive)
 )
-"""As numba's setting CACHE_LOCATOR_CLASSES wants them."""
+"""The locators in the format of numba's setting CACHE_LOCATOR_CLASSES."""

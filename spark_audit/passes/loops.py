@@ -1,7 +1,7 @@
-"""What loops over all rows of a log are made of, compiled: columns, texts, hashes.
+"""Compiled building blocks for loops over the rows of a log: columns, texts, hashes.
 
-In SQL and in numpy every step of a sum reads and writes columns in memory. In a loop a row stays in the
-processor's registers, and costs a fifth. Only tasks load this: it takes half a second.
+In SQL and numpy, every step reads and writes whole columns in memory. In a loop, a row stays in the
+processor's registers, at a fifth of the cost. Only tasks load this module: loading takes half a second.
 """
 
 from collections.abc import Callable, Iterator
@@ -19,35 +19,35 @@ _Loop = TypeVar("_Loop", bound=Callable[..., Any])
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-"""Numbers of texts."""
+"""Dictionary codes of texts."""
 Hashes = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 Hash = np.uint64
 
 NONE: Final = -1
-"""In place of a number that is not told."""
+"""Stands for a number that is missing."""
 MOST: Final = np.iinfo(np.int64).max
 
 SEED: Final = Hash(0x9E3779B97F4A7C15)
-"""Where a hash begins: of nothing, it would be none."""
+"""Initial state of a hash; with a state of 0, the hash of nothing would be 0."""
 _BYTE: Final = Hash(8)
 _ONE: Final = Hash(1)
 
 
 def compiled(loop: _Loop, *, inline: Literal["never", "always"] = "never") -> _Loop:
-    """When it is first called; the machine code is kept for the next process (numba's cache)."""
+    """Compile a loop when it is first called; numba caches the machine code for other processes."""
     try:
         with _locators(LOCATORS):
             told: Any = numba.njit(cache=True, nogil=True, inline=inline)(loop)
     except RuntimeError:
-        # No folder to keep it in can be written to: each process compiles its own.
+        # No cache folder is writable: each process compiles its own.
         told = numba.njit(nogil=True, inline=inline)(loop)
     return cast(_Loop, told)
 
 
 @contextmanager
 def _locators(names: str) -> Iterator[None]:
-    """Ours, for our loops alone."""
+    """Apply our cache locators to our own loops only."""
     settings: Any = numba.config
     others, settings.CACHE_LOCATOR_CLASSES = settings.CACHE_LOCATOR_CLASSES, names
     try:
@@ -57,13 +57,16 @@ def _locators(names: str) -> Iterator[None]:
 
 
 def inlined(part: _Loop) -> _Loop:
-    """Part of a loop: called, it would count who has its columns at every row."""
+    """Compile a function that is inlined into loops;
+
+    as a call, it would count column references for every row.
+    """
     return compiled(part, inline="always")
 
 
 class Texts(NamedTuple):
     offsets: npt.NDArray[np.int32]
-    """Of each, and the end of the last."""
+    """Offset of each text, and the end of the last."""
     told: npt.NDArray[np.uint8]
 
 
@@ -91,24 +94,30 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def codes(column: pa.DictionaryArray) -> Codes:
-    """The number of each row's text: the last of any `meanings` where there is none."""
+    """Return the dictionary code of each row's text;
+
+    NONE (the last entry of `meanings`) where there is no text.
+    """
     told: Codes = column.indices.fill_null(NONE).to_numpy()
     return told
 
 
 def meanings(column: pa.DictionaryArray, of: Callable[[str | None], int]) -> npt.NDArray[Any]:
-    """What a text means, by its number; asked once for each text, and for none."""
+    """Return the value of `of` for each text of the dictionary, by code;
+
+    the last entry is for a missing text.
+    """
     return np.array([of(text) for text in (*column.dictionary.to_pylist(), None)])
 
 
 def number(text: str | None) -> int:
-    """A text's hash as a number that is not negative."""
+    """Return the hash of a text as a non-negative number."""
     return int(hash_at(*texts(pa.array([text], pa.string())), 0) >> _ONE)
 
 
 @inlined
 def slots_for(count: int) -> Codes:
-    """Of a table of so many keys at most: each has the number of a key, counted from 1 on, or 0."""
+    """Return an empty hash table for at most `count` keys. A slot holds the number of a key, from 1, or 0."""
     slots = 2
     while slots < 2 * count:
         slots *= 2
@@ -117,7 +126,7 @@ def slots_for(count: int) -> Codes:
 
 @inlined
 def slot_of(slots: Codes, keys: Hashes, key: Hash) -> Hash:
-    """Where the number of a key is, or is to be; `keys` are in the order of their numbers."""
+    """Return the slot of a key, or the slot to store it in; `keys` are in the order of their numbers."""
     last = Hash(len(slots) - 1)
     slot = key & last
     while slots[slot] and keys[slots[slot] - 1] != key:
@@ -137,7 +146,7 @@ def hash_of(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: in
 
 @inlined
 def hash_of_first(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
-    """Of a text's first bytes, `most` or as many as it has."""
+    """Return the hash of a text's first `most` bytes, or of all of them if it has fewer."""
     begin, wanted = Hash(offsets[row]), Hash(most)
     size = Hash(offsets[row + 1]) - begin
     return hash_between(told, begin, begin + (size if size < wanted else wanted))
@@ -155,13 +164,13 @@ def hash_between(told: npt.NDArray[np.uint8], at: Hash, end: Hash) -> Hash:
     while at + _BYTE < end:
         found = mixed(found, _word(told, at))
         at += _BYTE
-    # The last eight bytes, whether or not some of them were read already.
+    # The last eight bytes; some of them may be hashed twice.
     return mixed(found, _word(told, end - _BYTE))
 
 
 @inlined
 def _word(told: npt.NDArray[np.uint8], at: Hash) -> Hash:
-    # The compiler makes one load of it.
+    # The compiler turns this into one load.
     return (
         Hash(told[at])
         | Hash(told[at + Hash(1)]) << Hash(8)
@@ -176,7 +185,7 @@ def _word(told: npt.NDArray[np.uint8], at: Hash) -> Hash:
 
 @inlined
 def mixed(told: Hash, more: Hash) -> Hash:
-    """A hash of both: what SplitMix64 makes of a state."""
+    """Combine two hashes with the mixing function of SplitMix64."""
     state = told ^ more
     state = (state ^ (state >> Hash(30))) * Hash(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> Hash(27))) * Hash(0x94D049BB133111EB)
@@ -185,13 +194,13 @@ def mixed(told: Hash, more: Hash) -> Hash:
 
 @compiled
 def hash_at(offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8], row: int) -> Hash:
-    """hash_of, where there is no loop."""
+    """Call hash_of from code that is not compiled."""
     return hash_of(offsets, told, row)
 
 
 @compiled
 def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8]) -> Hashes:
-    """hash_of_first, of each text."""
+    """Return hash_of_first of each text."""
     found = np.empty(len(offsets) - 1, np.uint64)
     for row in range(len(found)):
         found[row] = hash_of_first(most, offsets, told, row)
@@ -200,7 +209,7 @@ def hashes(most: int, offsets: npt.NDArray[np.int32], told: npt.NDArray[np.uint8
 
 @compiled
 def is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
-    """Which of them are in a set."""
+    """Return which of the hashes are in a set."""
     is_among = np.zeros(len(hashes), np.bool_)
     for row in range(len(hashes)):
         is_among[row] = slots[slot_of(slots, chosen, hashes[row])] > 0
@@ -209,7 +218,7 @@ def is_among(hashes: Hashes, slots: Codes, chosen: Hashes) -> Flags:
 
 @compiled
 def set_of(hashes: Hashes) -> tuple[Codes, Hashes]:
-    """Slots, and the keys that have their numbers there."""
+    """Return a set of hashes: the slots, and the keys that they number."""
     slots, keys, found = slots_for(len(hashes)), np.empty(len(hashes), np.uint64), 0
     for key in hashes:
         slot = slot_of(slots, keys, key)

@@ -1,4 +1,4 @@
-"""What the passes read of a message's events, and what they count and add up for each message."""
+"""Columns of a message's events that the passes read, and the values they aggregate for each message."""
 
 from typing import Final
 
@@ -9,30 +9,32 @@ from mqproof.spark_audit.passes.sql import quoted
 from mqproof.spec.events import Kind
 
 KINDS: Final = (Kind.SEND, Kind.SEND_ACK, Kind.SEND_FAIL, Kind.APPEND, Kind.DELIVER)
-"""What happens to a message by its id."""
+"""Kinds of events that refer to a message by its id."""
 
 SCHEDULE_TOPIC: Final = "SCHEDULE_TOPIC_XXXX"
-"""Where a delayed message waits, of whatever topic it is."""
+"""Topic in which delayed messages of any topic wait."""
 
 STORED_STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 
 FIRST: Final = ("send_ts", "acked_ts", "stored_ts", "delivered_ts")
-"""Times of a message: each that of the first such row."""
+"""Times of a message, each taken from the first such row."""
 COUNTS: Final = (
     "sends", "acked", "soft_acked", "unknown", "refused", "appends", "deliveries", "cut", "sync_at_risk",
 )  # fmt: skip
-"""How many of its rows are such. `cut` and `sync_at_risk` are appends, by what became of them at their
-broker (evidence/broker_cuts.py)."""
+"""Numbers of a message's rows of each type.
+
+`cut` and `sync_at_risk` count appends by their outcome at the broker (evidence/broker_cuts.py).
+"""
 
 RETRY_TOPIC_PREFIX: Final = "%RETRY%"
-"""A group's own topic of redelivered messages."""
+"""Prefix of a group's topic of redelivered messages."""
 
 NUMBERED: Final = "(hash({}) >> 1)::BIGINT"
 """A text as a number, in DuckDB's SQL."""
 
 
 def is_of_message() -> str:
-    """Of a row, in Spark's SQL and in DuckDB's: it says what happened to a message."""
+    """Return the condition, in Spark's and DuckDB's SQL, for rows that are events of a message."""
     return f"msg_id IS NOT NULL AND kind IN ({quoted(*KINDS)})"
 
 
@@ -41,5 +43,5 @@ def message_key() -> Column:
 
 
 def count(condition: Column, name: str) -> Column:
-    # sum, not count_if: a null condition (a status that was not recorded) is no.
+    # sum, not count_if: a null condition (a status that was not recorded) counts as false.
     return f.sum(f.when(condition, 1).otherwise(0)).alias(name)

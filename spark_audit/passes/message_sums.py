@@ -1,6 +1,6 @@
 """Aggregates per message over one partition of the log: one loop over the rows.
 
-A message is identified by a hash of 64 bits of its id. Only tasks load this.
+A message is identified by a 64-bit hash of its id. Only tasks load this module.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ _SUMS: Final = ("first", "id_hash", "topic", "handed", *FIRST, *COUNTS)
 
 _SEND, _ACK, _FAIL, _APPEND, _DELIVER = range(len(KINDS))
 _OK, _SOFT, _IN_DOUBT, _OTHER = range(4)
-"""Statuses."""
+"""Classes of statuses."""
 
 _ONE: Final = Hash(1)
 
@@ -70,7 +70,7 @@ class _Rows(NamedTuple):
 
 
 class _Meanings(NamedTuple):
-    """Of texts."""
+    """What each text means, by its dictionary code."""
 
     kind: Ints
     topic: Ints
@@ -81,7 +81,7 @@ class _Meanings(NamedTuple):
 def of_partition(
     partition: Partition, known_outcomes: pa.Table, buckets: pa.ChunkedArray | None, prefix: int, parts: int
 ) -> Iterator[pa.RecordBatch]:
-    """As aggregates: a row a message, or a message of these buckets."""
+    """Yield partial aggregates: one row for each message, or for each message of the given buckets."""
     told = partition.told
     is_asked = is_told(told["msg_id"])
     if buckets is not None:
@@ -110,7 +110,7 @@ def of_partition(
 
 
 def _numbered(column: pa.DictionaryArray) -> Ints:
-    """The number of each of its texts, and of none."""
+    """Return the NUMBERED value of each text of the dictionary, and of a missing text."""
     given = pa.RecordBatch.from_pydict(
         {"text": pa.array([*column.dictionary.to_pylist(), None], pa.string())}
     )
@@ -130,8 +130,8 @@ def _status(text: str | None) -> int:
 
 @compiled
 def _summed(rows: _Rows, of: _Meanings, outcomes: AppendOutcomes) -> Ints:
-    """Columns _SUMS, of each message."""
-    # All have names before the loop: in it, to take a column out of a tuple counts its users at every row.
+    """Return the columns _SUMS for each message."""
+    # Unpack the tuples before the loop: inside it, each access would count references for every row.
     ids, is_asked, kind, node, topic, group, status, time, seq, end = rows
     id_offsets, id_bytes = ids
     times, seqs = time.values, seq.values

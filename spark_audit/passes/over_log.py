@@ -1,4 +1,4 @@
-"""Runs loops and queries over all of an event log, on the tasks; their results are tables of Spark's."""
+"""Runs loops and queries over a whole event log, in tasks; the results are Spark tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
@@ -28,9 +28,10 @@ def ask(
     schema: t.StructType,
     tables: Mapping[str, pa.Table] | None = None,
 ) -> DataFrame:
-    """What the queries (SQL over a table `log`, see sql.py) yield on each split, one after the other.
+    """Return the results of the queries on each split, one after the other.
 
-    Columns of the schema that a query does not yield are null.
+    The queries are SQL over a table `log`, see sql.py. Columns of the schema that a query does not yield are
+    null.
     """
     given = tuple((tables or {}).items())
     work = Work(tuple(queries), to_arrow_schema(schema), given)
@@ -38,8 +39,10 @@ def ask(
 
 
 def parts(log: EventLog, rows: int) -> int:
-    """The number of parts of partial aggregates, so that each has the sums of about `rows` rows. All
-    aggregates of one key are in one part, for `merged`."""
+    """Return the number of parts of partial aggregates, so that each covers about `rows` rows.
+
+    All aggregates of one key are in one part, for `merged`.
+    """
     most = int(log.rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
     in_files = sum(split.end - split.begin for split in splits_of(log.files))
     return min(most, 1 + in_files // rows) if log.rest is None else most
@@ -48,7 +51,7 @@ def parts(log: EventLog, rows: int) -> int:
 def fold(
     log: EventLog, folds: Sequence[Fold], schema: t.StructType, columns: Sequence[str] = partition.WHOLE
 ) -> DataFrame:
-    """What the folds yield for each partition, one after the other; null where a fold has no such column."""
+    """Return the results of the folds for each partition, one after the other; missing columns are null."""
     wanted = to_arrow_schema(schema)
     return _each(
         log,
@@ -59,8 +62,9 @@ def fold(
 
 
 def extract(log: EventLog, selection: RowSelection, folder: Path) -> EventLog:
-    """The rows that are chosen, with all columns, in files of their own in the folder, which every
-    executor sees. Runs a job.
+    """Write the selected rows, with all columns, to new files in the folder. Runs a job.
+
+    Every executor must be able to access the folder.
     """
     at = folder.absolute()
     told = _each(
@@ -89,6 +93,6 @@ def _each(log: EventLog, in_files: Callable[[Tasks], Run], in_rows: Run, schema:
 def merged(
     aggregates: DataFrame, query: str, schema: t.StructType, tables: Mapping[str, pa.Table] | None = None
 ) -> DataFrame:
-    """What a query yields of the rows in PARTIAL_AGGREGATES, as often as there are tasks."""
+    """Return the results of a query over PARTIAL_AGGREGATES; the query runs once in each task."""
     work = Work((query,), to_arrow_schema(schema), tuple((tables or {}).items()))
     return aggregates.repartition("part").mapInArrow(of_aggregates(work), schema)

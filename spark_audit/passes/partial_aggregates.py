@@ -1,6 +1,7 @@
-"""Partial aggregates: the rows of one key range that a task computed, packed into one value of bytes.
+"""Partial aggregates: the rows of one key range that a task computed, packed into one binary value.
 
-Spark moves a row at a time, which costs as much as computing the aggregates; it moves these as whole values.
+Spark moves single rows, which costs as much as computing the aggregates. It moves packed rows as whole
+values.
 """
 
 from itertools import pairwise
@@ -13,11 +14,11 @@ import pyarrow as pa
 from mqproof.spark_audit.passes.tasks import Batches
 
 PARTIAL_AGGREGATES: Final = pa.schema([("part", pa.int32()), ("aggregate", pa.binary())])
-"""Many rows as one value of bytes, a table in Arrow's stream format. All rows of one key are in one part."""
+"""Many rows as one binary value, a table in Arrow's stream format. All rows of one key are in one part."""
 
 
 def packed(rows: pa.Table, part: npt.NDArray[np.integer[Any]]) -> pa.RecordBatch:
-    """Pack rows, whose parts are given, as PARTIAL_AGGREGATES: one value a part."""
+    """Pack rows as PARTIAL_AGGREGATES, one value for each part; `part` gives the part of each row."""
     order = np.argsort(part, kind="stable")
     in_order = rows.take(order)
     numbers, begins = np.unique(part[order], return_index=True)

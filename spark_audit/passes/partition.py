@@ -1,8 +1,7 @@
-"""Partitions of an event log, column by column as Arrow has them, in which texts are numbers: what is summed
-up over all of a log.
+"""Partitions of an event log as Arrow columns, in which texts are dictionary codes.
 
-Texts repeat (nodes, kinds, groups, topics), and Parquet has each once, with a number for each row; so has
-Arrow, and then the loops over rows compare numbers alone (loops.py).
+Texts such as nodes, kinds, groups and topics repeat. Parquet and Arrow store each text once, with a number
+for each row. The loops over rows then compare only numbers (loops.py).
 """
 
 import uuid
@@ -24,16 +23,16 @@ from mqproof.spark_audit.sources.splits import Split, SplitError, Tasks
 from mqproof.spec.events import COLUMNS, NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, Kind
 
 _ROWS: Final = 1 << 20
-"""A partition has so many at most."""
+"""Maximum number of rows of a partition."""
 
 _ATTRS: Final = "attrs"
 _OF_ATTRS: Final = ("stated", "reset")
-"""attrs.broker, and whether attrs.reset says so."""
+"""Columns derived from attrs: the value of attrs.broker, and whether attrs.reset is "true"."""
 WHOLE: Final = (*COLUMNS, *_OF_ATTRS)
-"""Columns that a partition has, if no others are asked for."""
+"""Columns of a partition, unless others are requested."""
 
 _CHECKED: Final = frozenset((*REQUIRED, *NUMBERS))
-"""Columns that may show that a row is no event."""
+"""Columns that may show that a row is not a valid event."""
 
 _TEXT: Final = pa.dictionary(pa.int32(), pa.string())
 _TYPES: Final = {
@@ -48,7 +47,7 @@ _PLAIN: Final = pa.schema(
 )
 
 _TEXTS: Final = tuple(name for name, kind in COLUMNS.items() if "string" in kind and name != "msg_id")
-"""Columns of texts that are there again and again."""
+"""Text columns whose values repeat."""
 
 _HANDED: Final = -1
 
@@ -58,21 +57,23 @@ Numbers = npt.NDArray[np.int64]
 @dataclass(frozen=True)
 class Partition:
     told: pa.RecordBatch
-    """Those rows that are events, by the columns that were asked for. Where attrs were looked into, rows of a
-    later schema than ours have no kind."""
+    """The rows that are valid events, with the requested columns.
+
+    If attrs was decoded, rows of a newer schema version than ours have a null kind.
+    """
     row_group: int = _HANDED
-    """Its number, counted through the log's files; none of rows that were handed over."""
+    """Number of the row group, counted through the log's files; -1 for rows that Spark passed to the task."""
 
     @cached_property
     def alike(self) -> tuple[Numbers, Numbers]:
-        """traffic.alike, of a partition that is whole."""
+        """traffic.alike of this partition; it must have all columns."""
         from mqproof.spark_audit.passes import traffic
 
         return traffic.alike(self.told)
 
     @cached_property
     def runs(self) -> tuple[Numbers, Numbers]:
-        """The first row of each run of its sequences, and the last; of a partition that is whole."""
+        """The first and last row of each run of the partition's sequences; it must have all columns."""
         from mqproof.spark_audit.passes import loops, traffic
 
         told = self.told
@@ -84,23 +85,23 @@ class Partition:
         return traffic.runs(which, is_step, is_delivery, seq, offset)
 
     def rows(self, numbers: Numbers) -> pa.RecordBatch:
-        """Those of such numbers, as our schema has them, of a partition that is whole."""
+        """Return the rows with the given indices in our schema; the partition must have all columns."""
         told = self.told.take(pa.array(numbers))
         columns = [told[field.name].cast(field.type) for field in _PLAIN]
         return pa.RecordBatch.from_arrays(columns, schema=_PLAIN)
 
 
 Fold = Callable[[Partition], Iterable[pa.RecordBatch]]
-"""Sums up a partition."""
+"""Aggregates a partition."""
 
 RowSelection = Callable[[Partition], Numbers]
-"""The numbers of some rows of a partition."""
+"""Returns the indices of some rows of a partition."""
 
 
 def of_files(
     folds: Sequence[Fold], schema: pa.Schema, tasks: Tasks, columns: Sequence[str] = WHOLE
 ) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the tasks' numbers."""
+    """Return a function for mapInArrow over the tasks' numbers."""
 
     def run(numbers: Batches) -> Batches:
         for split in splits_of_tasks(tasks, numbers):
@@ -113,7 +114,7 @@ def of_files(
 def of_rows(
     folds: Sequence[Fold], schema: pa.Schema, columns: Sequence[str] = WHOLE
 ) -> Callable[[Batches], Batches]:
-    """For mapInArrow over events."""
+    """Return a function for mapInArrow over events."""
 
     def run(batches: Batches) -> Batches:
         for partition in _of_handed(batches, columns):
@@ -123,8 +124,10 @@ def of_rows(
 
 
 def stored(selection: RowSelection, folder: Path, tasks: Tasks) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the tasks' numbers: what is chosen, with all columns, in a file, of which it tells
-    the name."""
+    """Return a function for mapInArrow over the tasks' numbers that writes the selected rows to a file.
+
+    The file has all columns; the function yields its name.
+    """
 
     def run(numbers: Batches) -> Batches:
         partitions = (
@@ -138,7 +141,7 @@ def stored(selection: RowSelection, folder: Path, tasks: Tasks) -> Callable[[Bat
 
 
 def stored_rows(selection: RowSelection, folder: Path) -> Callable[[Batches], Batches]:
-    """For mapInArrow over events: likewise."""
+    """Return a function for mapInArrow over events that writes the selected rows to a file."""
 
     def run(batches: Batches) -> Batches:
         yield from _stored(selection, _of_handed(batches, tuple(COLUMNS)), folder)
@@ -152,8 +155,8 @@ def _stored(selection: RowSelection, partitions: Iterable[Partition], folder: Pa
 
 
 def written(rows: Iterable[pa.RecordBatch], folder: Path) -> Path | None:
-    """A file of such whole rows, with a name of its own; none where there are none."""
-    # A task that is run a second time leaves the file of the first, whose name is not returned.
+    """Write the rows to a new file with a unique name; return its path, or None if there are no rows."""
+    # If Spark repeats a task, the first attempt's file remains, but its name is not returned.
     path = folder / f"{uuid.uuid4()}.parquet"
     writer = None
     with ExitStack() as opened:
@@ -171,8 +174,8 @@ def _folded(partition: Partition, folds: Sequence[Fold], schema: pa.Schema) -> B
 
 
 def is_one_of(texts: pa.DictionaryArray, wanted: Collection[str]) -> npt.NDArray[np.bool_]:
-    """Which rows have one of these texts."""
-    # Of no text the number is -1: the last one.
+    """Return which rows have one of these texts."""
+    # A missing text has the code -1: the last entry.
     is_wanted = np.array([*(text in wanted for text in texts.dictionary.to_pylist()), False])
     told: npt.NDArray[np.bool_] = is_wanted[texts.indices.fill_null(-1).to_numpy()]
     return told
@@ -190,7 +193,7 @@ def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
     with _named(path):
         metadata = pq.read_metadata(path)
         file = pq.ParquetFile(path, metadata=metadata, read_dictionary=_texts(metadata))
-        # That a row is an event, its file often shows without a look at it.
+        # The file's statistics often prove that all rows are events, without a look at the rows.
         doubtful = _doubtful(metadata, split.groups)
         names = _read((*columns, *doubtful))
         own = [name for name in (*names, marks) if name in file.schema_arrow.names]
@@ -205,7 +208,7 @@ def _of_split(split: Split, columns: Sequence[str]) -> Iterator[Partition]:
 
 
 def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str]:
-    """Columns that may show that a row is no event, as far as the file tells of some row groups."""
+    """Return the columns that may show that a row is not an event, by the statistics of some row groups."""
     leaves = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     missing = set(REQUIRED) - leaves.keys()
     seen = [name for name in _CHECKED & leaves.keys()
@@ -215,7 +218,7 @@ def _doubtful(metadata: pq.FileMetaData, groups: Iterable[int]) -> frozenset[str
 
 
 def _clears(told: pq.Statistics | None, name: str) -> bool:
-    """Whether what the file tells of a column in a row group shows that all of its values are sound."""
+    """Return whether the statistics of a column in a row group prove all its values valid."""
     if not told or not told.has_null_count or (name in REQUIRED and told.null_count):
         return False
     if name not in NUMBERS or not told.num_values:
@@ -224,7 +227,7 @@ def _clears(told: pq.Statistics | None, name: str) -> bool:
 
 
 def _texts(metadata: pq.FileMetaData) -> list[str]:
-    """The leaves of the columns of texts, and of the map of texts."""
+    """Return the leaf columns of text columns and of the text map."""
     leaves = map(metadata.schema.column, range(metadata.num_columns))
     return [
         leaf.path
@@ -242,7 +245,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _read(columns: Iterable[str]) -> list[str]:
-    """Columns of the log that tell these."""
+    """Return the columns of the log from which these columns are derived."""
     return list(dict.fromkeys(_ATTRS if name in _OF_ATTRS else name for name in columns))
 
 
@@ -255,7 +258,7 @@ def _partition(
     path: Path | None = None,
     marks: str | None = None,
 ) -> Partition:
-    """Of some rows the columns that are asked for, of others that were read."""
+    """Build a partition with the requested columns from a batch of rows that were read."""
     with _fits(path):
         columns = {name: _typed(batch, name) for name in names}
     is_event = is_one_of(columns["kind"], list(Kind))
@@ -272,7 +275,7 @@ def _partition(
 
 
 def _sound(column: pa.Array, name: str) -> npt.NDArray[np.bool_]:
-    """Which rows may be events, as far as this column shows."""
+    """Return which rows may be events, as far as this column shows."""
     is_sound = np.ones(len(column), dtype=np.bool_)
     if column.null_count and name in REQUIRED:
         is_sound &= np.asarray(column.is_valid())
@@ -291,7 +294,7 @@ def _fits(path: Path | None) -> Iterator[None]:
 
 
 def _typed(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """A column as our schema has it; nulls where there is none."""
+    """Return a column converted to our schema; nulls if the batch does not have it."""
     wanted = pa.string() if name == "msg_id" else _TYPES[COLUMNS[name]]
     at = batch.schema.get_field_index(name)
     if at < 0 or pa.types.is_null(batch.schema.field(at).type):
@@ -307,8 +310,8 @@ def _coded(texts: pa.Array) -> pa.DictionaryArray:
 
 
 def _attrs(attrs: pa.MapArray, names: Sequence[str]) -> list[pa.DictionaryArray]:
-    """The values of some keys, for each row; null where a row has none."""
-    # In tasks alone: what only plans an audit need not load it.
+    """Return the values of some keys for each row; null where a row has none."""
+    # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import traffic
 
     values = _coded(attrs.items)

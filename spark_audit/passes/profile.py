@@ -1,8 +1,8 @@
-"""The profile of an event log: a small table from which the rest is planned.
+"""The profile of an event log: a small table from which the rest of the audit is planned.
 
-Counts and extents by node, kind, group and queue; and, one by one, the rare rows that are not traffic
-(crashes, recoveries, rebalances, resets, failed consumption), carried along in the keys of the same
-aggregation, so that they need no pass of their own.
+It has counts and extents by node, kind, group and queue. It also has each of the rare rows that are not
+traffic: crashes, recoveries, rebalances, resets, failed consumption. The rare rows are part of the keys of
+the same aggregation, so they need no pass of their own.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
 
 BROKER_KINDS: Final = (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH, Kind.TRUNCATE, Kind.RECOVER)
-"""Only a broker reports these: who does is one, unless it is a name server that tells of its starts."""
+"""Kinds that only brokers report; RECOVER is also reported by name servers when they start."""
 
 _OF_NAME_SERVERS: Final = (Kind.REGISTER, Kind.UNREGISTER, Kind.EXPIRE, Kind.ROUTE)
 
@@ -44,7 +44,7 @@ RARE_KINDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What the log consists of."""
+    """Summary of a log's contents."""
 
     rows: int
     by_kind: dict[str, int]
@@ -53,21 +53,22 @@ class Overview:
     first_ts: int
     last_ts: int
     missing_rows: int
-    """Holes in the nodes' dense sequence numbers."""
+    """Number of gaps in the nodes' sequence numbers, which are dense."""
     repeated_rows: int
-    """Rows of one node that share a sequence number with another."""
+    """Rows that share a sequence number with another row of the same node."""
     repeating_nodes: tuple[str, ...]
     holed_nodes: tuple[str, ...] = ()
-    """Those of which rows are missing, first of which most are."""
+    """Nodes with missing rows, those with the most first."""
     newer_rows: int = 0
-    """Of a later schema than ours: no events to us, counted nowhere else."""
+    """Rows of a newer schema version than ours: they are not treated as events and are counted nowhere else.
+    """
 
 
 _KEYS: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
 _EXTENTS: Final = {
     "seq": ("seq_min", "seq_max"), "ts": ("first_ts", "last_ts"), "queue_offset": ("offset_min", "offset_max")
 }  # fmt: skip
-"""A column, and its least and its greatest value."""
+"""Maps a column to the names of its minimum and maximum."""
 _MERGED: Final[dict[str, Callable[[str], Column]]] = {
     "rows": f.sum, "seq_min": f.min, "seq_max": f.max, "first_ts": f.min, "last_ts": f.max,
     "offset_min": f.min, "offset_max": f.max,
@@ -75,9 +76,11 @@ _MERGED: Final[dict[str, Callable[[str], Column]]] = {
 
 
 def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
-    """Of a partition: a row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare
-    rows."""
-    # In tasks alone: what only plans an audit need not load it.
+    """Yield the profile of a partition.
+
+    It has a row for each (kind, node, stated, group, topic, queue_id, placed), and one for each rare row.
+    """
+    # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import loops, traffic
 
     told = partition.told
@@ -108,7 +111,7 @@ def _profile(
     extents: Sequence[tuple[Numbers, Numbers]],
     rare: Sequence[str] | None = None,
 ) -> pa.RecordBatch:
-    """One row each, with the keys that the rows `at` have."""
+    """Return one row for each index in `at`, with the keys of that row."""
     keys = told.select(_KEYS).take(pa.array(at))
     placed = told["queue_offset"].take(pa.array(at)).is_valid()
     columns = {name: keys[name] for name in _KEYS} | {"placed": placed, "rows": pa.array(rows)}
@@ -126,14 +129,14 @@ def _is_rare(told: pa.RecordBatch) -> npt.NDArray[np.bool_]:
 
 
 def profile(log: EventLog) -> DataFrame:
-    """As `summed_up`, by a pass for it alone."""
+    """Return the profile as `summed_up` does, by a separate pass over the log."""
     return summed_up(fold(log, [of_partition], PASS))
 
 
 def summed_up(parts: DataFrame) -> DataFrame:
-    """One row a (kind, node, stated, group, topic, queue_id, placed), and one each of the rare rows.
+    """Return one row per (kind, node, stated, group, topic, queue_id, placed), and one per rare row.
 
-    `stated` is attrs.broker, `placed` whether there is a queue_offset, `rare` the whole row as JSON.
+    `stated` is attrs.broker, `placed` is whether there is a queue_offset, `rare` is the whole row as JSON.
     """
     return merged(parts.where("part = 'profile'"))
 
@@ -146,20 +149,20 @@ def merged(profiles: DataFrame) -> DataFrame:
 
 
 def rare_rows(profiled: DataFrame) -> DataFrame:
-    """The rare rows as they were."""
+    """Return the rare rows in their original form."""
     rows = profiled.where("rare IS NOT NULL").select(f.from_json("rare", EVENTS).alias("row"), "rows")
-    # Two rows alike in everything are one group of two.
+    # Two identical rows are one group with rows = 2.
     each = rows.select("row", f.explode(f.sequence(f.lit(1), f.col("rows").cast("int"))))
     return each.select("row.*")
 
 
 def is_reset() -> Column:
-    """An offset that was set on purpose."""
+    """Return the condition for a commit that sets an offset explicitly (a reset)."""
     return (f.col("kind") == Kind.OFFSET_COMMIT) & f.coalesce(f.col("attrs")["reset"] == "true", f.lit(False))
 
 
 def overview(profiled: DataFrame) -> Overview:
-    """Counts by node and kind, and how dense each node's sequence numbers are."""
+    """Return counts by node and kind, and how dense each node's sequence numbers are."""
     counted = (
         profiled.groupBy("node", "kind")
         .agg(
@@ -200,7 +203,7 @@ def overview(profiled: DataFrame) -> Overview:
 
 
 def _brokers(told: set[tuple[str, str]]) -> tuple[str, ...]:
-    """Of (node, kind)."""
+    """Return the brokers, given (node, kind) pairs."""
     stores = {node for node, kind in told if kind in BROKER_KINDS and kind != Kind.RECOVER}
     started = {node for node, kind in told if kind == Kind.RECOVER}
     name_servers = {node for node, kind in told if kind in _OF_NAME_SERVERS}

@@ -1,6 +1,6 @@
-"""Selects rows of a partition: those of some buckets or messages, and those of some numbers of their nodes.
+"""Selects rows of a partition: by bucket or message id, and by sequence number of their node.
 
-Only tasks load this.
+Only tasks load this module.
 """
 
 import numpy as np
@@ -32,8 +32,11 @@ from mqproof.spark_audit.passes.partition import Numbers, Partition
 def of_partition(
     chosen: pa.ChunkedArray, prefix: int | None, numbered: pa.Table, bits: int, partition: Partition
 ) -> Numbers:
-    """Of the rows whose bucket is `chosen`, by such a `prefix`, or their message where that is None; and
-    those whose node and number, without its last `bits`, are `numbered`. Maybe, by chance, others."""
+    """Return the indices of the selected rows; by chance, others may be included.
+
+    Selected are rows whose bucket (by `prefix`) or, if `prefix` is None, message id is in `chosen`. Also
+    selected are rows whose node and number, without its last `bits`, are in `numbered`.
+    """
     told = partition.told
     node = meanings(told["node"], number)[codes(told["node"])]
     is_chosen = is_named(told, chosen, prefix)
@@ -42,8 +45,10 @@ def of_partition(
 
 
 def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
-    """Which rows have an id whose bucket is `chosen`, by such a `prefix`, or their message where it is
-    None."""
+    """Return which rows have an id whose bucket (by `prefix`) is in `chosen`;
+
+    without a prefix, the id itself.
+    """
     most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
     wanted = set_of(hashes(MOST, *texts(_whole(chosen))))
     return is_told(told["msg_id"]) & is_among(hashes(most, *of_ids), *wanted)

@@ -1,16 +1,16 @@
-"""Steps of a consumer, or of a committed offset, that are not the next one: found without a look at every row
-in one place.
+"""Finds steps of a consumer or of a committed offset that are not the next one, without collecting all rows.
 
-A sequence is what one node reports of one group's queue, in the order of its own numbers (`seq`). Each task
-cuts its rows of a sequence into runs: rows of which each is the next one. Sorted by number, the runs of a
-sequence must not overlap, and each must begin where the one before ended; where they do, so do their rows.
-The stretches of numbers in which they do not are read again, row by row.
+A sequence is the rows that one node reports about one group's queue, ordered by the node's sequence numbers
+(`seq`). Each task splits its rows of a sequence into runs: rows in which each follows the one before. Sorted
+by number, the runs of a sequence must not overlap, and each must begin where the previous one ended. If both
+hold for the runs, they hold for the rows. The stretches of numbers in which they do not hold are read again,
+row by row.
 
-Every odd step lies within one stretch: either it leads from the last row of a run to the first of the next,
-which then are read; or runs overlap, and are read as a whole.
+Every odd step lies within one stretch. Either it leads from the last row of a run to the first row of the
+next, and both are read; or runs overlap and are read as a whole.
 
-A node's rows should stand in the files in about the order of their numbers: where tasks get every other row
-of it, all of its runs overlap.
+A node's rows should be in the files in about the order of their numbers. If tasks receive alternating rows of
+a node, all of its runs overlap.
 """
 
 from collections.abc import Iterator
@@ -29,23 +29,23 @@ from mqproof.spec.events import Kind
 SEQUENCE: Final = ("kind", "node", "group", "broker", "topic", "queue_id")
 
 _STRETCH_BITS: Final = 16
-"""Spark looks stretches up by so many numbers at once."""
+"""Spark looks up stretches by ranges of 2^16 numbers."""
 _NUMBERS_MAX: Final = 1 << 18
-"""Of about so many numbers each is looked up by itself; of more, several at once."""
+"""Up to about this many numbers, each is looked up individually; above it, ranges of numbers are."""
 
 _NUMBERED: Final = f"kind IN ({quoted(Kind.DELIVER, Kind.OFFSET_COMMIT)}) AND queue_offset IS NOT NULL"
-"""Whether a row is one of a sequence."""
+"""Condition for rows that belong to a sequence."""
 
 _TOLD: Final = ("kind", "node", "stated", "group", "topic", "queue_id")
 _NUMBERS: Final = {
     "seq": ("seq_min", "seq_max"), "queue_offset": ("offset_min", "offset_max"), "ts": ("first_ts", "last_ts")
 }  # fmt: skip
-"""A column, and what it is in a run's first and last row."""
+"""Maps a column to the names of its values in a run's first and last row."""
 
 
 def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
-    """Of a partition: its runs, with the times of their first and last row."""
-    # In tasks alone: what only plans an audit need not load it.
+    """Yield the runs of a partition, with the times of their first and last row."""
+    # Imported only in tasks: planning an audit does not need it.
     from mqproof.spark_audit.passes import loops
 
     told = partition.told
@@ -59,9 +59,10 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
 
 
 def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
-    """Deliveries that do not follow the one before (`previous`, `from_ts`), and commits that go back.
+    """Return deliveries that do not follow the previous one, and commits that go back.
 
-    `stretched` are the stretches of the runs of all splits of the events' log.
+    The columns `previous` and `from_ts` describe the previous row. `stretched` are the stretches of the runs
+    of all splits of the events' log.
     """
     rows = events.join(f.broadcast(_by_number(stretched)), _is_within())
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")
@@ -75,13 +76,16 @@ def odd_steps(events: DataFrame, stretched: DataFrame) -> DataFrame:
 
 
 def stretches(runs: DataFrame) -> DataFrame:
-    """The numbers that must be read row by row: SEQUENCE, begin_seq, end_seq; none of a sequence overlap.
-    Between them, `spans` of numbers are those that the sequence can have."""
+    """Return the ranges of numbers that must be read row by row: SEQUENCE, begin_seq, end_seq, spans.
+
+    The stretches of a sequence do not overlap. `spans` are the ranges within a stretch that can hold rows of
+    the sequence.
+    """
     return _stretches(runs.withColumn("is_delivery", f.col("kind") == Kind.DELIVER))
 
 
 def _by_number(stretched: DataFrame) -> DataFrame:
-    """Stretches, as _is_within looks them up."""
+    """Return stretches in the form in which _is_within looks them up."""
     return stretched.select(
         _sequence().alias("of_sequence"),
         "begin_seq",
@@ -92,20 +96,20 @@ def _by_number(stretched: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Which rows of a log are those of the stretches, and maybe more.
+    """Selects the rows of a log that belong to the stretches, and possibly others.
 
-    To look a row up by its node and number is a fraction of what it costs to compare it with a sequence.
+    Looking up a row by node and number costs a fraction of comparing it with a sequence.
     """
 
     numbers: pa.Table
-    """By their `node`, and `number`, their seq without so many of its last bits."""
+    """`node` and `number`: sequence numbers without their last `bits` bits."""
     bits: int
     within: pa.Table
-    """node, begin_seq, end_seq: those of the spans that have rows which are no end of a run."""
+    """node, begin_seq, end_seq: the spans that contain rows which are not the end of a run."""
 
 
 def numbered(stretched: DataFrame) -> Numbered:
-    """Runs a job."""
+    """Return the numbers of the rows in the stretches. Runs a job."""
     told = stretched.select("node", f.inline("spans")).toArrow()
     begin, end = (told[name].to_numpy() for name in ("begin_seq", "end_seq"))
     within = told.filter(pa.array(begin < end))
@@ -118,7 +122,7 @@ def numbered(stretched: DataFrame) -> Numbered:
 
 
 def _is_within() -> Column:
-    """Whether a row of events lies in a row of `_by_number`: in one at most."""
+    """Return whether a row of events lies in a row of `_by_number`; it lies in at most one."""
     return (
         f.expr(_NUMBERED)
         & (_sequence() == f.col("of_sequence"))
@@ -128,9 +132,13 @@ def _is_within() -> Column:
 
 
 def _sequence() -> Column:
-    """The sequence of a row, as a number: two that share one by chance look out of order, and are read."""
+    """Return the sequence of a row as a hash.
+
+    Two sequences with equal hashes look out of order, and are read.
+    """
     texts = [f.coalesce(f.col(name), f.lit("\0")) for name in SEQUENCE[:-1]]
-    # A null would leave the hash as it was; a number is not made a text, which costs more than its hash.
+    # xxhash64 ignores nulls, so they are replaced. The number is not cast to text: that costs more than its
+    # hash.
     return f.xxhash64(*texts, f.coalesce(SEQUENCE[-1], f.lit(-1)))
 
 
@@ -143,7 +151,7 @@ def _coarse(name: str) -> Column:
 
 
 def _stretches(runs: DataFrame) -> DataFrame:
-    """begin_seq and end_seq are inclusive."""
+    """Compute the stretches; begin_seq and end_seq are inclusive."""
     by_seq = Window.partitionBy(*SEQUENCE).orderBy("seq_min", "offset_min")
     before = by_seq.rowsBetween(Window.unboundedPreceding, -1)
     placed = runs.select(
@@ -156,7 +164,7 @@ def _stretches(runs: DataFrame) -> DataFrame:
     apart = f.coalesce(f.col("seq_min") > f.col("seq_before"), f.lit(True)) & f.coalesce(
         f.col("seq_after") > f.col("seq_max"), f.lit(True)
     )
-    # Else one before it reached over that one's end.
+    # Otherwise an earlier run ends after the previous one does.
     adjoins = f.coalesce(f.col("seq_max_before") == f.col("seq_before"), f.lit(True))
     follows = ~f.coalesce(
         _is_odd(f.col("is_delivery"), f.col("offset_before"), f.col("offset_min")), f.lit(False)
@@ -164,7 +172,7 @@ def _stretches(runs: DataFrame) -> DataFrame:
     doubtful = placed.where(~(apart & adjoins & follows)).select(
         *SEQUENCE,
         f.least("seq_min", "seq_before").alias("begin_seq"),
-        # Of runs that are apart, the step from one to the other is all that can be odd.
+        # If runs do not overlap, only the step from one to the next can be odd.
         f.when(apart, f.col("seq_min")).otherwise(f.col("seq_max")).alias("end_seq"),
         apart.alias("apart"),
     )

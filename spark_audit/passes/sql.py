@@ -1,8 +1,9 @@
-"""SQL over one split of an event log, in the task's own process: DuckDB.
+"""SQL over one split of an event log in the task's own process, with DuckDB.
 
-A split is some row groups of a Parquet file, of which only the columns are decoded that a query names, or
-rows that Spark passes to the task. Queries see it as the table `log`, with the columns of spec.events; or
-they see partial aggregates of other tasks. DuckDB's memory is bounded: it spills the rest to disk.
+A split is some row groups of a Parquet file, or rows that Spark passes to the task. Of a file, only the
+columns that a query names are decoded. Queries see the split as the table `log` with the columns of
+spec.events, or they see partial aggregates of other tasks. DuckDB's memory is bounded: it spills the rest to
+disk.
 """
 
 import errno
@@ -36,7 +37,7 @@ _TYPES: Final = {
 
 
 def quoted(*texts: str) -> str:
-    """Texts as SQL has them, for a list."""
+    """Return texts as a comma-separated list of SQL literals."""
     return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
@@ -47,22 +48,22 @@ _IS_EVENT: Final = " AND ".join(
         f"ts BETWEEN -{NUMBER_MAX} AND {NUMBER_MAX}",
     ]
 )
-"""As far as it shows in the columns that each has; partition.py and profile.py look at all."""
+"""Condition for valid events, based on a few columns; partition.py and profile.py check all columns."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is asked of each split."""
+    """The queries to run on each split."""
 
     queries: tuple[str, ...]
-    """Each yields some of the columns of `schema`; the others are null."""
+    """Each query yields some of the columns of `schema`; the others are null."""
     schema: pa.Schema
     tables: tuple[tuple[str, pa.Table], ...] = ()
-    """What the queries see beside the split, by name."""
+    """Tables, by name, that the queries see in addition to the split."""
 
 
 def of_files(work: Work, tasks: Tasks) -> Callable[[Batches], Batches]:
-    """For mapInArrow over the tasks' numbers."""
+    """Return a function for mapInArrow over the tasks' numbers."""
 
     def run(numbers: Batches) -> Batches:
         with _opened(work) as connection:
@@ -90,12 +91,12 @@ def _blamed(path: Path) -> Iterator[None]:
         raise SplitError(f"{path}: a value does not fit its column: {said(error)}") from None
     except duckdb.Error as error:
         if os.strerror(errno.ENOSPC) in str(error):
-            raise  # of what is spilled
+            raise  # The disk that DuckDB spills to is full.
         raise SplitError(f"{path}: {why(path, error)}") from None
 
 
 def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
-    """An expression of SQL, for each row."""
+    """Evaluate an SQL expression for each row."""
     connection = _of_worker()
     connection.register("given", pa.Table.from_batches([rows]))
     told = connection.sql(f"SELECT {expression} AS value FROM given").to_arrow_table()
@@ -104,7 +105,7 @@ def evaluated(expression: str, rows: pa.RecordBatch) -> pa.Array:
 
 @cache
 def _of_worker() -> "DuckDBPyConnection":
-    """For what is small: to open one takes longer."""
+    """Return the worker's connection for small queries: opening one takes longer than such a query."""
     import duckdb
 
     connection = duckdb.connect()
@@ -113,14 +114,14 @@ def _of_worker() -> "DuckDBPyConnection":
 
 
 def _read(path: Path) -> str:
-    # Brackets and stars are a pattern to DuckDB, which may meet another file.
+    # DuckDB treats brackets and stars as a pattern, which may match another file.
     return (
         f"read_parquet({quoted(glob.escape(str(path)))}, hive_partitioning = false, file_row_number = true)"
     )
 
 
 def of_rows(work: Work) -> Callable[[Batches], Batches]:
-    """For mapInArrow over events."""
+    """Return a function for mapInArrow over events."""
 
     def run(batches: Batches) -> Batches:
         with _opened(work) as connection:
@@ -132,7 +133,10 @@ def of_rows(work: Work) -> Callable[[Batches], Batches]:
 
 
 def of_aggregates(work: Work) -> Callable[[Batches], Batches]:
-    """For mapInArrow over PARTIAL_AGGREGATES: all of a partition at once, which the one query reads once."""
+    """Return a function for mapInArrow over PARTIAL_AGGREGATES.
+
+    The one query reads all rows of a Spark partition at once, and only once.
+    """
 
     def run(batches: Batches) -> Batches:
         rows = unpacked(batches)
@@ -150,14 +154,14 @@ def of_aggregates(work: Work) -> Callable[[Batches], Batches]:
 
 @contextmanager
 def _opened(work: Work) -> "Iterator[DuckDBPyConnection]":
-    # In tasks alone: what only plans an audit need not load it.
+    # Imported only in tasks: planning an audit does not need it.
     import duckdb
 
-    # Where Spark spills, too: as spark.local.dir says.
+    # Spill to the folder that Spark spills to (spark.local.dir).
     local = os.environ.get("SPARK_LOCAL_DIRS", "").partition(",")[0] or None
     spilled = tempfile.TemporaryDirectory(prefix="mqproof-split-", dir=local)
     with spilled as spill, duckdb.connect() as connection:
-        # A task has one core; what one reads first need not come first.
+        # A task has one core, and the order of rows does not matter.
         connection.execute("SET threads = 1; SET preserve_insertion_order = false")
         connection.execute(f"SET memory_limit = '{MEMORY}'; SET temp_directory = {quoted(spill)}")
         for name, table in work.tables:

@@ -1,15 +1,17 @@
-"""Sums per message, in numbers only, and by these the messages that must be looked at one by one.
+"""Numeric aggregates per message, which show the messages that must be checked exactly.
 
 A message is clean if it was delivered exactly once to each group of its topic, or if no delivery of it is
-due: no check can find anything about it, not even something explained. The checks' own sums, with places and
-groups as they are, are then made of the few others.
+due. No check can find anything about a clean message, not even an explained difference. The checks then
+compute their own sums, with places and groups, for the few other messages.
 
-Each group has a hash; as many deliveries as groups, with the groups' hashes as their exclusive or, are one to
-each: anything else would need an even number for some group.
+Each group has a hash. If the number of deliveries equals the number of groups, and the exclusive or of the
+hashes is that of all groups, each group has one delivery. (Any other distribution would need an even number
+of deliveries for some group.)
 
-A task sums up what its split has of a message. Spark brings a message's sums together, many messages as one
-value of bytes, since row by row that cost as much as all the summing up. Tasks add them up and judge. They
-return only the messages that may be looked at, and how many messages there are of each kind.
+A task aggregates the rows of each message in its split. Spark brings the aggregates of a message together,
+with many messages in one binary value: moving single rows would cost as much as the aggregation. Tasks then
+merge the aggregates and judge the messages. They return only the messages that may need an exact check, and
+how many messages of each type there are.
 """
 
 from collections.abc import Iterator
@@ -35,14 +37,14 @@ _PART_ROWS: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What tasks must know of the whole log to judge a message."""
+    """Facts about the whole log that tasks need to judge a message."""
 
     readers: pa.Table
-    """subscribed_topic, group: who was handed anything of it."""
+    """subscribed_topic, group: the groups that received a message of the topic."""
     append_outcomes: pa.Table
-    """What brokers lost, and might have (evidence/broker_cuts.py)."""
+    """Appends that brokers lost or may have lost (evidence/broker_cuts.py)."""
     roles: int
-    """So many of those that send, acknowledge and store report in the log at all."""
+    """Number of roles (send, acknowledge, store) that are recorded in the log at all."""
 
 
 _TALLIES: Final = {
@@ -57,7 +59,7 @@ _TALLIES: Final = {
     "acked_cut": "acked > 0 AND cut > 0",
     "sends_again": "sends > 1",
 }
-"""How many messages there are of which that is so."""
+"""Conditions on messages; the tally of each is the number of messages that meet it."""
 
 TALLIED: Final = tuple(_TALLIES)
 
@@ -68,17 +70,16 @@ _IS_CLEAN: Final = """
     AND ((deliveries = owed AND handed = owed_xor) OR (acked + soft_acked = 0 AND deliveries = 0))"""
 
 _IS_TOLD: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliveries = 0)"
-"""The messages whose sums are returned."""
+"""Condition for the messages whose sums are returned."""
 
 
 def _judge(bucket: str, sample: int, *, all_told: bool) -> str:
-    """Of what `ask` told of some messages, all there is of them: those of a message, a row each, and
-    the tallies of all."""
+    """Return the query that judges the results of `ask`: a row for each message, and the tallies of all."""
     sums = [
         *(f"min({name}) AS {name}" for name in FIRST),
         *(f"sum({name})::BIGINT AS {name}" for name in COUNTS),
         "coalesce(bit_xor(handed), 0) AS handed",
-        # Sent to two topics: one of them says who is owed it.
+        # If a message was sent to two topics, one of them determines the expected readers.
         "max(topic) AS topic",
     ]
     tallies = [f"count(*) FILTER ({condition}) AS {name}" for name, condition in _TALLIES.items()]
@@ -111,16 +112,16 @@ JUDGED: Final = t.StructType(
         t.StructField("sampled", t.BooleanType()),
     ]
 )
-"""What `judge` tells, `part` by part: messages, and tallies."""
+"""Schema of the results of `judge`, by `part`: messages and tallies."""
 
 
 def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> DataFrame:
-    """What the splits of a log tell of each message, or of each in the buckets whose `text` is in a table."""
+    """Aggregate each message over the splits of a log, or only those of the buckets in `buckets` (`text`)."""
     number = parts(log, _PART_ROWS)
     chosen = None if buckets is None else buckets["text"]
 
     def summed(partition: Partition) -> Iterator[pa.RecordBatch]:
-        # In tasks alone: what only plans an audit need not load it.
+        # Imported only in tasks: planning an audit does not need it.
         from mqproof.spark_audit.passes import message_sums
 
         return message_sums.of_partition(partition, known.append_outcomes, chosen, prefix, number)
@@ -129,9 +130,11 @@ def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> D
 
 
 def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
-    """The messages that may be looked at, or all of them, and the tallies of all: schema JUDGED.
+    """Return the messages that may need an exact check, or all messages, and the tallies of all:
 
-    `summed` is what `ask` told.
+    schema JUDGED.
+
+    `summed` is the result of `ask`.
     """
     query = _judge(bucket_text(prefix), sample, all_told=all_told)
     return merged(summed, query, JUDGED, {"readers": known.readers})

@@ -1,4 +1,4 @@
-"""What all tasks of a pass have in common: their splits, batches of rows, and errors that name a file."""
+"""Helpers common to all tasks of a pass: their splits, batches of rows, and errors that name a file."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,14 +15,14 @@ _HANDED_ROWS: Final = 1 << 20
 
 
 def splits_of_tasks(tasks: Tasks, numbers: Batches) -> Iterator[Split]:
-    """All splits of the tasks of such numbers."""
+    """Yield all splits of the tasks with these numbers."""
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             yield from tasks[number]
 
 
 def gathered(batches: Batches) -> Iterator[pa.Table]:
-    """Small batches together, as tables of some _HANDED_ROWS each."""
+    """Combine small batches into tables of about _HANDED_ROWS rows each."""
     held: list[pa.RecordBatch] = []
     for batch in batches:
         held.append(batch)
@@ -34,7 +34,7 @@ def gathered(batches: Batches) -> Iterator[pa.Table]:
 
 
 def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch with exactly the columns of the schema; null where it has no such column."""
+    """Return the batch with exactly the columns of the schema; missing columns are null."""
     found: Mapping[str, pa.Array] = dict(zip(batch.schema.names, batch.columns, strict=True))
     arrays = [
         found[field.name].cast(field.type) if field.name in found else pa.nulls(len(batch), field.type)
@@ -44,7 +44,7 @@ def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 def why(path: Path, error: Exception) -> str:
-    """What is wrong with a file that was there when the run began."""
+    """Return the reason why a file that existed when the run began cannot be read."""
     try:
         path.open("rb").close()
     except OSError as refused:

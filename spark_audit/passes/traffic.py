@@ -1,6 +1,6 @@
-"""What the first pass asks of a partition's rows, in loops: which are alike, their extents, and their runs.
+"""Loops of the first pass over a partition's rows: rows with equal keys, their extents, and their runs.
 
-Only tasks load this.
+Only tasks load this module.
 """
 
 from collections.abc import Sequence
@@ -35,8 +35,11 @@ _LOW_HALF: Final = Hash(0xFFFFFFFF)
 
 
 def alike(told: pa.RecordBatch) -> tuple[Ints, Ints]:
-    """A number for each row, from 0 on: that of all rows of one kind, node, broker that they state, group,
-    topic and queue, that all have a place or have none; and, by number, the first of them."""
+    """Return a number for each row, from 0, which is equal for rows with the same key.
+
+    Also return the first row of each number. The key is kind, node, stated broker, group, topic, queue, and
+    whether the row has a queue offset.
+    """
     queue_id, has_queue = numbers(told["queue_id"])
     kind, node, stated, group, topic = (
         codes(told[name]) for name in ("kind", "node", "stated", "group", "topic")
@@ -74,8 +77,10 @@ def _alike(
 
 
 def extents(which: Ints, left_out: Flags, columns: Sequence[Ints]) -> tuple[Ints, Ints, Ints]:
-    """By number: how many rows there are, and the least and the greatest of each column; the rows that are
-    `left_out` do not count."""
+    """Return the number of rows, and the minimum and maximum of each column, for each number in `which`.
+
+    Rows that are `left_out` are not counted.
+    """
     count = int(which.max()) + 1
     first, second, third = columns
     rows, least, most = _extents(which, left_out, first, second, third, count)
@@ -100,7 +105,7 @@ def _extents(
 
 
 def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints) -> tuple[Ints, Ints]:
-    """Of the steps of each number, in the order of `seq`: the first row and the last of each run."""
+    """Return the first and last row of each run of the steps of each number, in the order of `seq`."""
     first, last, in_order = _runs(np.arange(len(which)), which, is_step, is_delivery, seq, offset)
     if not in_order:
         by_seq = np.argsort(seq, kind="stable")
@@ -112,7 +117,7 @@ def runs(which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Int
 def _runs(
     order: Ints, which: Ints, is_step: Flags, is_delivery: Flags, seq: Ints, offset: Ints
 ) -> tuple[Ints, Ints, bool]:
-    # The run of each number that may go on.
+    # The current run of each number, which may be extended.
     open_runs = np.full(which.max() + 1, NONE) if len(which) else np.zeros(0, np.int64)
     first, last = np.empty(len(order), np.int64), np.empty(len(order), np.int64)
     found, in_order = 0, True
@@ -136,7 +141,7 @@ def _runs(
 def values_of(
     attrs: pa.MapArray, keys: pa.DictionaryArray, values: pa.DictionaryArray, wanted: Sequence[str]
 ) -> list[Codes]:
-    """Of each key that is wanted the number of its value, for each row; NONE where a row has none."""
+    """Return, for each wanted key, the code of its value in each row; NONE where a row has none."""
     which = meanings(keys, lambda key: wanted.index(key) if key in wanted else NONE)
     return list(_values_of(np.asarray(attrs.offsets), codes(keys), codes(values), which, len(wanted)))
 

@@ -1,6 +1,6 @@
 """PySpark data sources: a broker's store directory, and the topics of a running cluster.
 
-Begin at `stores.py`, which registers those of directories; `commit_log.py` finds and decodes records,
-`ranges.py` cuts files into what workers read side by side. `topics.py` reads a cluster with our client. Only
-this folder of the audit imports `impl`, for the record codec and the client.
+Start with `stores.py`, which registers the sources for directories. `commit_log.py` finds and decodes
+records; `ranges.py` splits files into ranges that workers read in parallel. `topics.py` reads a cluster with
+our client. Only this folder of the audit imports `impl`, for the record codec and the client.
 """

@@ -1,4 +1,4 @@
-"""What bodies say: the text that a producer gave, however it travelled."""
+"""The texts of message bodies, decompressed if necessary."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from mqproof.impl.client.compression import inflated_body
 
 
 def text_of(body: bytes, sys_flag: int) -> str | None:
-    """Made whole again where it is compressed; None: no text."""
+    """Return the body as text, decompressed if it is compressed; None if it is not text."""
     try:
         return inflated_body(bytes(body), sys_flag).decode()
     except UnicodeDecodeError:
@@ -17,4 +17,4 @@ def text_of(body: bytes, sys_flag: int) -> str | None:
 
 
 text: Final = f.udf(text_of, StringType(), useArrow=False)
-"""The same of the columns body and sys_flag."""
+"""The same as a Spark function of the columns body and sys_flag."""

@@ -1,4 +1,4 @@
-"""What brokers' configuration tells the audit: the ladder of delays, how it flushes, its index."""
+"""Settings of a broker's configuration that the audit uses: delay levels, flush mode, index slots."""
 
 import re
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ _BYTES_MAX: Final = 1 << 20
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     delays_ms: tuple[int, ...] | None = None
-    """Of each level, from level 1 on; None where the file does not say."""
+    """Delay of each level, from level 1; None if the file does not state them."""
     flush: str | None = None
     index_slots: int | None = None
 
 
 def parse_delays(text: str, where: str) -> tuple[int, ...]:
-    """The ladder in RocketMQ's own notation, `1s 5s 1m`, in milliseconds.
+    """Parse delay levels in RocketMQ's notation, `1s 5s 1m`, into milliseconds.
 
     Raises:
-        InputError: something else; `where` is told.
+        InputError: the text has another form; `where` is part of the message.
     """
     found = [_DELAY.fullmatch(word) for word in text.split()]
     if not found or None in found:
@@ -37,11 +37,12 @@ def parse_delays(text: str, where: str) -> tuple[int, ...]:
 
 
 def read_config(path: Path) -> BrokerConfig:
-    """Of a broker's properties, or of JSON that exports them: `messageDelayLevel`, `flushDiskType` and
-    `maxHashSlotNum`.
+    """Read `messageDelayLevel`, `flushDiskType` and `maxHashSlotNum` from a broker's configuration.
+
+    The file has a broker's properties, or JSON that exports them.
 
     Raises:
-        InputError: it cannot be read, is neither, or has a value that no broker would take.
+        InputError: it cannot be read, has neither format, or has a value that no broker accepts.
     """
     try:
         with path.open("rb") as file:

@@ -1,12 +1,12 @@
 """Reads a range of a commit-log segment into Arrow batches, many records at a time.
 
-What follows a record is known from its size, so a walk finds the records, and numpy takes their fields out
-all at once. Records in which anything is odd are given to the record codec, which decides and says what is
-wrong.
+The size of a record gives the position of the next one. So a walk finds the records, and numpy extracts their
+fields in bulk. Records with any irregularity are passed to the record codec, which decides and describes the
+fault.
 
-A range begins at the first record in it, wherever the range was cut, and ends at the first record of the
-next: what lies between two records belongs to the range of the first. Records stand where they say, so
-nothing inside a body is taken for one, unless it was made to be.
+A range begins with the first record that starts in it, wherever the range was split, and ends at the first
+record of the next range. Bytes between two records belong to the range of the first. Records contain their
+own position, so no bytes inside a body are mistaken for a record, unless they were crafted for that.
 """
 
 import struct
@@ -41,11 +41,11 @@ from mqproof.spark_audit.sources.ranges import Range, is_ledger
 
 RECORD: Final = "record"
 FILLER: Final = "filler"
-"""The mark that nothing more fits into the segment."""
+"""The mark that the rest of the segment is too small for the next record."""
 ZEROS: Final = "zeros"
-"""Preallocated and never written."""
+"""Preallocated bytes that were never written."""
 DAMAGE: Final = "damage"
-"""Bytes that are no whole record."""
+"""Bytes that are not a whole record."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -76,18 +76,18 @@ SCHEMA: Final = pa.schema(
     ]
 )
 BODY: Final = pa.field("body", pa.binary())
-"""Added on request."""
+"""The column that is added on request."""
 
 _BATCH_RECORDS: Final = 1 << 15
 _BATCH_BYTES: Final = 1 << 26
 _CHUNK_BYTES: Final = 1 << 20
-_LOOK: Final = struct.Struct(">II20xq")  # size, magic, the position it was written for
-_CRC: Final = struct.Struct(">i8x")  # of an entry, and what else its header ends with
-_ENTRY: Final = struct.Struct(">ii16xq")  # of a ledger: magic, size, the position it was written for
+_LOOK: Final = struct.Struct(">II20xq")  # size, magic, intended position
+_CRC: Final = struct.Struct(">i8x")  # CRC of an entry, and the rest of its header
+_ENTRY: Final = struct.Struct(">ii16xq")  # of a ledger: magic, size, intended position
 _PLACE: Final = np.dtype([("entry_index", ">i8"), ("term", ">i8")])
 _PLACE_AT: Final = 8  # in an entry's header
 _NAME_BYTES: Final = 9
-"""The longest property name that is looked for, and the separator behind it."""
+"""Length of the longest property name that is searched for, including the separator."""
 _MAGIC_FRONT: Final = record.MAGIC_V1.to_bytes(4, "big")[:3]
 _FRONT: Final = np.dtype(
     [
@@ -113,7 +113,11 @@ class Gap:
 
 
 def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBatch]:
-    """Batches of SCHEMA. Raises OSError: the file cannot be read."""
+    """Yield batches of SCHEMA.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     path = Path(part.file)
     if not path.stat().st_size:
         return
@@ -128,9 +132,9 @@ class _Fields:
     """Of some records: their fixed fields, and where the others are."""
 
     front: Any
-    """By the names of _FRONT."""
+    """Structured array with the names of _FRONT."""
     tail: Any
-    """By the names of _TAIL."""
+    """Structured array with the names of _TAIL."""
     sizes: Ints
     ends: Ints
     born_host_bytes: Ints
@@ -143,14 +147,14 @@ class _Fields:
     properties_at: Ints
     properties_size: Ints
     odd: Bools
-    """Their lengths or checksums do not fit; the sizes are then 0."""
+    """Records whose lengths or checksums do not match; some of their sizes are set to 0."""
 
 
 class Segment:
     """A mapped segment; `base` is the commit offset of its first byte."""
 
     header_bytes = 0
-    """Before each record."""
+    """Size of the header before each record."""
 
     def __init__(self, log: mmap | bytes, base: int, file: str) -> None:
         self._log = log
@@ -171,15 +175,15 @@ class Segment:
         if gaps:
             yield self._report(gaps, with_body)
 
-    # --- where the records are
+    # --- positions of the records
 
     def _walk(self, start: int, end: int) -> Iterator[Ints | Gap]:
-        """Positions of records, in runs without a gap, and what lies between the runs."""
+        """Yield positions of records, in runs without a gap, and the gaps between the runs."""
         at, limit = start if start == 0 else self._next_record(start), len(self._log)
         while at < end:
             run, at = self._follow(at, end)
             if at < limit and not self._looks_like_record(at):
-                # A wrong size leads nowhere: then the last record itself is where the damage begins.
+                # If a wrong size leads to no record, the damage begins at the last record itself.
                 if run and not self._is_end(at) and self._fault(run[-1] - self.header_bytes):
                     at = run.pop() - self.header_bytes
                 if run:
@@ -191,7 +195,7 @@ class Segment:
                 yield np.array(run, dtype=np.int64)
 
     def _follow(self, at: int, end: int) -> tuple[list[int], int]:
-        """Records from `at` on, each where the one before it ends, and the position after the last."""
+        """Return the consecutive records from `at` on, and the position after the last one."""
         run: list[int] = []
         log, base, look, magics = self._log, self._base, _LOOK.unpack_from, record.MAGICS
         limit, last = len(log), len(log) - _LOOK.size
@@ -207,11 +211,12 @@ class Segment:
         return self._follow(at, at + 1)[1] > at
 
     def _next_record(self, at: int) -> int:
-        """The first position from `at` on that looks like a record's; the segment's end when none does."""
+        """Return the first position from `at` on that looks like a record, or the segment's end."""
         limit = len(self._log)
         chunk_at = at
         while chunk_at < limit:
-            # Overlapping by what precedes a magic number, less one byte of it, that none is cut in two.
+            # Chunks overlap by the bytes before a magic number plus the magic number, less one, so that none
+            # is split.
             chunk = self._bytes[chunk_at : chunk_at + _CHUNK_BYTES + self.header_bytes + 7]
             if chunk.any():
                 data, found = chunk.tobytes(), -1
@@ -223,7 +228,7 @@ class Segment:
         return limit
 
     def _is_end(self, at: int) -> bool:
-        """A filler or zeros: what may well follow the last record."""
+        """Return whether a filler or zeros are at the position, as after the last record."""
         return self._is_filler(at) or not any(self._log[at : at + record.FILLER_BYTES])
 
     def _is_filler(self, at: int) -> bool:
@@ -231,13 +236,13 @@ class Segment:
         return magic == record.MAGIC_FILLER and at + size == len(self._log)
 
     def _gaps(self, at: int, following: int) -> Iterator[Gap]:
-        """What [at, following) is: a filler, zeros, damage, or damage before zeros."""
+        """Yield the parts of [at, following): a filler, zeros, damage, or damage before zeros."""
         limit = len(self._log)
         if self._is_filler(at) and following == limit:
             yield Gap(FILLER, at, limit - at)
             return
         written = self._last_written(at, following)
-        # Zeros before the next record are a hole in the log, not what was preallocated.
+        # Zeros before the next record are a hole in the log, not preallocated space.
         if written < following < limit:
             written = following
         if written > at:
@@ -246,7 +251,7 @@ class Segment:
             yield Gap(ZEROS, written, following - written)
 
     def _last_written(self, at: int, end: int) -> int:
-        """The end of the last byte in [at, end) that is not zero; `at` when all are."""
+        """Return the end of the last non-zero byte in [at, end); `at` if all are zero."""
         for chunk_end in range(end, at, -_CHUNK_BYTES):
             chunk = self._bytes[max(at, chunk_end - _CHUNK_BYTES) : chunk_end]
             if chunk.any():
@@ -254,7 +259,7 @@ class Segment:
         return at
 
     def _fault(self, at: int) -> str | None:
-        """What the codec finds wrong with the record that should be there; None when it is whole."""
+        """Return the codec's error for the record at the position; None if it is whole."""
         front = bytes(self._log[at : at + 8])
         size, left = record.peek(front)[0], len(self._log) - at
         if not any(front):
@@ -268,17 +273,17 @@ class Segment:
         return None
 
     def _odd_around(self, starts: Ints, ends: Ints) -> Bools:  # noqa: ARG002  # a log has nothing around them
-        """Of which records something is odd beside what they say themselves."""
+        """Return which records have an irregularity outside the record itself."""
         return np.zeros(len(starts), np.bool_)
 
     def _entries(self, starts: Ints) -> dict[str, Any]:
-        """The columns of the entries that they are in."""
+        """Return the columns of the ledger entries that contain the records."""
         return {name: pa.nulls(len(starts), pa.int64()) for name in _PLACE.names or ()}
 
-    # --- what the records say
+    # --- contents of the records
 
     def _decode(self, starts: Ints, with_body: bool) -> tuple[pa.RecordBatch, list[Gap]]:
-        """The whole records among those that begin at `starts`, and the damaged ones."""
+        """Return the whole records among those that begin at `starts`, and the damaged ones."""
         fields = self._fields(starts)
         topics, bad_topics = _texts(self._slices(fields.topic_at, fields.topic_size))
         properties, bad_properties = _texts(self._slices(fields.properties_at, fields.properties_size))
@@ -307,7 +312,7 @@ class Segment:
         return batch, damaged
 
     def _fields(self, starts: Ints) -> _Fields:
-        """Where the fields of the records are that begin at `starts`, by the lengths that these give."""
+        """Return the fields of the records that begin at `starts`, located by the lengths they contain."""
         front = self._take(starts, _FRONT)
         sizes = front["size"].astype(np.int64)
         ends = starts + sizes
@@ -322,7 +327,8 @@ class Segment:
         topic_length_at = body_at + body_size
         odd = (body_size < 0) | (topic_length_at + 3 + is_v2 > ends)
         odd |= (front["queue_id"] < 0) | (front["queue_offset"] < 0)
-        # An odd record's lengths lead anywhere: they are read at a place that exists, and not believed.
+        # Lengths of irregular records are unreliable: a valid position is read instead, and the value is
+        # ignored.
         topic_length_at = np.where(odd, body_at, topic_length_at)
         topic_size = np.where(
             is_v2, self._take(topic_length_at, np.dtype(">i2")), self._take(topic_length_at, np.dtype("i1"))
@@ -346,7 +352,7 @@ class Segment:
     def _columns(
         self, starts: Ints, fields: _Fields, topics: pa.Array, properties: pa.Array
     ) -> dict[str, Any]:
-        """The columns of SCHEMA."""
+        """Return the columns of SCHEMA."""
         front, tail, store_host_at = fields.front, fields.tail, fields.store_time_at + 8
         unique_keys, keys, tags = _properties(properties, UNIQUE_KEY, KEYS, TAGS)
         columns: dict[str, Any] = {
@@ -373,15 +379,15 @@ class Segment:
         return columns | self._entries(starts)
 
     def _take(self, at: Ints, kind: np.dtype[Any]) -> Any:
-        """The value of that type at each position."""
-        # Past the end of the segment only where the record is odd anyway.
+        """Return the value of that type at each position."""
+        # A position beyond the segment occurs only for records that are irregular anyway.
         at = np.minimum(at, len(self._bytes) - kind.itemsize)
         windows = np.lib.stride_tricks.sliding_window_view(self._bytes, kind.itemsize)
         return np.ascontiguousarray(windows[at]).view(kind).reshape(-1)
 
     def _slices(self, at: Ints, sizes: Ints) -> pa.Array:
-        """The bytes at each position. They must not overlap and be in order."""
-        # One array whose every second value is wanted: Arrow copies values faster than numpy gathers bytes.
+        """Return the bytes at each position. The slices must be in order and not overlap."""
+        # Build one array and take every second value: Arrow copies values faster than numpy gathers bytes.
         if not len(at):
             return pa.array([], pa.binary())
         at = np.minimum(at, len(self._log))
@@ -403,7 +409,7 @@ class Segment:
         return found & np.uint32(0x7FFFFFFF)
 
     def _hosts(self, at: Ints, sizes: Ints) -> pa.Array:
-        """address:port; there are few hosts, so each is written out once."""
+        """Return address:port of each record. There are few hosts, so each is formatted once."""
         is_v6 = sizes != 8
         v4 = self._take(at, np.dtype(">u8"))
         known, which = np.unique(np.where(is_v6, 0, v4), return_inverse=True)
@@ -416,7 +422,7 @@ class Segment:
         return pa.array(every)
 
     def _message_ids(self, keys: pa.Array, starts: Ints, host_at: Ints, host_bytes: Ints) -> pa.Array:
-        """The unique key, else the id that the broker gave: its host and the position, in hexadecimal."""
+        """Return the unique key, or else the broker's id: its host and the position, in hexadecimal."""
         if not keys.null_count:
             return keys
         ids = keys.to_pylist()
@@ -440,8 +446,10 @@ class Segment:
 
 
 class LedgerSegment(Segment):
-    """Of the ledger of a member of a group: each record is the body of an entry, behind a header. Headers are
-    in no row, nor are no-ops; damage begins where an entry does."""
+    """A segment of the ledger of a group member: each record is the body of an entry, after a header.
+
+    Headers and no-ops have no rows. Damage begins where an entry begins.
+    """
 
     header_bytes = HEADER_BYTES
 
@@ -452,7 +460,7 @@ class LedgerSegment(Segment):
             magic, size, place = _ENTRY.unpack_from(log, at)
             if place != base + at or not HEADER_BYTES <= size <= limit - at:
                 break
-            # No-ops belong to the range of the record before them, as all does that is none.
+            # No-ops, like all bytes that are not records, belong to the range of the record before them.
             if at >= end and magic != NO_OP:
                 break
             if magic == NORMAL and size >= HEADER_BYTES + record.SIZE_MIN:
@@ -503,7 +511,7 @@ class LedgerSegment(Segment):
 
 
 def _portions(starts: Ints) -> Iterator[Ints]:
-    """Runs of records that fit a batch by their number and by their bytes."""
+    """Yield runs of records that fit into a batch by number and by bytes."""
     first = 0
     while first < len(starts):
         fits = int(np.searchsorted(starts, starts[first] + _BATCH_BYTES))
@@ -522,7 +530,7 @@ def _host(data: bytes) -> str:
 
 
 def _texts(data: pa.Array) -> tuple[pa.Array, Bools]:
-    """As text, and which are not UTF-8 (they become empty)."""
+    """Return the values as text, and which are not UTF-8 (these become empty)."""
     bad = np.zeros(len(data), dtype=np.bool_)
     try:
         return data.cast(pa.string()), bad
@@ -538,7 +546,7 @@ def _texts(data: pa.Array) -> tuple[pa.Array, Bools]:
 
 
 def _odd_names(topics: pa.Array) -> Bools:
-    """Which topics have a name that the codec may refuse."""
+    """Return which topics have a name that the codec may refuse."""
     encoded = topics.dictionary_encode()
     odd = [name in ("", ".", "..") or "/" in name or "\0" in name for name in encoded.dictionary.to_pylist()]
     if not any(odd):
@@ -548,12 +556,12 @@ def _odd_names(topics: pa.Array) -> Bools:
 
 
 def _properties(text: pa.Array, *names: str) -> list[pa.Array]:
-    """The values of these properties in each text; null where there is none, or an empty one."""
+    """Return the values of these properties in each text; null where they are missing or empty."""
     _, offsets, buffer = text.buffers()
     edges = np.frombuffer(offsets, np.int32)[: len(text) + 1].astype(np.int64)
     data = np.frombuffer(buffer, np.uint8) if buffer else np.zeros(0, np.uint8)
     separators = np.flatnonzero(data == ord(VALUE_END))
-    # Where a property may begin, in order: with each text, and behind each separator.
+    # Positions where a property may begin, in order: at each text, and after each separator.
     starts = np.sort(np.concatenate([edges[:-1], separators + 1]), kind="stable")
     starts = starts[starts < edges[-1]]
     rows = np.searchsorted(edges, starts, side="right") - 1
@@ -564,7 +572,7 @@ def _properties(text: pa.Array, *names: str) -> list[pa.Array]:
     for name in names:
         wanted = np.frombuffer(f"{name}{NAME_END}".encode(), np.uint8)
         has = (fronts[:, : len(wanted)] == wanted).all(axis=1) & (starts + len(wanted) < ends)
-        # Of a name given twice the last one stays.
+        # If a name occurs twice, the last value is used.
         cut = np.repeat(edges[:-1], 2).astype(np.int32)
         cut[2 * rows[has]], cut[2 * rows[has] + 1] = starts[has] + len(wanted), ends[has]
         both = pa.Array.from_buffers(pa.string(), len(cut) - 1, [None, pa.py_buffer(cut), buffer])

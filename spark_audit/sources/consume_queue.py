@@ -1,7 +1,7 @@
-"""Reads a range of a consume-queue segment into Arrow batches: numpy over the file as it is.
+"""Reads a range of a consume-queue segment into Arrow batches, with numpy directly on the file.
 
-A unit has a fixed size, so a range is cut anywhere between two. Runs of units that were never written, or
-that stand before the first entry of a queue that begins later, become one row.
+Units have a fixed size, so a range may be split between any two. A run of units that were never written, or
+that precede the first entry of a queue that begins later, becomes one row.
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from mqproof.spark_audit.sources.ranges import Range, queue_of
 
 ENTRY: Final = "entry"
 BLANK: Final = "blank"
-"""Before the first entry of a queue whose older entries are gone."""
+"""Units before the first entry of a queue whose older entries are deleted."""
 ZEROS: Final = "zeros"
-"""Preallocated and never written; between entries, a hole."""
+"""Preallocated units that were never written; between entries, a hole."""
 DAMAGE: Final = "damage"
-"""No entry that a broker writes."""
+"""An entry that no broker writes."""
 
 UNIT_BYTES: Final = 20
 
@@ -47,7 +47,11 @@ Ints = npt.NDArray[np.int64]
 
 
 def read_range(part: Range) -> Iterator[pa.RecordBatch]:
-    """Batches of SCHEMA. Raises OSError: the file cannot be read."""
+    """Yield batches of SCHEMA.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     path = Path(part.file)
     count, rest = divmod(part.bytes, UNIT_BYTES)
     units = np.fromfile(path, _UNIT, count, offset=part.start)
@@ -93,6 +97,6 @@ _CUT: Final = "the file ends inside an entry"
 
 
 def _runs(which: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Where runs of true begin, and how long they are."""
+    """Return where runs of true begin, and their lengths."""
     edges = np.flatnonzero(np.diff(which.astype(np.int8), prepend=0, append=0)).astype(np.int64)
     return edges[0::2], edges[1::2] - edges[0::2]

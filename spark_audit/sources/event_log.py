@@ -1,7 +1,7 @@
-"""An event log: a table of Spark's, and those of its Parquet files that tasks can read themselves.
+"""An event log: a Spark table, and those of its Parquet files that tasks can read themselves.
 
-Reading Parquet in the task and summing it up there costs a fraction of what Spark's own scan and aggregation
-do. Rows that are in no such file, such as those that an earlier run left, Spark passes to the tasks.
+Reading and aggregating Parquet in the task costs a fraction of Spark's own scan and aggregation. Spark passes
+rows that are in no such file, such as those of an earlier run, to the tasks.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,33 +19,34 @@ from mqproof.spark_audit.sources.splits import LogFile, splits_of
 @dataclass(frozen=True, slots=True)
 class EventLog:
     rows: DataFrame
-    """All of it: schema.EVENTS."""
+    """All rows: schema.EVENTS."""
     files: tuple[LogFile, ...] = ()
-    """Those of its rows that tasks can read themselves."""
+    """Files with rows that tasks can read themselves."""
     rest: DataFrame | None = None
-    """Those that are not in the files; None where all are."""
+    """Rows that are not in the files; None if all are."""
 
     @classmethod
     def of(cls, rows: DataFrame) -> "EventLog":
-        """A log that Spark hands over."""
+        """Return a log whose rows Spark passes to the tasks."""
         return cls(rows, rest=rows)
 
     @classmethod
     def in_files(cls, spark: SparkSession, files: Sequence[Path]) -> "EventLog":
-        """A log in Parquet files that have our schema."""
+        """Return a log in Parquet files that have our schema."""
         if not files:
             return cls(spark.createDataFrame([], EVENTS))
         rows = spark.read.schema(EVENTS).parquet(*map(literal, files))
         return cls(rows, tuple(map(LogFile, files)))
 
     def plus(self, other: "EventLog") -> "EventLog":
-        """Both."""
+        """Return the union of both logs."""
         rests = [log.rest for log in (self, other) if log.rest is not None]
         rest = reduce(DataFrame.unionByName, rests) if rests else None
         return EventLog(self.rows.unionByName(other.rows), self.files + other.files, rest)
 
     def only(self, row_groups: Collection[int]) -> "EventLog":
-        """Of its files some row groups, by their numbers; and what is in none of them."""
+        """Return the log with only some row groups of its files, by number, and all rows that are in no
+        file."""
         files = [LogFile(split.file.path, split.file.marks, own)
                  for split in splits_of(self.files)
                  if (own := tuple(group for number, group in enumerate(split.groups, split.number)
@@ -53,6 +54,9 @@ class EventLog:
         return EventLog(self.rows, tuple(files), self.rest)
 
     def count(self) -> int:
-        """Rows, with those of the files that may turn out to be no events. Runs a job for the rest."""
+        """Return the number of rows, including those of files that may not be events.
+
+        Runs a job for the rest.
+        """
         in_files = sum(split.end - split.begin for split in splits_of(self.files))
         return in_files + (self.rest.count() if self.rest is not None else 0)

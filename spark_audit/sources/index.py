@@ -1,6 +1,6 @@
-"""Reads a range of a key-index file into Arrow batches: numpy over its entries.
+"""Reads a range of a key-index file into Arrow batches, with numpy.
 
-The header says how many entries there are; what lies behind them is not looked at.
+The header contains the number of entries; bytes after them are ignored.
 """
 
 from collections.abc import Iterator
@@ -40,12 +40,16 @@ assert _ENTRY.itemsize == ENTRY_BYTES
 
 
 def first_entry_at(slots: int) -> int:
-    """Where entry 1 is: there is a place for an entry 0, which is not used."""
+    """Return the position of entry 1; before it is space for an entry 0, which is not used."""
     return HEADER_BYTES + slots * SLOT_BYTES + ENTRY_BYTES
 
 
 def read_range(part: Range, slots: int) -> Iterator[pa.RecordBatch]:
-    """Batches of SCHEMA. Raises OSError: the file cannot be read."""
+    """Yield batches of SCHEMA.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     path = Path(part.file)
     with path.open("rb") as opened:
         header = Header.decode(opened.read(HEADER_BYTES).ljust(HEADER_BYTES, b"\0"))

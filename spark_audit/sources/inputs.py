@@ -1,4 +1,4 @@
-"""Finds the files that the audit is given: each once, however often and under whatever name it was given."""
+"""Finds the input files of the audit: each once, even if it is given several times or under several names."""
 
 import glob
 import hashlib
@@ -17,27 +17,27 @@ _SAMPLE_BYTES: Final = 1 << 16
 
 
 class InputError(ValueError):
-    """The input cannot be audited. One line: the file, what was expected, what was found."""
+    """The input cannot be audited. The message is one line: the file, what was expected, what was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
     files: tuple[Path, ...]
-    """To be read: sorted, each once."""
+    """Files to read: sorted, each once."""
     repeats: tuple[tuple[Path, Path], ...] = ()
-    """A file that is not read, and the one of `files` that it is a copy or another name of."""
+    """Files that are not read, each with the one of `files` of which it is a copy or another name."""
 
     def said_of_repeats(self) -> Iterator[str]:
-        """A line for each, to be shown to the user."""
+        """Yield a message to the user for each repeated file."""
         for repeat, original in self.repeats:
             again = "given again" if repeat == original else f"{original} again"
             yield f"{repeat} is {again}: counted once"
 
 
 def find_files(paths: Sequence[str]) -> Inputs:
-    """The event logs under files, folders (searched in depth) and glob patterns.
+    """Return the event logs under files, folders (searched recursively) and glob patterns.
 
-    Names that begin with a dot or an underscore are not looked at unless they are given themselves.
+    Names that begin with a dot or an underscore are ignored unless they are given explicitly.
 
     Raises:
         InputError: a path does not exist, matches nothing, or has no event log in it; a file cannot be read.
@@ -45,7 +45,7 @@ def find_files(paths: Sequence[str]) -> Inputs:
     found: dict[Path, Path] = {}
     repeats: dict[Path, Path] = {}
     for path in paths:
-        # Path.glob cannot take an absolute pattern.
+        # Path.glob does not accept an absolute pattern.
         matches = [Path(path)] if Path(path).exists() else sorted(map(Path, glob.glob(path, recursive=True)))  # noqa: PTH207
         if not matches:
             raise InputError(f"{path}: no such file or folder")
@@ -67,7 +67,8 @@ def find_files(paths: Sequence[str]) -> Inputs:
 
 
 def partition_values(file: Path) -> tuple[tuple[str, str], ...]:
-    """What the folders right above a file say of it, as in `topic=orders/date=2026-11-01/part-0.parquet`."""
+    """Return the values in the names of a file's folders, as in
+    `topic=orders/date=2026-11-01/part-0.parquet`."""
     values: list[tuple[str, str]] = []
     for folder in file.absolute().parents:
         name, separator, value = folder.name.partition("=")
@@ -78,18 +79,21 @@ def partition_values(file: Path) -> tuple[tuple[str, str], ...]:
 
 
 def partition_root(file: Path) -> Path:
-    """The folder below which the values of `partition_values` stand."""
+    """Return the folder that contains the folders of `partition_values`."""
     return file.absolute().parents[len(partition_values(file))]
 
 
 def literal(path: Path) -> str:
-    """A path for Spark, which takes brackets and stars for a pattern, also in the name of a file that
-    exists."""
+    """Escape a path for Spark, which treats brackets and stars as a pattern even if the file exists."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(path))
 
 
 def _named(file: Path) -> Path:
-    """Itself. Raises InputError: Spark cannot open a file whose name is no text."""
+    """Return the file.
+
+    Raises:
+        InputError: its name is not text, so Spark cannot open it.
+    """
     try:
         str(file.absolute()).encode()
     except UnicodeEncodeError:
@@ -114,11 +118,10 @@ def _files_of(path: Path, named: bool) -> set[Path]:
 
 
 def _inside(folder: Path) -> Iterator[Path]:
-    """Links are followed, each folder once.
+    """Yield the event logs in a folder. Links are followed, and each folder is visited once.
 
     Raises:
-        OSError: a folder cannot be read (`Path.rglob` would pass over it without a word), or a link leads
-            nowhere.
+        OSError: a folder cannot be read (`Path.rglob` would silently skip it), or a link is broken.
     """
 
     def refuse(error: OSError) -> None:
@@ -139,11 +142,11 @@ def _inside(folder: Path) -> Iterator[Path]:
 
 
 def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
-    """Each file with the same bytes as one before it. Only files of one size are looked into."""
+    """Yield each file with the same bytes as an earlier one. Only files of equal size are compared."""
     alike: dict[object, list[Path]] = defaultdict(list)
     for file in files:
         size = file.stat().st_size
-        # Equal bytes in another folder are other rows where folders give columns; an empty file has none.
+        # With equal bytes but different folder columns, the rows differ; an empty file has no rows.
         if size:
             alike[(size, partition_values(file))].append(file)
     for same_size in alike.values():
@@ -153,7 +156,7 @@ def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _by(look: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]]:
-    """Files that look alike together; one alone is not looked at."""
+    """Group files with equal results of `look`; a single file is not examined."""
     groups: dict[bytes, list[Path]] = defaultdict(list)
     for file in files:
         groups[look(file) if len(files) > 1 else b""].append(file)
@@ -161,7 +164,7 @@ def _by(look: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]
 
 
 def _ends(file: Path) -> bytes:
-    """The first and the last bytes: they tell nearly all logs of one size apart."""
+    """Return the first and last bytes, which distinguish nearly all logs of equal size."""
     with file.open("rb") as log:
         first = log.read(_SAMPLE_BYTES)
         log.seek(max(0, file.stat().st_size - _SAMPLE_BYTES))

@@ -1,4 +1,4 @@
-"""Parts of files, put together into tasks."""
+"""Packs parts of files into tasks."""
 
 from collections.abc import Iterable
 from typing import Protocol, TypeVar
@@ -13,7 +13,7 @@ P = TypeVar("P", bound=Part)
 
 
 def pack(parts: Iterable[P], task_bytes: int) -> list[tuple[P, ...]]:
-    """Neighbours together, so that a thousand small files do not become a thousand tasks."""
+    """Pack neighbouring parts together, so that a thousand small files do not become a thousand tasks."""
     packed: list[list[P]] = []
     room = 0
     for each in parts:

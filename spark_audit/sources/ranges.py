@@ -1,4 +1,4 @@
-"""Cuts the files of a store directory into ranges of bytes that Spark's workers read side by side."""
+"""Splits the files of a store directory into byte ranges that Spark's workers read in parallel."""
 
 import os
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ _LEDGERS: Final = "dledger-*/data"
 
 
 class StoreError(ValueError):
-    """No store directory, or not one of this shape. One line: the path, what was expected."""
+    """The path is not a store directory of the expected form. One line: the path, what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Range:
     start: int
     end: int
     is_last: bool
-    """Nothing of the file is read after it."""
+    """No range of the file follows."""
 
     @property
     def bytes(self) -> int:
@@ -32,7 +32,7 @@ class Range:
 
 
 def segments(folder: Path) -> list[Path]:
-    """The segment files in a folder, which are named by their first byte's offset; in order."""
+    """Return the segment files of a folder in order; their name is the offset of their first byte."""
     found = [file for file in folder.iterdir() if _is_segment(file.name) and file.is_file()]
     return sorted(found)
 
@@ -42,10 +42,10 @@ def _is_segment(name: str) -> bool:
 
 
 def subfolder(path: str, name: str) -> Path:
-    """`name` below a store directory; the path itself when it is that folder already.
+    """Return `name` below a store directory, or the path itself if it is that folder already.
 
     Raises:
-        StoreError: neither is there.
+        StoreError: neither exists.
     """
     given = Path(path)
     if given.name == name and given.is_dir():
@@ -56,16 +56,18 @@ def subfolder(path: str, name: str) -> Path:
 
 
 def is_store(folder: Path) -> bool:
-    """A broker's store directory, or a member's of a group."""
+    """Return whether the folder is a store directory of a broker or of a group member."""
     return (folder / _COMMIT_LOG).is_dir() or any(folder.glob(_LEDGERS))
 
 
 def log_folders(path: str) -> list[Path]:
-    """Where the commit log below a store directory is: its own folder, the ledger of a member of a group, or
-    both where the broker joined a group later. The path itself when it is one of these.
+    """Return the folders of the commit log of a store directory.
+
+    These are its own folder, the ledger of a group member, or both if the broker joined a group later. The
+    path itself may be one of these folders.
 
     Raises:
-        StoreError: none is there, or the ledgers of several members.
+        StoreError: there is none, or there are ledgers of several members.
     """
     given = Path(path)
     ledgers = [given] if is_ledger(given) else sorted(given.glob(_LEDGERS))
@@ -77,15 +79,15 @@ def log_folders(path: str) -> list[Path]:
 
 
 def is_ledger(folder: Path) -> bool:
-    """Of a folder of segments: their records are in entries of a ledger."""
+    """Return whether the records in a folder of segments are in entries of a ledger."""
     return folder.name == "data" and folder.parent.name.startswith("dledger-")
 
 
 def cut(file: Path, split_bytes: int, unit_bytes: int = 1, begin: int = 0) -> list[Range]:
-    """The file's ranges from `begin` on, each of about `split_bytes` and a multiple of `unit_bytes`.
+    """Return the file's ranges from `begin` on, each of about `split_bytes` and a multiple of `unit_bytes`.
 
-    What a broker preallocated and never wrote is not cut up: it lies in the last range, with one unit of
-    what was written at least.
+    Preallocated space that was never written is not split: it is in the last range, which has at least one
+    written unit.
     """
     size = file.stat().st_size
     written = max(begin, min(size, written_end(file)))
@@ -96,7 +98,7 @@ def cut(file: Path, split_bytes: int, unit_bytes: int = 1, begin: int = 0) -> li
 
 
 def written_end(file: Path) -> int:
-    """Where the zeros at the end of the file begin, rounded up to a MiB."""
+    """Return where the zeros at the end of the file begin, rounded up to a MiB."""
     with file.open("rb") as opened:
         end = _data_end(opened.fileno(), file.stat().st_size)
         while end > 0:
@@ -109,25 +111,25 @@ def written_end(file: Path) -> int:
 
 
 def _data_end(descriptor: int, size: int) -> int:
-    """The end of what the file system holds of the file: preallocated segments are mostly a hole."""
+    """Return the end of the file's allocated data: preallocated segments are mostly a hole."""
     end = 0
     while end < size:
         try:
             end = os.lseek(descriptor, os.lseek(descriptor, end, os.SEEK_DATA), os.SEEK_HOLE)
         except OSError:
-            # No data behind `end`, or a file system that does not tell.
+            # No data after `end`, or the file system does not support the request.
             return end or size
     return end
 
 
 def queue_of(file: str) -> tuple[str, int]:
-    """Topic and queue id of a consume-queue segment, by its folders."""
+    """Return topic and queue id of a consume-queue segment, from its folders."""
     topic, queue_id, _ = Path(file).parts[-3:]
     return topic, int(queue_id)
 
 
 def queue_segments(folder: Path, topics: Sequence[str] = ()) -> list[Path]:
-    """The segments of all queues, or of those of some topics."""
+    """Return the segments of all queues, or of the queues of some topics."""
     found = []
     for queue in sorted(folder.glob("*/*")):
         if queue.is_dir() and queue.name.isdecimal() and (not topics or queue.parent.name in topics):

@@ -1,6 +1,6 @@
 """Reads event logs, NDJSON and Parquet, into one table with exactly the columns of spec.events.
 
-Rows that are not events are counted and kept aside, never dropped in silence; files that cannot be read at
+Rows that are not events are counted and kept separately, never silently dropped. Files that cannot be read at
 all, or that lack a required column, are refused by name.
 """
 
@@ -36,9 +36,9 @@ from mqproof.spec.events import NUMBER_MAX, NUMBERS, REQUIRED, SCHEMA_VERSION, K
 
 _CORRUPT: Final = "corrupt_line"
 _PARQUET: Final = b"PAR1"
-"""What a Parquet file begins and ends with."""
+"""The first and last bytes of a Parquet file."""
 _TAIL_BYTES_MAX: Final = 1 << 20
-"""A torn last line longer than this is reported as corrupt instead of forgiven."""
+"""A torn last line longer than this is reported as corrupt instead of being skipped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,15 @@ class Log:
     """file and line of every row that is not an event."""
     inputs: Inputs
     rows: int
-    """How many rows the files have, events or not, by what their Parquet says of itself: no scan is needed to
-    know that all are events."""
+    """Number of rows in the files, events or not, from Parquet metadata.
+
+    If all rows are events, no scan is needed to know it.
+    """
     torn_files: int
-    """NDJSON files that end in half a line: the last write of a killed node, which is no corruption."""
+    """Number of NDJSON files that end in a partial line.
+
+    That is the last write of a killed node, and not counted as corruption.
+    """
 
     @property
     def events(self) -> DataFrame:
@@ -59,15 +64,15 @@ class Log:
 
 
 def read(spark: SparkSession, paths: Sequence[str], scratch: Path) -> Log:
-    """`read_files` of what `find_files` finds under the paths."""
+    """Read the files that `find_files` finds under the paths."""
     return read_files(spark, find_files(paths), scratch)
 
 
 def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFrame | None = None) -> Log:
-    """One table of all events. NDJSON is parsed once, into Parquet below `scratch`, which must outlive the
-    table.
+    """Return one table of all events.
 
-    `lines` are of NDJSON, too, and in no file: `value`, and where it came from as `file`.
+    NDJSON is parsed once, into Parquet below `scratch`, which must exist as long as the table. `lines` are
+    also NDJSON, but not in a file: the column `value`, and its origin as `file`.
 
     Raises:
         InputError: nothing to read, a damaged file, a missing required column, or a column of a wrong type.
@@ -90,7 +95,7 @@ def read_files(spark: SparkSession, inputs: Inputs, scratch: Path, lines: DataFr
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What some files have; as in Log."""
+    """The contents of some files; the fields are as in Log."""
 
     told: EventLog
     corrupt: DataFrame
@@ -107,7 +112,11 @@ class _Part:
 
 
 def _is_empty(file: Path) -> bool:
-    """Whether it is a log without a line. Raises InputError: no such log has no byte at all."""
+    """Return whether the file is a log without lines.
+
+    Raises:
+        InputError: the file has no bytes, and its format does not allow that.
+    """
     if file.stat().st_size:
         return False
     if file.suffix != ".ndjson":
@@ -121,12 +130,12 @@ class _Scan:
 
     files: list[Path]
     root: Path | None
-    """Where folders named `column=value` begin; None where they give no column of ours."""
+    """The folder that contains folders named `column=value`; None if they give no column of ours."""
 
     def reader(self, spark: SparkSession) -> DataFrameReader:
         if self.root:
             return spark.read.option("basePath", str(self.root))
-        # Else folders give Spark columns all the same.
+        # Without this option, folder names would still become columns.
         return spark.read.option("recursiveFileLookup", "true")
 
     @property
@@ -135,7 +144,7 @@ class _Scan:
 
 
 def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_Scan]:
-    """Files of equal schema and equally named folders together: Spark reads one schema a scan."""
+    """Group files with equal schema and equal folder columns, because Spark reads one schema per scan."""
     scans: dict[Hashable, _Scan] = {}
     for file in files:
         given = _given(file)
@@ -145,7 +154,7 @@ def _alike(files: Sequence[Path], schema: Callable[[Path], Hashable]) -> list[_S
 
 
 def _given(file: Path) -> tuple[str, ...]:
-    """The columns of ours that its folders give."""
+    """Return the columns of ours given by the file's folders."""
     given = [(name, value) for name, value in partition_values(file) if name in EVENTS.fieldNames()]
     names = tuple(name for name, _ in given)
     for name, value in given:
@@ -160,7 +169,11 @@ def _given(file: Path) -> tuple[str, ...]:
 
 
 def _parquet_schema(file: Path) -> Hashable:
-    """Names and types of its columns. Raises InputError: it is no event log."""
+    """Return the names and types of the file's columns.
+
+    Raises:
+        InputError: it is not an event log.
+    """
     try:
         schema = pq.read_schema(file)
     except OSError as error:
@@ -168,7 +181,7 @@ def _parquet_schema(file: Path) -> Hashable:
     except pa.ArrowException as error:
         raise InputError(f"{file}: {_not_parquet(file)}: {_first_line(error)}") from None
     _check_columns(str(file), file, schema.names)
-    # Spark and DuckDB take names that differ in case alone for one.
+    # Spark and DuckDB treat names that differ only in case as equal.
     lower = [name.lower() for name in schema.names]
     if twice := [name for name in schema.names if lower.count(name.lower()) > 1]:
         named = " and as ".join(dict.fromkeys(twice))
@@ -184,7 +197,7 @@ def _parquet_schema(file: Path) -> Hashable:
 
 
 def _not_parquet(file: Path) -> str:
-    """What a file is that cannot be read as Parquet."""
+    """Describe a file that cannot be read as Parquet."""
     with file.open("rb") as told:
         begins = told.read(len(_PARQUET))
     return "its end is missing or damaged" if begins == _PARQUET else "no Parquet file"
@@ -210,7 +223,7 @@ def _check_type(file: Path, name: str, found: pa.DataType) -> None:
         fits = _is_text_map
     else:
         fits = pa.types.is_integer
-    # A column that is null everywhere has no type of its own.
+    # A column with only nulls has no type of its own.
     if not (fits(found) or pa.types.is_null(found)):
         raise InputError(f"{file}: column {name} is {found}, expected {expected.simpleString()}")
 
@@ -239,20 +252,20 @@ _OF_SPARK: Final[tuple[tuple[Callable[[pa.DataType], bool], t.DataType], ...]] =
     (pa.types.is_boolean, t.BooleanType()),
     (pa.types.is_date32, t.DateType()),
 )
-"""What a Parquet column of a type is to Spark."""
+"""Maps a Parquet column type to Spark's type."""
 
 
 def _read_parquet(spark: SparkSession, scan: _Scan) -> _Part:
     frame = scan.reader(spark).schema(_readable(pq.read_schema(scan.files[0]))).parquet(*scan.paths)
     own = set(frame.columns)
     columns = [
-        # Unsigned 64-bit arrives as a decimal: keys are signed (comparisons cost three times as much
-        # otherwise).
+        # Unsigned 64-bit arrives as a decimal. Cast keys to signed integers, as comparisons of decimals cost
+        # three times as much.
         (f.col(field.name) if field.name in own else f.lit(None)).cast(field.dataType).alias(field.name)
         for field in EVENTS.fields
     ]
     typed = frame.select(*columns)
-    # As it is there, ours or not.
+    # The row as it is in the file, with all its columns.
     line = f.to_json(f.struct(*frame.columns)).alias("line")
     corrupt = (
         frame.select(*columns, line).where(~_is_event()).select(f.input_file_name().alias("file"), "line")
@@ -265,14 +278,14 @@ def _read_parquet(spark: SparkSession, scan: _Scan) -> _Part:
 
 
 def _readable(own: pa.Schema) -> t.StructType:
-    """The columns that Spark can read: all of ours that are there, and of others' those of plain types."""
+    """Return the columns that Spark can read: all of ours that exist, and others of simple types."""
     fields = [t.StructField(field.name, kind) for field in own if (kind := _spark_type(field)) is not None]
     return t.StructType(fields)
 
 
 def _spark_type(field: pa.Field) -> t.DataType | None:
     found = field.type.value_type if pa.types.is_dictionary(field.type) else field.type
-    # Else None: a column that is null everywhere has no type of its own.
+    # None: a column with only nulls has no type of its own.
     return next((of_spark for is_such, of_spark in _OF_SPARK if is_such(found)), None)
 
 
@@ -292,7 +305,7 @@ def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
     torn = {name: tail for name in names if (tail := _torn_tail(_path(name)))}
     if not torn:
         return part
-    # By its bytes: it may end within a letter.
+    # Compare bytes: the line may end within a character.
     line = f.col("line").cast("binary")
     is_torn = reduce(
         Column.__or__, [(f.col("file") == name) & (line == f.lit(bytearray(torn[name]))) for name in torn]
@@ -302,9 +315,9 @@ def _read_ndjson(spark: SparkSession, scan: _Scan, parsed: Path) -> _Part:
 
 
 def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> _Part:
-    """What `_parsed` gives, in files."""
+    """Write the result of `_parsed` to files, and return them."""
     rows = rows.withColumn("file", f.when(f.col(_CORRUPT).isNotNull(), f.col("file")))
-    # Parsed once: every pass of the audit then reads only the columns it needs.
+    # Parse once: every pass of the audit then reads only the columns it needs.
     shutil.rmtree(parsed, ignore_errors=True)
     rows.write.parquet(str(parsed))
     stored = spark.read.schema(rows.schema).parquet(literal(parsed))
@@ -316,7 +329,7 @@ def _stored(spark: SparkSession, rows: DataFrame, parsed: Path) -> _Part:
 
 
 def _is_nowhere(column: str, files: Iterable[Path]) -> bool:
-    """Whether a column has no value, as Parquet files tell themselves: to ask Spark would take a job."""
+    """Return whether a column is null everywhere, by Parquet statistics; asking Spark would need a job."""
     for metadata in map(pq.read_metadata, files):
         at = metadata.schema.names.index(column)
         for group in map(metadata.row_group, range(metadata.num_row_groups)):
@@ -327,14 +340,17 @@ def _is_nowhere(column: str, files: Iterable[Path]) -> bool:
 
 
 def _parsed(lines: DataFrame) -> DataFrame:
-    """Of lines of NDJSON, which have `value`, `file` and what folders give: the columns of EVENTS, `file`,
-    and _CORRUPT, the line where it is no event. Empty lines are none."""
+    """Parse lines of NDJSON into the columns of EVENTS, `file`, and _CORRUPT.
+
+    The lines have `value`, `file` and the columns of their folders. _CORRUPT is the line if it is not an
+    event. Empty lines are ignored.
+    """
     lines = lines.where(f.col("value").rlike(r"\S"))
-    # Line by line: Spark's reader of JSON makes any number of rows of a line that is a list, or none.
+    # Parse line by line: for a line with a list, Spark's JSON reader makes any number of rows, or none.
     schema = t.StructType([*EVENTS.fields, t.StructField(_CORRUPT, t.StringType())])
     how = {"columnNameOfCorruptRecord": _CORRUPT, "allowSingleQuotes": "false"}
     columns = [
-        # What folders say is for rows that do not say it.
+        # Folder values are used for rows that do not have the column.
         f.coalesce(f.col(f"row.{name}"), f.col(name).cast(schema[name].dataType)).alias(name)
         if name in lines.columns
         else f.col(f"row.{name}")
@@ -346,21 +362,21 @@ def _parsed(lines: DataFrame) -> DataFrame:
 
 
 def _is_more() -> Column:
-    """Whether a line of JSON goes on behind its object, which Spark does not look at."""
+    """Return whether a line continues after its JSON object, which Spark ignores."""
     seems = f.col("value").rlike(r"\}\s*,?\s*\{") | ~f.col("value").rlike(r"\}\s*$")
     alone = f.from_json(f.concat(f.lit("["), "value", f.lit("]")), "array<struct<seq:string>>")
     return seems & (f.coalesce(f.size(alone), f.lit(0)) != 1)
 
 
 def _path(name: str) -> Path:
-    """Of a file, as Spark names it."""
+    """Return the path of a file, given Spark's name for it."""
     return Path(unquote(name.removeprefix("file://")))
 
 
 def _check_first_line(file: Path) -> Hashable:
-    """A log that lacks a required column altogether is refused at once, not row by row."""
+    """Refuse a log that lacks a required column in its first line, instead of reporting every row."""
     try:
-        # Decompresses by the suffix.
+        # Decompresses according to the suffix.
         with pa.input_stream(str(file)) as lines:
             first = lines.read(_TAIL_BYTES_MAX).partition(b"\n")[0]
     except (FileNotFoundError, PermissionError) as error:
@@ -374,8 +390,10 @@ def _check_first_line(file: Path) -> Hashable:
 
 
 def _torn_tail(file: Path) -> bytes:
-    """What follows the last newline of a file of NDJSON; empty where that is a whole object: who writes logs
-    may leave out the last newline."""
+    """Return the bytes after the last newline of an NDJSON file if they are not a whole object.
+
+    A writer may omit the newline after the last object; the result is then empty.
+    """
     tail = b""
     with ExitStack() as opened:
         if file.suffix == ".ndjson":
@@ -390,22 +408,25 @@ def _torn_tail(file: Path) -> bytes:
 
 
 def _object(line: bytes) -> dict[str, object] | None:
-    """None: it is no object of JSON."""
+    """Return the JSON object in the line; None if it is not one."""
     try:
         return msgspec.json.decode(line, type=dict[str, object])
-    except (ValueError, RecursionError):  # msgspec's own among them
+    except (ValueError, RecursionError):  # includes msgspec's own errors
         return None
 
 
 def _is_event() -> Column:
-    """Every required field is there, no number is out of range, the kind is one we know, and the schema is
-    not newer than ours."""
+    """Return the condition for valid events.
+
+    All required fields are present, numbers are in range, the kind is known, and the schema is not newer than
+    ours.
+    """
     present = f.lit(True)
     for name in REQUIRED:
         present = present & f.col(name).isNotNull()
     for name in NUMBERS:
         present = present & f.coalesce(f.col(name).between(-NUMBER_MAX, NUMBER_MAX), f.lit(True))
-    # Never null itself, so that its negation is the rest.
+    # The condition is never null, so its negation selects all other rows.
     schema = f.col("attrs")["schema"]
     readable = schema.isNull() | (schema.try_cast("int") <= SCHEMA_VERSION)
     return present & f.coalesce(f.col("kind").isin(*map(str, Kind)) & readable, f.lit(False))

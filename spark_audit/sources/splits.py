@@ -13,7 +13,7 @@ _SPLIT_BYTES: Final = 64 << 20
 """The size of a split of a file with several row groups, unless one row group is larger."""
 
 ROW: Final = "file_row_number"
-"""What DuckDB calls the position of a row in its file."""
+"""DuckDB's name for the position of a row in its file."""
 
 
 class SplitError(RuntimeError):
@@ -26,9 +26,9 @@ class LogFile:
 
     path: Path
     marks: str | None = None
-    """A column that says of rows which are no events what they are."""
+    """A column that is not null in rows that are not events."""
     groups: tuple[int, ...] | None = None
-    """Of its row groups only these; None: all of them."""
+    """The row groups to use; None: all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,17 +39,17 @@ class Split:
     groups: range
     begin: int
     end: int
-    """Its rows, by their position in the file."""
+    """The range of its rows, by position in the file."""
     bytes: int
     number: int = 0
-    """Of its first row group, counted through all files."""
+    """Number of its first row group, counted through all files."""
 
 
 Tasks = Sequence[Sequence[Split]]
 
 
 def splits_of(files: Sequence[LogFile]) -> tuple[Split, ...]:
-    """The files, cut between row groups."""
+    """Split the files between row groups."""
     cut: list[Split] = []
     before = 0
     for file in files:
@@ -75,7 +75,7 @@ def _size(group: pq.RowGroupMetaData) -> int:
 
 
 def _together(groups: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int]]]:
-    """Of (number, bytes): neighbours, as many as fit into a split."""
+    """Group (number, bytes) of neighbouring row groups, as many as fit into a split."""
     held: list[tuple[int, int]] = []
     for number, size in groups:
         if held and (number != held[-1][0] + 1 or sum(own for _, own in held) + size > _SPLIT_BYTES):
@@ -87,6 +87,8 @@ def _together(groups: Sequence[tuple[int, int]]) -> Iterator[list[tuple[int, int
 
 
 def by_task(cut: Sequence[Split], cores: int) -> Tasks:
-    """Small splits together with their neighbours, for a task costs more than to read one; but every core
-    has some."""
+    """Pack small neighbouring splits into tasks, but leave work for every core.
+
+    Starting a task costs more than reading a small split.
+    """
     return pack(cut, min(_SPLIT_BYTES, -(-sum(split.bytes for split in cut) // cores)))

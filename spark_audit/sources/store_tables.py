@@ -1,6 +1,6 @@
-"""Store directories as the checks see them: what the log holds, and what points into it.
+"""Store directories as tables for the checks: the records of the log, and the entries that point to them.
 
-Tables that merge over several brokers; the rows of the data sources, each with its broker's name.
+The tables contain the rows of the data sources for several brokers, each row with its broker's name.
 """
 
 import re
@@ -23,7 +23,7 @@ Config = TypeVar("Config", bound=msgspec.Struct)
 
 _BARE_KEY: Final = re.compile(r"([{,]\s*)(\d+)(\s*:)")
 _NOT_QUEUED: Final = (0x4, 0xC)
-"""Transaction types of prepared and rollback records: they have no place in a queue."""
+"""Transaction types of prepared and rollback records, which are in no queue."""
 
 _BUCKET_OFFSETS: Final = 4096
 
@@ -33,7 +33,7 @@ _HASHED: Final = (
     "size", "topic", "queue_id", "queue_offset", "born_ms", "stored_ms", "born_host", "store_host", "flag",
     "sys_flag", "reconsume_times", "prepared_offset", "body_size", "body_crc", "properties",
 )  # fmt: skip
-"""Of a record, all but where it is."""
+"""All fields of a record except its place."""
 
 QUEUE: Final = ("broker", "topic", "queue_id")
 
@@ -41,38 +41,46 @@ QUEUE: Final = ("broker", "topic", "queue_id")
 @dataclass(frozen=True, slots=True)
 class Stored:
     records: DataFrame
-    """broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms, queued (it
-    belongs into a queue), hashed (of all there is of it, its body by the CRC), term and entry_index (null but
-    in a ledger) of each whole record."""
+    """Each whole record.
+
+    The columns are broker, commit_offset, size, topic, queue_id, queue_offset, msg_id, born_ms, stored_ms,
+    queued (it belongs into a queue), hashed (of all its fields, with the body's CRC), and term and
+    entry_index (null outside a ledger).
+    """
     gaps: DataFrame
     """broker, kind (filler | zeros | damage), commit_offset, size, detail."""
     entries: DataFrame
-    """broker, kind (entry | blank | zeros | damage), topic, queue_id, queue_offset, units, commit_offset,
-    size, detail of the consume queues."""
+    """The units of the consume queues.
+
+    The columns are broker, kind (entry | blank | zeros | damage), topic, queue_id, queue_offset, units,
+    commit_offset, size, detail.
+    """
     index: DataFrame
     """broker, kind (entry | damage), file, commit_offset, detail."""
     offsets: DataFrame
-    """broker, topic, group, queue_id, queue_offset: consumerOffset.json."""
+    """broker, topic, group, queue_id, queue_offset, from consumerOffset.json."""
     topics: DataFrame
-    """broker, topic (null in one row for each topics.json that there is), queues: topics.json."""
+    """broker, topic, queues, from topics.json; each existing topics.json also has one row with a
+    null topic."""
     bounds: DataFrame
-    """One row a broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
+    """One row per broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
     replicas: DataFrame
-    """master, slave: brokers whose logs should be the same."""
+    """master, slave: brokers whose logs should be equal."""
     members: DataFrame
-    """master, slave: two members of a ledger, of which neither need be the other's master."""
+    """master, slave: two members of a ledger; neither needs to be the other's master."""
     doubtful: DataFrame
-    """broker, topic, queue_id, bucket: where queue entries and records are not the same. Elsewhere nothing
-    needs to be looked at one by one."""
+    """broker, topic, queue_id, bucket: buckets in which queue entries and records differ.
+
+    Rows in other buckets need no individual check.
+    """
 
     def in_doubt(self, rows: DataFrame) -> DataFrame:
-        """Those of the rows, records or entries, that lie in doubtful buckets."""
+        """Return the rows (records or entries) in doubtful buckets."""
         keyed = rows.withColumn("bucket", _bucket())
         return keyed.join(self.doubtful, [*QUEUE, "bucket"], "left_semi").drop("bucket")
 
     def explained(self, rows: DataFrame) -> DataFrame:
-        """Add `cause` to rows that name a commit_offset where there is no record: why that is legal, or
-        null."""
+        """Add `cause` to rows whose commit_offset has no record: why that is legal, or null."""
         damage = self.gaps.where("kind = 'damage'").select(
             f.col("broker").alias("damaged_broker"), f.col("commit_offset").alias("from"), "size"
         )
@@ -105,11 +113,12 @@ class _Topics(msgspec.Struct, rename="camel"):
 
 
 def name_stores(given: list[str]) -> dict[str, Path]:
-    """Broker to directory, of `DIR` or `BROKER=DIR`; a broker without a name is called as its directory, a
-    slave BROKER:ID.
+    """Return the directory of each broker, given `DIR` or `BROKER=DIR`.
+
+    A broker without a name is named after its directory. A slave is named BROKER:ID.
 
     Raises:
-        InputError: no store directory; two of one name, or one under two names.
+        InputError: not a store directory; two stores with one name, or one store with two names.
     """
     stores: dict[str, Path] = {}
     for text in given:
@@ -133,10 +142,12 @@ def name_stores(given: list[str]) -> dict[str, Path]:
 
 
 def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, slots: int = SLOTS) -> Stored:
-    """The tables. The commit logs are decoded once, into Parquet below `scratch`, which must outlive them.
+    """Return the tables. The commit logs are decoded once, into Parquet below `scratch`.
+
+    The scratch folder must exist as long as the tables.
 
     Raises:
-        InputError: a consumerOffset.json or topics.json that is none.
+        InputError: a consumerOffset.json or topics.json is invalid.
     """
     register(spark)
     log = _union(spark, stores, "rocketmq-commitlog", "", slots).select(
@@ -171,13 +182,14 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
 
 
 def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
-    """The rows, from files: many passes look at them, and the first decodes them."""
+    """Write the rows to files and read them from there: many passes use them, and they are decoded only
+    once."""
     rows.write.mode("overwrite").parquet(str(path))
     return spark.read.schema(rows.schema).parquet(literal(path))
 
 
 def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
-    """(master, slave) of the stores given as BROKER:ID, where the master's is given, too."""
+    """Return (master, slave) for stores given as BROKER:ID whose master's store is also given."""
     pairs = []
     for slave in stores:
         name, separator, broker_id = slave.rpartition(":")
@@ -187,8 +199,10 @@ def _replicas(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
 
 
 def _members(stores: Mapping[str, Path]) -> list[tuple[str, str]]:
-    """Any two stores with a ledger whose names are the same up to their last separators; a name without one
-    does not tell whose member it is."""
+    """Return pairs of stores with a ledger whose names are equal up to the last separator.
+
+    A name without a separator does not show the group of the member.
+    """
     ledgers = {
         name: up_to_member[0]
         for name, directory in stores.items()
@@ -212,8 +226,11 @@ def _bounds(spark: SparkSession, stores: Mapping[str, Path], log: DataFrame) -> 
 
 
 def _is_clean(directory: Path) -> bool:
-    """How much of a member's ledger its group has committed the store does not tell: its end counts as that
-    of a broker that was killed."""
+    """Return whether the broker was shut down cleanly.
+
+    A member's store does not show how much of its ledger is committed: it is treated as one of a killed
+    broker.
+    """
     return not (directory / "abort").exists() and not _has_ledger(directory)
 
 
@@ -222,7 +239,7 @@ def _bucket() -> Column:
 
 
 def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
-    """The fingerprints of both, bucket by bucket; those buckets in which they differ."""
+    """Return the buckets in which the fingerprints of records and entries differ."""
     hashed = f.xxhash64("queue_offset", "commit_offset", f.col("size").cast("bigint"))
 
     def fingerprint(rows: DataFrame, side: str) -> DataFrame:
@@ -230,7 +247,8 @@ def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
             f.struct(
                 f.count(f.lit(1)).alias("rows"),
                 f.bit_xor(hashed).alias("xor"),
-                # Halves of a hash, whose sum cannot overflow: what occurs twice is not cancelled out.
+                # Sum the upper halves of the hashes, which cannot overflow: unlike xor, it detects rows that
+                # occur twice.
                 f.sum(f.shiftright(hashed, 32)).alias("sum"),
             ).alias(side)
         )
@@ -244,7 +262,7 @@ def _doubtful(records: DataFrame, entries: DataFrame) -> DataFrame:
 def _union(
     spark: SparkSession, stores: Mapping[str, Path], source: str, folder: str, slots: int
 ) -> DataFrame:
-    """The rows of all stores that have the folder; a broker without queues or index has no rows there."""
+    """Return the rows of all stores that have the folder; a broker without queues or index has no rows."""
     tables = [
         spark.read.format(source)
         .option("slots", slots)
@@ -261,7 +279,7 @@ def _union(
 
 
 def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, int]]:
-    """What consumerOffset.json says, or nothing."""
+    """Return the contents of consumerOffset.json, or nothing."""
     told = _config(directory, "consumerOffset.json", _Offsets)
     return [
         (broker, *_parts(key), queue_id, offset)
@@ -271,7 +289,7 @@ def _committed(broker: str, directory: Path) -> list[tuple[str, str, str, int, i
 
 
 def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
-    """What topics.json says, with a row of its own that there is one; or nothing."""
+    """Return the contents of topics.json, with an additional row if the file exists; or nothing."""
     told = _config(directory, "topics.json", _Topics)
     if told is None:
         return []
@@ -283,15 +301,15 @@ def _topics(broker: str, directory: Path) -> list[tuple[str, str | None, int]]:
 
 
 def _config(directory: Path, name: str, shape: type[Config]) -> Config | None:
-    """What the file says, else what its copy says; None where there is neither.
+    """Return the contents of the file, or else of its backup; None if neither exists.
 
     Raises:
-        InputError: what is there is no such table.
+        InputError: the file is not such a table.
     """
     damaged = ""
     for path in (directory / "config" / name, directory / "config" / f"{name}.bak"):
         try:
-            # Released brokers do not quote numbers as keys.
+            # Released brokers do not quote numeric keys.
             return msgspec.json.decode(_BARE_KEY.sub(r'\1"\2"\3', path.read_text()), type=shape)
         except FileNotFoundError:
             continue

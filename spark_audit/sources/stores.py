@@ -35,7 +35,7 @@ SLOTS: Final = 5_000_000
 
 
 def register(spark: SparkSession) -> None:
-    """Make the formats known to the session; again is no error."""
+    """Register the formats with the session; repeated calls are allowed."""
     for source in (CommitLogSource, ConsumeQueueSource, IndexSource):
         spark.dataSource.register(source)
 
@@ -48,7 +48,7 @@ class Task(InputPartition):
 
 
 class CommitLogSource(DataSource):
-    """Records, and what lies between them; see commit_log.SCHEMA."""
+    """Records, and the gaps between them; see commit_log.SCHEMA."""
 
     @classmethod
     def name(cls) -> str:
@@ -140,7 +140,7 @@ class IndexReader(DataSourceReader):
 
 
 def _tasks(ranges: Iterator[Range], split_bytes: int) -> list[InputPartition]:
-    # Spark reads a source without partitions as one that has None.
+    # Spark treats a source without partitions as having one partition, None.
     return [Task(group) for group in pack(ranges, split_bytes)] or [Task(())]
 
 

@@ -69,17 +69,17 @@ _BATCH_ROWS: Final = 10_000
 _PULL: Final = 32
 
 Positions = dict[str, int]
-"""`TOPIC@BROKER:QUEUE` to the offset of the next message: what stands in the checkpoint."""
+"""Maps `TOPIC@BROKER:QUEUE` to the offset of the next message; the contents of the checkpoint."""
 
 
 def register(spark: SparkSession) -> None:
-    """Make the format known to the session; again is no error."""
+    """Register the format with the session; repeated calls are allowed."""
     spark.dataSource.register(TopicSource)
 
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """The first offset of a queue that can be read, and one more than its last."""
+    """The first readable offset of a queue, and one more than its last."""
 
     begin: int
     end: int
@@ -113,7 +113,7 @@ class Options:
     credentials: Credentials | None
 
     def client(self) -> BlockingClient:
-        """To be used in `with`."""
+        """Return a client, for use in `with`."""
         return BlockingClient(
             self.name_servers, consumer_group=self.group, tls=self.tls, credentials=self.credentials
         )
@@ -137,7 +137,7 @@ class TopicSource(DataSource):
 
 
 class TopicReader(DataSourceReader):
-    """All that the topics have when it is read."""
+    """Reads all messages that the topics have at the time of the read."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
@@ -180,7 +180,11 @@ class TopicStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 def read_options(given: Mapping[str, str]) -> Options:
-    """Raises StoreError: one is missing, or not of its form."""
+    """Parse the options of the reader.
+
+    Raises:
+        StoreError: an option is missing or has another form.
+    """
     topics = tuple(name.strip() for name in given.get("topics", "").split(",") if name.strip())
     if not topics:
         raise StoreError("option topics: expected names of topics, separated by commas")
@@ -232,7 +236,11 @@ def _flag(given: Mapping[str, str], name: str, default: str) -> bool:
 
 
 def parse_queue(name: str) -> MessageQueue:
-    """The queue of `TOPIC@BROKER:QUEUE`. Raises StoreError."""
+    """Return the queue of `TOPIC@BROKER:QUEUE`.
+
+    Raises:
+        StoreError: the name has another form.
+    """
     topic, _, rest = name.partition("@")
     broker, _, queue_id = rest.rpartition(":")
     if not (topic and broker and queue_id.isdecimal()):
@@ -244,10 +252,10 @@ def parse_queue(name: str) -> MessageQueue:
 
 
 def look(options: Options, *, away_ok: bool = False) -> dict[str, Ends]:
-    """What each queue of the topics has now; with `away_ok` without those that cannot be asked.
+    """Return the current ends of each queue of the topics; with `away_ok`, without unreachable topics.
 
     Raises:
-        ClientError: a topic that no name server knows, a broker that does not answer.
+        ClientError: a topic is unknown to the name servers, or a broker does not answer.
     """
     ends: dict[str, Ends] = {}
     with options.client() as client:
@@ -263,10 +271,12 @@ def look(options: Options, *, away_ok: bool = False) -> dict[str, Ends]:
 
 
 def begin(options: Options, ends: Mapping[str, Ends]) -> Positions:
-    """Where a new query begins. A queue that startingOffsets does not name is read from its beginning.
+    """Return where a new query begins.
+
+    Queues that startingOffsets does not name are read from their beginning.
 
     Raises:
-        StoreError: startingOffsets names a queue that is not there.
+        StoreError: startingOffsets names a queue that does not exist.
     """
     starting = options.starting
     if starting == "latest":
@@ -280,19 +290,19 @@ def begin(options: Options, ends: Mapping[str, Ends]) -> Positions:
 
 
 def advance(start: Positions, ends: Mapping[str, Ends], most: int | None, options: Options) -> Positions:
-    """Up to where the next batch reads. A queue that cannot be asked keeps its place; a new one begins at 0.
+    """Return the end of the next batch. An unreachable queue keeps its position; a new one begins at 0.
 
     Raises:
-        StoreError: messages that were to be read next are deleted, or the queue ends before them.
+        StoreError: the next messages were deleted, or the queue ends before them.
     """
     places = {name: _place(name, start.get(name, 0), of, options) for name, of in ends.items()}
-    # Where a queue was recreated, the next batch begins at its beginning.
+    # If a queue was recreated, the next batch only resets its position to the beginning.
     ahead = {
         name: max(0, ends[name].end - place) * (place >= start.get(name, 0)) for name, place in places.items()
     }
     total = sum(ahead.values())
     if most is not None and total > most:
-        # A queue's share of what is there, so that none waits for another; rounded up, so that all advance.
+        # Each queue gets its proportion of the limit, so that none waits; rounded up, so that all advance.
         ahead = {name: -(-count * most // total) for name, count in ahead.items()}
     return start | {name: place + ahead[name] for name, place in places.items()}
 
@@ -312,22 +322,23 @@ _LOST: Final = (
 
 
 def slices(start: Positions, end: Positions, options: Options) -> list[InputPartition]:
-    """What lies between, cut so that several tasks read a long queue."""
+    """Split the messages between two positions, so that several tasks read a long queue."""
     return [
         Slice(name, at, min(at + options.split_offsets, last))
         for name, last in sorted(end.items())
         for at in range(start.get(name, 0), last, options.split_offsets)
-    ] or [Slice("", 0, 0)]  # Spark reads a source without partitions as one that has None
+    ] or [Slice("", 0, 0)]  # Spark treats a source without partitions as having one partition, None
 
 
 # --- messages
 
 
 def read_slice(options: Options, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-    """Batches of SCHEMA.
+    """Yield batches of SCHEMA.
 
     Raises:
-        StoreError: messages of the slice were deleted. ClientError: the broker does not answer.
+        StoreError: messages of the slice were deleted.
+        ClientError: the broker does not answer.
     """
     assert isinstance(partition, Slice), f"{partition} is no slice of ours"
     if partition.start == partition.end:
@@ -369,7 +380,7 @@ class Rows:
         return len(self.messages) >= _BATCH_ROWS or self.size >= _BATCH_BYTES
 
     def taken(self) -> pa.RecordBatch:
-        """The batch; nothing is left."""
+        """Return the batch and clear the messages."""
         rows, self.messages, self.size = list(map(self._row, self.messages)), [], 0
         return pa.RecordBatch.from_pylist(rows, SCHEMA)
 

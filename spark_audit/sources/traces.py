@@ -1,8 +1,8 @@
-"""Message traces: what RocketMQ's clients told of single messages, from a trace topic's store or as text.
+"""Message traces: reports of RocketMQ's clients about single messages, from a trace topic's store or as text.
 
-A client sends its traces in the background and drops them when it has to: a trace proves what it tells,
-and what is absent from it proves nothing. So loss, phantoms and repeats have bounds here, and no verdict but
-unknown.
+A client sends its traces in the background and may drop them: a trace proves what it reports, but a missing
+trace proves nothing. So loss, phantoms and repeats only have bounds here, and the verdict is unknown.
+
 Format: docs/protocol.md, "Message trace".
 """
 
@@ -27,10 +27,10 @@ TRACE_TOPIC: Final = "RMQ_SYS_TRACE_TOPIC"
 CLOUD_TOPIC_PREFIX: Final = "rmq_sys_TRACE_DATA_"
 
 LAYER: Final = "traces"
-"""Who judges: beside what events and stores tell of the same invariant."""
+"""The layer of the results, separate from those of events and stores for the same invariant."""
 
 TRACED: Final = ("DELIV-1", "DELIV-2", "DELIV-3", "DELIV-9")
-"""What traces show something of."""
+"""Invariants about which traces give information."""
 
 _FIELD: Final = "\x01"
 _RECORD: Final = "\x02"
@@ -43,7 +43,7 @@ _PLACES: Final[dict[str, dict[str, int]]] = {
     "EndTransaction": {"ts": 1, "group": 3, "topic": 4, "msg_id": 5, "store_host": 8, "state": 11},
     "Recall": {"ts": 1, "group": 3, "topic": 4, "msg_id": 5, "success": 6},
 }
-"""Type of a record to the fields that are read, by their positions."""
+"""Maps the type of a record to the positions of the fields that are read."""
 _FIELDS_MIN: Final = {"Pub": 13, "SubBefore": 8, "SubAfter": 6, "EndTransaction": 13, "Recall": 7}
 _COLUMNS: Final = (
     "ts", "group", "topic", "msg_id", "store_host", "msg_type", "request_id", "times", "success", "state",
@@ -54,15 +54,18 @@ _PRODUCER: Final = ("Pub", "EndTransaction", "Recall")
 @dataclass(frozen=True, slots=True)
 class Traces:
     told: DataFrame
-    """type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times, success,
-    state."""
+    """The columns type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times,
+    success, state."""
     unreadable: DataFrame
-    """file (of a store, its directory) and line: what is no record, and records of a type that we know with
-    too few fields or an odd number in them; without a line, a message that is no text."""
+    """file (for a store, its directory) and line of unreadable records.
+
+    These are lines that are not records, and records of a known type with too few fields or an invalid
+    number. The line is null for a message that is not text.
+    """
 
 
 def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
-    """Store directories and text files among the paths; of a folder that is no store, the files in it.
+    """Return the store directories and text files among the paths; of other folders, the files in them.
 
     Raises:
         InputError: a path does not exist, or a folder is empty.
@@ -86,7 +89,7 @@ def find_traces(paths: Sequence[str]) -> tuple[list[Path], list[Path]]:
 
 
 def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Path]) -> Traces:
-    """All traces. Text may hold one message a line, or records one after the other."""
+    """Read all traces. A text file has one message per line, or consecutive records."""
     register(spark)
     parts = []
     for store in stores:
@@ -106,7 +109,8 @@ def read_traces(spark: SparkSession, stores: Sequence[Path], texts: Sequence[Pat
 def _parsed(lines: DataFrame) -> Traces:
     split = lines.select("file", "line", f.split("line", _FIELD).alias("fields"))
     typed = split.withColumn("type", f.get("fields", f.lit(0)))
-    # A type of a newer release is skipped, as RocketMQ's own readers do; what has no fields is no record.
+    # Types of a newer release are skipped, as RocketMQ's own readers do. A line without fields is not a
+    # record.
     is_record = f.col("line").isNotNull() & (f.size("fields") > 1)
     known = typed.where(f.col("type").isin(*_PLACES) | ~is_record)
     rows = known.select("file", "line", "type", "fields", *[_field(name).alias(name) for name in _COLUMNS])
@@ -124,12 +128,12 @@ def _parsed(lines: DataFrame) -> Traces:
 
 
 def _each_message(told: DataFrame) -> DataFrame:
-    """A producer tells of all messages of a batch in one record."""
+    """Split records of a batch: a producer reports all messages of a batch in one record."""
     return told.withColumn("msg_id", f.explode(f.split("msg_id", ",")))
 
 
 def _told_once(told: DataFrame) -> DataFrame:
-    """A trace message that is sent, stored or exported again tells nothing twice."""
+    """Drop repetitions: a trace message may be sent, stored or exported more than once."""
     return told.distinct()
 
 
@@ -138,25 +142,24 @@ def _field(name: str) -> Column:
     text: Column = f.lit(None).cast("string")
     for kind, place in places:
         text = f.when(f.col("type") == kind, f.get("fields", f.lit(place))).otherwise(text)
-    # Java writes what is missing as its name for it.
+    # Java writes a missing value as "null".
     told = f.when((text != "") & (text != "null"), text)
     if name == "ts":
         return told.try_cast("long") * 1000
     return told.try_cast("int") if name in ("times", "msg_type") else told
 
 
-# --- what they show
+# --- conclusions from the traces
 
 
 Bounds = tuple[str, dict[str, int], str]
-"""Invariant, counts, and in words."""
+"""Invariant, counts, and a text."""
 
 
 def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tuple[Result, ...]:
-    """What traces alone show of DELIV-1, DELIV-2, DELIV-3 and DELIV-9. Runs a few aggregations.
+    """Return what the traces alone show about DELIV-1, DELIV-2, DELIV-3 and DELIV-9. Runs a few aggregations.
 
-    `judged` are the invariants of which better evidence was given: theirs is the verdict, and the bounds
-    stand beside it.
+    `judged` are invariants with better evidence, which gives their verdict; traces only add the bounds.
     """
     # Parsed once.
     told = traces.told.persist(StorageLevel.MEMORY_AND_DISK)
@@ -169,7 +172,7 @@ def judge_traces(traces: Traces, skew_us: int, *, judged: Sequence[str]) -> tupl
 
 
 def _handed(told: DataFrame) -> DataFrame:
-    """One row a message and group that was handed it."""
+    """Return one row for each message and group that received it."""
     rows = told.where("type = 'SubBefore'").groupBy("msg_id", "group")
     return rows.agg(
         f.count(f.lit(1)).alias("rows"), f.countDistinct("times").alias("rounds"), f.max("ts").alias("ts")
@@ -177,7 +180,7 @@ def _handed(told: DataFrame) -> DataFrame:
 
 
 def _owed(told: DataFrame) -> DataFrame:
-    """What was stored for its readers; what was rolled back is not due to any group."""
+    """Return the messages stored for their readers; rolled-back messages are due to no group."""
     rows = told.where("type = 'Pub' AND success = 'true'").groupBy("msg_id")
     sent = rows.agg(f.max("topic").alias("topic"), f.min("ts").alias("sent_ts"))
     return sent.join(_rolled_back(told), "msg_id", "left_anti")
@@ -193,7 +196,7 @@ def _loss(sent: DataFrame, handed: DataFrame, skew_us: int) -> Bounds:
     owed = sent.join(f.broadcast(groups), "topic").join(
         handed.select("msg_id", "group", "rows"), ["msg_id", "group"], "left"
     )
-    # What was sent after the last that the group is known to have got is in flight.
+    # Messages sent after the last one known to be delivered to the group are in flight.
     is_due = f.col("sent_ts") + skew_us < f.col("last_ts")
     lacks = f.col("rows").isNull()
     counts = _numbers(
@@ -218,7 +221,7 @@ def _phantoms(told: DataFrame, handed: DataFrame) -> Bounds:
 
 
 def _repeats(handed: DataFrame) -> Bounds:
-    # A message that came back is counted on; one that is handed again without has the same count.
+    # A redelivered message has a higher count; a repeated delivery without redelivery has the same count.
     counts = _numbers(
         handed, traced_deliveries=f.lit(True), traced_repeats=f.col("rows") > f.greatest("rounds", f.lit(1))
     )
@@ -228,7 +231,7 @@ def _repeats(handed: DataFrame) -> Bounds:
 
 
 def _transactions(told: DataFrame) -> tuple[Result, ...]:
-    """Rolled back and delivered: no record that is missing could make that right."""
+    """Return the violations: messages rolled back and delivered, which no missing record could explain."""
     state = f.when(f.col("type") == "EndTransaction", f.col("state"))
     each = told.groupBy("msg_id").agg(
         f.max(state == "ROLLBACK_MESSAGE").alias("rolled_back"),

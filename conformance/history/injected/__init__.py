@@ -1,9 +1,9 @@
-"""One anomaly put into a clean history: what each rule must find, and what it must not be alone to notice.
+"""One anomaly injected into a clean history, for tests that each rule detects its anomaly.
 
-A check that cannot fail is a defect, so every rule has at least one entry here; `also` names the rules that
-see the same thing from another side, and may say so.
+A check that cannot fail is a defect, so every rule has at least one entry here. `also` names other rules that
+may report the same anomaly.
 
-A module for each family of rules, as in conformance/history/rules; parts.py has what they share.
+There is a module for each family of rules, as in conformance/history/rules; parts.py has shared helpers.
 """
 
 from typing import Final
@@ -16,4 +16,4 @@ _FAMILIES: Final = (loss, places, order, offsets, groups, redelivery, service)
 INJECTED: Final[dict[str, Injected]] = {
     injected.name: injected for family in _FAMILIES for injected in family.INJECTED
 }
-"""By name."""
+"""Maps the name of an injected anomaly to its entry."""

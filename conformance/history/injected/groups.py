@@ -1,4 +1,4 @@
-"""Queues with two owners or none, and orderly consumption that overlaps or stands still."""
+"""Injected anomalies: queues with two owners or none, and orderly consumption that overlaps or stalls."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ def _no_owner(world: ExactDelivery) -> None:
 
 
 def _overlapping(world: ExactDelivery) -> None:
-    world.wait(40_000)  # no lock is left that a restart made its broker forget
+    world.wait(40_000)  # long enough that no lock exists that a restarted broker forgot
     first, second = (send(world, ORDERED) for _ in range(2))
     world.begin("o0", ConsumeValue("o", ORDERED, "o0", (first,)))
     consumed(world, "o", ORDERED, "x5", second)
@@ -30,7 +30,7 @@ def _overlapping(world: ExactDelivery) -> None:
 
 
 def _two_lanes_after_a_restart(world: ExactDelivery) -> None:
-    """A lock that its broker forgot is no reason for one member to be at work twice."""
+    """Inject an overlap of two calls of one member; a lock that its broker forgot does not explain it."""
     first, second = (send(world, ORDERED) for _ in range(2))
     world.fault("kill")
     world.fault("start")

@@ -1,4 +1,4 @@
-"""Messages that are gone, or not to be seen in time."""
+"""Injected anomalies: messages that are lost or not visible in time."""
 
 from typing import Final
 

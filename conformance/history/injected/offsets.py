@@ -1,4 +1,4 @@
-"""Offsets forgotten, turned back and given wrongly."""
+"""Injected anomalies: committed offsets that are forgotten, go back, or are answered wrongly."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ def _forgets_offset(world: ExactDelivery) -> None:
 
 
 def _less_than_either(world: ExactDelivery) -> None:
-    """Of two commits at a time either may be the last; less than both is neither."""
+    """Inject an answer below both of two concurrent commits; either of them may be the last."""
     for name, offset in (("x3", 5), ("x5", 4)):
         world.begin(name, CommitValue("new", QUEUE, offset))
     for name in ("x3", "x5"):
@@ -22,7 +22,7 @@ def _less_than_either(world: ExactDelivery) -> None:
 
 
 def _commits_less_without_the_queue(world: ExactDelivery) -> None:
-    """A member to whom the queue does not belong any more."""
+    """Inject a lower commit by a member that no longer owns the queue."""
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
     world.did("x3", AssignValue("new", "x3", ()))
     world.did("x5", AssignValue("new", "x5", (QUEUE,)))
@@ -55,7 +55,8 @@ def _commits_unread(world: ExactDelivery) -> None:
 
 
 def _takes_over(world: ExactDelivery, told: int, first: int) -> None:
-    """A new group's second member is told one offset, and its listener is handed another."""
+    """Inject a takeover: a new group's second member receives one offset, and its listener starts at
+    another."""
     stored = world.queue(QUEUE)
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
     consumed(world, "new", QUEUE, "x3", *stored[:told])

@@ -1,4 +1,4 @@
-"""Messages before or after others, or twice, or left out."""
+"""Injected anomalies: messages out of order, repeated, or left out."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ from mqproof.conformance.history.lines import PollValue, SendValue, Type
 
 
 def _skips(world: ExactDelivery) -> None:
-    """A new group reads three messages, and not the one in the middle."""
+    """Inject a poll of a new group that returns the first and third message, but not the second."""
     first, _, third = world.queue(QUEUE)[:3]
     read(world, first, third)
 
@@ -43,12 +43,12 @@ def _again_for_nothing(world: ExactDelivery) -> None:
 
 
 def _sent_in_reverse(world: ExactDelivery) -> None:
-    """The second send of a producer is in front of its first."""
+    """Inject two sends of one producer that are stored in reverse order."""
     _reversed(world, "x1", "x1")
 
 
 def _overtaken(world: ExactDelivery) -> None:
-    """So it is, of two producers."""
+    """Inject two sends of two producers that are stored in reverse order."""
     _reversed(world, "x1", "x2")
 
 

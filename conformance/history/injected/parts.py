@@ -1,4 +1,4 @@
-"""What anomalies are made of: sends, polls and edits of a clean history."""
+"""Building blocks of anomalies: sends, polls and edits of a clean history."""
 
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
@@ -23,7 +23,7 @@ OTHER: Final = f"{TOPIC}/b/1"
 
 
 class Injected(NamedTuple):
-    """`plant` changes a history of `perfect.clean`."""
+    """One anomaly; `plant` injects it into a history of `exact_delivery.clean`."""
 
     rule: str
     name: str
@@ -34,7 +34,7 @@ class Injected(NamedTuple):
 def send(
     world: ExactDelivery, queue: str = QUEUE, process: str = "x1", key: str = "", **told: str
 ) -> Delivered:
-    """A message at the queue's end, acknowledged."""
+    """Append an acknowledged message to the queue."""
     message = world.message(key=key)
     offset = world.append(queue, message)
     answer = SendValue(status=told.get("status", "SEND_OK"), queue=queue, offset=offset)
@@ -43,7 +43,7 @@ def send(
 
 
 def unknown(world: ExactDelivery, topic: str = TOPIC) -> Message:
-    """A message that perhaps was sent."""
+    """Return a message whose send has an unknown outcome."""
     message = world.message()
     world.did("x2", SendValue(topic, (message,)), SendValue(), Type.INFO, "timed out")
     return message
@@ -57,7 +57,7 @@ def read(
     world: ExactDelivery, *messages: Delivered, queue: str = QUEUE, process: str = "x3",
     asked: int | None = None, end: int | None = None, node: str = "",
 ) -> None:  # fmt: skip
-    """A group of its own polls these messages."""
+    """Add a poll by a separate group that returns these messages."""
     first = messages[0].offset if asked is None else asked
     after = messages[-1].offset + 1 if messages else first
     end = max(after, len(world.queue(queue))) if end is None else end
@@ -71,7 +71,7 @@ def consumed(world: ExactDelivery, group: str, queue: str, process: str, *messag
 
 
 def without(world: ExactDelivery, id_: str, only: Callable[[Line], bool] = lambda _: True) -> None:
-    """Nobody is handed that message, or nobody of those lines."""
+    """Remove the message from all deliveries, or from those in the lines selected by `only`."""
 
     def change(line: Line) -> Line:
         messages = getattr(line.value, "messages", ())
@@ -94,7 +94,7 @@ def answered_with(world: ExactDelivery, offset: int, status: str) -> None:
 
 
 def single(world: ExactDelivery, queue: str = QUEUE) -> Delivered:
-    """A message in the middle of the queue that was sent alone, and answered."""
+    """Return a message in the middle of the queue that was not sent in a batch and was acknowledged."""
     alone = {
         line.value.messages[0].id: line.process
         for line in world.lines

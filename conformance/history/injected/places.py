@@ -1,4 +1,4 @@
-"""Messages where they do not belong, or not as they were sent."""
+"""Injected anomalies: messages at wrong places, or altered."""
 
 from typing import Final
 
@@ -45,7 +45,8 @@ def _two_messages_at_one(world: ExactDelivery) -> None:
 
 
 def _another_at_a_freed_place(world: ExactDelivery) -> None:
-    """A crash may have freed it, and somebody was told since that it is his."""
+    """Inject a different message at a place that a crash freed and that was since assigned to
+    another send."""
     given_again(world)
     read(world, placed(unknown(world), len(world.queue(QUEUE)) - 1))
 

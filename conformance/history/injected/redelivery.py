@@ -1,4 +1,4 @@
-"""Pops, delays, retries and dead letters that come too soon, too often or never."""
+"""Injected anomalies: pops, delays, retries and dead letters that are too early, too frequent or missing."""
 
 from typing import Final
 
@@ -71,7 +71,7 @@ def _comes_all_the_same(world: ExactDelivery) -> None:
 
 
 def fail(world: ExactDelivery, message: Delivered, times: int) -> None:
-    """The group r fails so often, each time after its delay."""
+    """Let group r fail to consume the message this many times, each time after its delay."""
     for number in range(times):
         queue = QUEUE if not number else "%RETRY%r/b/0"
         at = message.offset if not number else 10_000 + number
@@ -99,7 +99,8 @@ def _never_dead(world: ExactDelivery) -> None:
 
 
 def _done_and_never_dead(world: ExactDelivery) -> None:
-    """It was consumed, comes again after a restart, and fails as often as it may."""
+    """Inject a missing dead letter: a consumed message is delivered again after a restart and fails its last
+    retry."""
     message = send(world)
     fail(world, message, 2)
     last = replace(message, times=2, offset=10_002)

@@ -1,4 +1,4 @@
-"""What is refused that must not be."""
+"""Injected anomalies: requests that are refused although they must succeed."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
-"""The anomalies that a client can see, one function each from a record to a finding.
+"""The anomalies that clients can observe: one function for each, from a record to a finding.
 
-`RULES` lists them by their ids: those of the catalogue of anomalies in docs/histories.md, and in names those
-that the audit uses too. `ELSEWHERE` says of every other row of that catalogue where it is, or why it is not.
+`RULES` lists them by the ids of the anomaly catalogue in docs/histories.md; the audit uses the same names.
+`ELSEWHERE` explains for every other row of that catalogue where it is covered, or why it is not.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,21 @@ from mqproof.conformance.history.rules import (
 
 
 class Rule(NamedTuple):
-    """One anomaly. `by_absence`: it rests on something that is not in the history, so that with lines missing
-    it is unknown."""
+    """One anomaly.
+
+    `by_absence`: the rule depends on something absent, so it is `unknown` if lines are missing.
+    """
 
     id: str
     name: str
     invariant: str
-    """Of the catalogue, which the anomaly breaks."""
+    """Catalogue id of the invariant that the anomaly violates."""
     check: Callable[[Record], Finding]
     by_absence: bool = True
 
 
 _SEEN: Final = False
-"""It rests on what stands in the history."""
+"""The rule depends only on lines that are present in the history."""
 
 RULES: Final = (
     Rule("A01", "lost-write", "DELIV-1", loss.lost_write),
@@ -93,7 +95,7 @@ ELSEWHERE: Final = {
     "B05": "histories have no operation for half messages, which the broker of ours refuses",
     "B06": "nobody reads before he writes, so that no update is lost; topics and offsets are C20, C06 to C08",
 }
-"""Rows of the catalogue of anomalies without a rule of their own."""
+"""Rows of the catalogue of anomalies that have no rule of their own."""
 
 NOT_SEEN: Final = {
     "C04": "that a record was never dispatched shows in the store: mqproof audit run --store",
@@ -102,6 +104,6 @@ NOT_SEEN: Final = {
     "C14": "SQL92 expressions: histories have no properties but the tag",
     "C17": "store to store, sysFlag and compression: a client sees the body that comes out",
 }
-"""Parts of rows that a client cannot see."""
+"""Parts of rows that a client cannot observe."""
 
 __all__ = ["ELSEWHERE", "NOT_SEEN", "RULES", "Rule"]

@@ -1,4 +1,4 @@
-"""Who owns a queue of a group, and who is at work on it."""
+"""Rules about the owners of a group's queues, and about concurrent consumption."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -12,18 +12,20 @@ _MS = 1_000_000
 
 @dataclass(slots=True)
 class _Ownership:
-    """Of one group: who has which queue, and since when that is not as it should be."""
+    """The state of one group: the owners of its queues, and since when that is wrong."""
 
     owned: dict[str, frozenset[str]] = field(default_factory=dict)
-    """Member to its queues."""
+    """Maps a member to its queues."""
     owners: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     double_since: dict[str, int] = field(default_factory=dict)
     orphan_since: dict[str, int] = field(default_factory=dict)
 
 
 def double_owned(told: Record) -> Finding:
-    """C09: a queue of a clustering group has one owner, but for `rebalance_within_ms` after a change; and it
-    has one as long as there are members."""
+    """C09: a queue of a clustering group has exactly one owner, if the group has members.
+
+    Deviations of up to `rebalance_within_ms` after a change are allowed.
+    """
     within = told.setup.rebalance_within_ms
     if within is None:
         return not_judged({"assignments": len(told.assigns)})
@@ -75,9 +77,12 @@ def _judge(tally: Tally, group: str, queue: str, what: str, length: int, within:
 
 
 def overlapping(told: Record) -> Finding:
-    """C10 (orderly-lock breach): of a queue of an orderly group one batch is consumed at a time. A listener
-    that runs longer than its lock lasts, or the end of a broker's life, may cost a consumer the lock; for
-    `lock_trusted_ms` after it was granted he goes on beside another, who asked the broker's next life."""
+    """C10 (orderly-lock breach): a queue of an orderly group is consumed one batch at a time.
+
+    A consumer may lose its lock if its listener runs longer than the lock lasts, or if a broker's life ends.
+    For `lock_trusted_ms` after the grant, it may then continue while another consumer has locked the queue at
+    the restarted broker.
+    """
     tally = Tally()
     working: dict[tuple[str, str], Read] = {}
     for read in told.reads:
@@ -91,7 +96,7 @@ def overlapping(told: Record) -> Finding:
             working[at] = read
             continue
         expired = read.span.began - before.span.began > told.setup.lock_expires_ms * _MS
-        # What never ended may have died with its process: its lock went with it, or the queue was given away.
+        # A call that never ended may be of a crashed process: its lock was lost, or the queue was reassigned.
         other = before.client != read.client
         died = before.span.end == NEVER and other
         granted = before.span.began - told.setup.lock_trusted_ms * _MS
@@ -108,7 +113,7 @@ def overlapping(told: Record) -> Finding:
 
 
 def head_block(told: Record) -> Finding:
-    """C10 (head-block): an orderly queue that has messages, and an owner, does not stand still longer than
+    """C10 (head-block): an orderly queue with messages and an owner makes progress within
     `stall_within_ms`."""
     within = told.setup.stall_within_ms
     if within is None:
@@ -117,7 +122,8 @@ def head_block(told: Record) -> Finding:
     lost = gone(told)
     last: dict[tuple[str, str], Read] = {}
     furthest: dict[tuple[str, str], int] = {}
-    """Not where the last call was: who goes back for a rebalance stands behind what another has done."""
+    """The furthest offset, not that of the last call: after a rebalance a member may repeat earlier
+    messages."""
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:
             at = (read.group, read.queue)

@@ -1,4 +1,4 @@
-"""Each queue is a queue: what was sent before is polled before, whoever sent and whoever polled."""
+"""Rule: each queue is linearizable. Earlier sends are polled earlier, for all producers and consumers."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -9,24 +9,26 @@ from mqproof.conformance.history.linearize import Element, Empty, Violation, vio
 from mqproof.conformance.history.record import NEVER, Outcome, Read, Record, is_own
 
 INSTANTS: Final = 1000
-"""All messages of a batch, and of a poll, have one interval: so many of them fit between two lines."""
+"""Number of instants between two lines: the messages of a batch or poll share one interval."""
 
 
 class Seen(NamedTuple):
-    """A queue as one group saw it. Numbers are indexes of lines, times INSTANTS."""
+    """A queue as one group observed it. Instants are line indexes times INSTANTS."""
 
     group: str
     queue: str
     elements: list[Element]
-    """Its messages, with their ids as values."""
+    """The messages, with their ids as values."""
     empties: list[Empty]
 
 
 def linearizable(told: Record) -> Finding:
-    """L01: sends to a queue and a group's first polls of their messages have an order that is a queue's, and
-    that respects which operation ended before which began. What was polled by nobody is left to the rules
-    that ask whether it is lost. Empty polls count where what is acknowledged can be read at once
-    (`visible_within_ms` 0)."""
+    """L01: the sends to a queue and a group's first polls of the messages are linearizable.
+
+    The order must respect which operations ended before others began. Messages that were never polled are
+    left to the rules about loss. Empty polls count only if acknowledged messages can be read at once
+    (`visible_within_ms` 0).
+    """
     tally = Tally()
     for seen in queues(told):
         tally.looked += len(seen.elements) + len(seen.empties)
@@ -38,7 +40,7 @@ def linearizable(told: Record) -> Finding:
 
 
 def queues(told: Record) -> Iterator[Seen]:
-    """What has to have an order, each queue of each group for itself."""
+    """Yield the operations that must have an order, separately for each queue of each group."""
     immediate = told.setup.visible_within_ms == 0
     polls: dict[tuple[str, str], list[Read]] = defaultdict(list)
     for read in told.reads:
@@ -55,7 +57,7 @@ def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[li
     for read in polls:
         for message in read.messages:
             sent = told.by_id.get(message.id)
-            # Of several attempts nobody knows which it is; of a phantom there is none.
+            # With several attempts, the one that was stored is unknown; a phantom has none.
             if message.id in taken or sent is None or sent.attempts > 1 or sent.message.deliver_at:
                 continue
             if sent.span.outcome is Outcome.FAILED or sent.span.start > read.span.end:
@@ -76,7 +78,7 @@ def _operations(told: Record, polls: list[Read], *, immediate: bool) -> tuple[li
 
 
 def words(told: Record, seen: Seen, found: Violation) -> str:
-    """The operations that allow no order, each with the indexes of its two lines."""
+    """Return a text with the operations that allow no order, each with the indexes of its two lines."""
     group, first = seen.group, found.elements[0]
     if found.kind == "order":
         second = found.elements[1]

@@ -1,4 +1,4 @@
-"""What was acknowledged is there: lost, cut off, hidden for a while, or only not read yet."""
+"""Rules about acknowledged messages: lost, truncated, temporarily hidden, or not read yet."""
 
 from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _MS: Final = 1_000_000
 
 
 def lost_write(told: Record) -> Finding:
-    """A01: what was answered SEND_OK, and lies before what a reader saw, was seen by somebody."""
+    """A01: a message answered SEND_OK whose place a reader has passed was delivered to some client."""
     tally = Tally()
     for sent, lost in _passed(told):
         if sent.status == SEND_OK:
@@ -27,7 +27,7 @@ def lost_write(told: Record) -> Finding:
 
 
 def acknowledgement_class(told: Record) -> Finding:
-    """C19: what was stored with a weaker status is lost only if that happened which its status warns of."""
+    """C19: a message stored with a weaker status is lost only after a failure that the status warns of."""
     tally = Tally()
     lost = gone(told)
     for sent in told.placed:
@@ -42,7 +42,7 @@ def acknowledgement_class(told: Record) -> Finding:
 
 
 def acked_then_truncated(told: Record) -> Finding:
-    """C02: a queue does not end before what was acknowledged in it, once and for all."""
+    """C02: a queue never permanently ends before an acknowledged message."""
     tally = Tally()
     vanished = _vanished(told)
     tally.looked = vanished.looked
@@ -56,7 +56,8 @@ def acked_then_truncated(told: Record) -> Finding:
 
 
 def stale(told: Record) -> Finding:
-    """A14: what is readable stays so, and what is acknowledged becomes so in time (`visible_within_ms`)."""
+    """A14: readable messages stay readable, and acknowledged ones become readable within
+    `visible_within_ms`."""
     tally = Tally()
     vanished = _vanished(told)
     tally.looked = vanished.looked
@@ -66,7 +67,7 @@ def stale(told: Record) -> Finding:
 
 
 def resurrected(told: Record) -> Finding:
-    """C03: what a restart took away does not come back."""
+    """C03: messages that a restart removed do not reappear."""
     tally = Tally()
     vanished = _vanished(told)
     tally.looked = vanished.looked if told.starts.at else 0
@@ -76,7 +77,8 @@ def resurrected(told: Record) -> Finding:
 
 
 def unseen(told: Record) -> Finding:
-    """A02: acknowledged, and nobody was handed it by the end: lost or late, nobody knows."""
+    """A02: acknowledged messages that were not delivered by the end; whether they are lost or late is
+    unknown."""
     lost = gone(told) | {id(sent) for sent, _ in _left_out(told)[0]}
     acked = [sent for sent in told.stored if sent.status == SEND_OK]
     missing = [s for s in acked if s.message.id not in told.seen and id(s) not in lost and is_own(s.topic)]
@@ -87,8 +89,10 @@ def unseen(told: Record) -> Finding:
 
 
 def lost_after_drain(told: Record) -> Finding:
-    """A03: a group that read everything was handed everything that was acknowledged before it began to.
-    Delayed messages count when they were to be there by then, by `deliver_within_ms`."""
+    """A03: a group that drained its topics received every message acknowledged before the drain began.
+
+    Delayed messages count if they were due before it by `deliver_within_ms`.
+    """
     tally = Tally()
     missing, tally.looked = _left_out(told)
     for sent, group in missing:
@@ -100,8 +104,10 @@ def lost_after_drain(told: Record) -> Finding:
 
 
 def _left_out(told: Record) -> tuple[list[tuple[Sent, str]], int]:
-    """What groups that drained their topics were not handed, without what other rules call lost; and how
-    much was looked for."""
+    """Return messages that draining groups did not receive, and the number examined.
+
+    Messages that other rules report as lost are not included.
+    """
     return told.once(_judge_drains)
 
 
@@ -135,7 +141,8 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
 
 
 def gone(told: Record) -> set[int]:
-    """The sends (`id`) of which nothing is there: a reader passed them, or a queue's end denies them."""
+    """Return the sends (`id`) whose message is lost: a reader passed them, or an observed queue end is
+    before them."""
     return told.once(_judge_gone)
 
 
@@ -144,8 +151,10 @@ def _judge_gone(told: Record) -> set[int]:
 
 
 def realtime_lag(told: Record) -> Finding:
-    """A15: how old the newest message of a poll is, at least, while newer ones were acknowledged. A group
-    that reads everything in the end (`drain`) has reason to lag, and nobody waits for what is gone."""
+    """A15: the age of a poll's newest message, at least, while newer messages are acknowledged.
+
+    Groups that drain at the end may lag, and lost messages are not waited for.
+    """
     tally = Tally()
     lost = gone(told)
     earliest: dict[str, tuple[list[int], list[int]]] = {}
@@ -187,10 +196,10 @@ def _unseen(sent: Sent) -> Witness:
 
 
 def _passed(told: Record) -> list[tuple[Sent, bool]]:
-    """Each send that somebody saw or whose place a reader passed, with whether it is lost.
+    """Return each send that was delivered or whose place a reader passed, with whether it is lost.
 
-    A reader passes what lies between the first and the last that its group was handed of a queue, and what
-    its tags select. What expired at the front is not judged, nor what is cut off at the end.
+    A reader passes the places between the first and last messages delivered to its group in a queue, if its
+    tags select them. Messages that expired at the front or were truncated at the end are not judged.
     """
     return told.once(_judge_passed)
 
@@ -221,7 +230,7 @@ def _judge_passed(told: Record) -> list[tuple[Sent, bool]]:
 
 
 def _expired(told: Record) -> dict[str, int]:
-    """Queue to the first offset that was still there when somebody last asked."""
+    """Return, for each queue, the largest first offset that any bounds request returned."""
     expired: dict[str, int] = {}
     for step in told.bounds:
         expired[step.value.queue] = max(expired.get(step.value.queue, 0), step.value.min)
@@ -233,30 +242,31 @@ _NOBODY: Final[dict[str, list[int]]] = {}
 
 @dataclass(slots=True)
 class _Vanished:
-    """What observations of a queue's end say about the messages that were known to be in it."""
+    """Conclusions from observations of queue ends about messages that were known to be stored."""
 
     looked: int = 0
     late: int = 0
-    """Acknowledged, and not readable yet, within what is allowed."""
+    """Number of acknowledged messages that were not readable yet, within the allowed time."""
     cut: list[Sent] = field(default_factory=list)
     flickered: list[tuple[str, str, int]] = field(default_factory=list)
-    """(words, queue, offset)"""
+    """(text, queue, offset)"""
     back: list[tuple[str, str, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Ends:
-    """Observations of one queue's end at one node that deny a message, in the order in which they began."""
+    """Observations of one queue's end at one node that contradict a known message, ordered by their start."""
 
     start: list[int] = field(default_factory=list)
     stop: list[int] = field(default_factory=list)
     began: list[int] = field(default_factory=list)
     offset: list[int] = field(default_factory=list)
     _least: list[list[int]] = field(default_factory=list)
-    """At place i of list k: the least offset of i .. i + 2**k - 1."""
+    """At index i of list k: the minimum offset of i .. i + 2**k - 1."""
 
     def deny(self, offset: int, begin: int, stop: int) -> bool:
-        """Whether one of begin .. stop-1 says that the queue ends at or before the offset."""
+        """Return whether an observation in [begin, stop) shows that the queue ends at or before the
+        offset."""
         if begin >= stop:
             return False
         if not self._least:
@@ -280,7 +290,7 @@ def _vanished(told: Record) -> _Vanished:
 def _judge_vanished(told: Record) -> _Vanished:
     result = _Vanished()
     ends = _denials(told, result)
-    # An offset that a crash freed holds another message later: that is not the first one coming back.
+    # An offset freed by a crash later holds another message: that is not a reappearance of the first one.
     sightings: dict[tuple[str, str], dict[tuple[int, str], _Sightings]] = {view: {} for view in ends}
     for read in told.reads if ends else ():
         if (seen := sightings.get((read.queue, read.node))) is not None:
@@ -297,7 +307,7 @@ def _judge_vanished(told: Record) -> _Vanished:
 
 
 def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
-    """By queue and node: the ends that are said to be before what was known already when it was asked."""
+    """Return, by queue and node, the observed ends that are before a message already known at the request."""
     acks: dict[str, tuple[list[int], list[int]]] = {}
     for sent in told.placed:
         _rise(acks.setdefault(sent.queue, ([], [])), sent.span.end, sent.offset)
@@ -314,7 +324,7 @@ def _denials(told: Record, result: _Vanished) -> dict[tuple[str, str], _Ends]:
             result.looked += 1
             end = read.max if read.max >= 0 else read.offset
             acked = acks.get(read.queue, _NOTHING)[1]
-            # Nothing is denied where nothing beyond that end was ever known: of most polls that is so.
+            # Most polls contradict nothing: no message beyond the observed end was ever known.
             if (acked and acked[-1] >= end) or (risen[1] and risen[1][-1] >= end):
                 said.append((read.queue, read.node, end, read.span))
     result.looked += len(told.bounds)
@@ -340,8 +350,10 @@ _NOTHING: Final[tuple[list[int], list[int]]] = ([], [])
 
 
 def _due(told: Record, ends: _Ends, sent: Sent) -> int:
-    """The first observation that should have found it. A fault puts it off until it is over; what is not on
-    disk in time is due at no time."""
+    """Return the index of the first observation that should have found the message.
+
+    A fault delays it until the fault is over. A message with a weaker status than SEND_OK is never due.
+    """
     within, everything = told.setup.visible_within_ms, len(ends.start)
     if within is None or sent.status != SEND_OK:
         return everything
@@ -353,7 +365,7 @@ def _due(told: Record, ends: _Ends, sent: Sent) -> int:
 
 
 def _disturbed(told: Record) -> list[tuple[int, int]]:
-    """From when to when faults were on; nanoseconds."""
+    """Return the intervals in which faults were active, in nanoseconds."""
     times = {fault.index: fault.time for fault in told.faults}
     stretches = calm(told)
     over = [*(stretch.since for stretch in stretches[1:]), NEVER]
@@ -365,7 +377,7 @@ def _disturbed(told: Record) -> list[tuple[int, int]]:
 
 
 def _rise(known: tuple[list[int], list[int]], index: int, offset: int) -> None:
-    """From this index on the queue is known to have this offset; kept only where that is more than before."""
+    """Record that the queue has this offset from this index on; only if it exceeds earlier ones."""
     indexes, offsets = known
     if not offsets or offset > offsets[-1]:
         indexes.append(index)
@@ -385,7 +397,7 @@ def _judge_offset(
     if seen:
         after = bisect_right(ends.start, seen.first.at)
         before = bisect_left(ends.start, seen.last.span.start)
-        # Of the last reader's own operation nobody knows which of the two came first.
+        # For the last reader's own operation, the order of the two is unknown.
         while before > after and ends.stop[before - 1] > seen.last.span.start:
             before -= 1
         if ends.deny(offset, after, before):
@@ -404,7 +416,8 @@ def _judge_offset(
     until = bisect_left(ends.start, seen.first.span.start) if seen else everything
     if not ends.deny(offset, bisect_right(ends.start, known), until):
         return
-    # A broker that serves again has found all that it recovered; before, finding may lag behind storing.
+    # A restarted broker has recovered everything when it serves; before a restart, reads may lag behind
+    # appends.
     restart = bisect_right(told.starts.at, known)
     since = bisect_right(ends.start, told.starts.at[restart]) if restart < len(told.starts.at) else everything
     due = _due(told, ends, sent)

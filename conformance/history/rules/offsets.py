@@ -1,4 +1,4 @@
-"""Committed offsets: they go on by what was consumed, and come back as they were stored."""
+"""Rules about committed offsets: they advance with consumption, and are returned as they were stored."""
 
 import heapq
 from bisect import bisect_left
@@ -16,7 +16,7 @@ _Place = tuple[str, str]
 
 @dataclass(slots=True)
 class _Floor:
-    """What is committed at least, and since when."""
+    """The minimum committed offset, and since when it holds."""
 
     offset: int = -1
     index: int = -1
@@ -30,15 +30,17 @@ class _Running:
     client: str
     offset: int
     least: int
-    """Of it and of those that ran beside it: any of them may be the last."""
+    """The minimum of its offset and those of concurrent commits: any of them may be the last."""
     unanswered: bool
 
 
 def offset_regression(told: Record) -> Finding:
-    """C06: a group's offset in a queue goes back only by a reset, by the rebalance that assigned the queue to
-    another member (which may have owned it beside the former owner for a while), or to what was persisted
-    when a broker's life ended. A member whose listener is called for a queue that it took over begins no
-    lower than the offset that it received."""
+    """C06: a group's committed offset in a queue goes back only for a known reason.
+
+    Reasons are a reset, a rebalance that assigned the queue to another member (both may have owned it for a
+    while), or the loss of commits that were not persisted when a broker's life ended. After a takeover, a
+    member's listener begins no lower than the offset that the member received.
+    """
     tally = Tally()
     for taken in told.once(_taken_over):
         tally.looked += 1
@@ -65,7 +67,7 @@ def offset_regression(told: Record) -> Finding:
 
 @dataclass(slots=True)
 class _CommittedOffsets:
-    """Follows what is committed at least of each group in each queue, in the order of the history."""
+    """Tracks the minimum committed offset of each group in each queue, in history order."""
 
     told: Record
     tally: Tally
@@ -74,7 +76,7 @@ class _CommittedOffsets:
     """By open query: the floor when it was sent."""
     running: dict[_Place, dict[int, _Running]] = field(default_factory=lambda: defaultdict(dict))
     rebalanced: dict[str, int] = field(default_factory=dict)
-    """By group: when its queues were last assigned."""
+    """By group: the index of the last assignment of its queues."""
     owned: dict[tuple[str, str], frozenset[str]] = field(default_factory=dict)
     """By group and member."""
 
@@ -83,7 +85,7 @@ class _CommittedOffsets:
         self.owned[step.value.group, step_client(step)] = frozenset(step.value.queues)
 
     def forget_before_crash(self, index: int, step: Step) -> None:
-        """A broker's life that ended since the floor was set may have lost the commits."""
+        """Reset the floor if a broker's life ended since it was set, as the commits may be lost."""
         at = _place(step)
         if self.floors[at].index >= 0 and self.told.ends.between(self.floors[at].index, index):
             self.floors[at] = _Floor()
@@ -96,7 +98,7 @@ class _CommittedOffsets:
         value, at = step.value, _place(step)
         was, floor = self.asked.pop(id(step)), self.floors[at]
         self.tally.looked += was.index >= 0
-        # An answer may also be an offset that was lowered meanwhile.
+        # The answer may also be an offset that was lowered in the meantime.
         low = min(was.offset, floor.offset)
         if value.offset < low and not self.told.ends.between(step.span.start, index):
             text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
@@ -145,13 +147,13 @@ def _begin(running: dict[int, _Running], step: Step) -> None:
 
 
 def _answered(running: dict[int, _Running], client: str) -> None:
-    """What the client asked before, and had no answer to, has happened by now or never will."""
+    """Remove the client's earlier unanswered commits: they have taken effect by now or never will."""
     for key in [key for key, each in running.items() if each.client == client and each.unanswered]:
         del running[key]
 
 
 def _timeline(told: Record) -> Iterator[tuple[int, str, Step]]:
-    """Beginnings and ends of commits and queries, and assignments, in order."""
+    """Yield the beginnings and ends of commits and queries, and assignments, in order."""
     parts = (
         [(step.span.start, "begin", step) for step in told.commits],
         [(step.span.end, "end", step) for step in told.commits if step.span.end < NEVER],
@@ -171,8 +173,10 @@ def step_client(step: Step) -> str:
 
 
 def offset_to_minimum(told: Record) -> Finding:
-    """C07: no consumer is sent back from an offset that is in its queue, nor from one beyond its end to
-    anywhere but the end, and none commits -1."""
+    """C07: no consumer is sent back from an offset within its queue, and no client commits -1.
+
+    A consumer beyond the end of the queue may be sent back only to the end.
+    """
     tally = Tally()
     for read in told.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
@@ -189,9 +193,11 @@ def offset_to_minimum(told: Record) -> Finding:
 
 
 def offset_ahead(told: Record) -> Finding:
-    """C08: nothing is committed that the group was not handed: a restart would leave it out; and a member
-    whose listener is called for a queue that it took over passes nothing over that others were handed. Does
-    not judge that of groups that filter."""
+    """C08: a group commits no offset beyond the messages it received, because a restart would skip them.
+
+    After a takeover, a member's listener skips no message that was delivered to others; for groups that
+    filter, this is not judged.
+    """
     tally = Tally()
     for taken in told.once(_taken_over):
         if taken.group in told.tags:
@@ -207,7 +213,7 @@ def offset_ahead(told: Record) -> Finding:
         if read is not None:
             at = (read.group, read.queue)
             end = max(read.next, read.messages[-1].offset + 1 if read.messages else -1, reach.get(at, -1))
-            reach[at] = max(end, read.offset)  # it began there, on purpose or where it was left
+            reach[at] = max(end, read.offset)  # it began there, explicitly or as before
         elif step is not None:
             value = step.value
             at = (value.group, value.queue)
@@ -223,7 +229,7 @@ def offset_ahead(told: Record) -> Finding:
 
 @dataclass(slots=True)
 class _Taken:
-    """A queue that a member took over, and asked where the group is before that."""
+    """A queue that a member took over after it queried the group's committed offset."""
 
     group: str
     queue: str
@@ -231,11 +237,12 @@ class _Taken:
     told: int
     index: int
     first: int = NEVER
-    """The least offset that its listener was handed."""
+    """The lowest offset delivered to its listener."""
 
 
 def _taken_over(told: Record) -> list[_Taken]:
-    """Those of which a listener was called, up to the first reset or end of a broker's life."""
+    """Return the takeovers with a listener call; calls after a reset or the end of a broker's life do not
+    count."""
     found: list[_Taken] = []
     owned: dict[tuple[str, str], frozenset[str]] = {}
     asked: dict[tuple[str, str, str], _Taken] = {}
@@ -252,7 +259,7 @@ def _taken_over(told: Record) -> list[_Taken]:
         elif what == "begin" and value.reset:
             resets[value.group, value.queue] = index
         elif what == "tell" and value.offset >= 0:
-            # Who owns it asks too, before he gives it back.
+            # The owner itself also queries the offset, before it gives the queue up.
             if value.queue not in owned.get((value.group, value.client), ()):
                 taken = _Taken(value.group, value.queue, value.client, value.offset, index)
                 asked[value.group, value.client, value.queue] = taken
@@ -273,7 +280,7 @@ def _calls(told: Record) -> list[tuple[int, str, Step]]:
 
 
 def _passed_over(told: Record, taken: _Taken) -> int | None:
-    """The first offset that others were handed between where the member was to begin and where it did."""
+    """Return the first offset delivered to others between the expected and the actual start of the member."""
     known = told.known.get(taken.queue, [])
     low = max(taken.told, first_readable(told, taken.queue))
     readable = told.seen_places.get(taken.queue, set())

@@ -1,4 +1,4 @@
-"""The order of a queue: as it is sent, as it is read, and what is left out, told twice or held up."""
+"""Rules about the order of a queue: of sends and reads, with gaps, repetitions and filters."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -12,7 +12,7 @@ from mqproof.conformance.history.record import NEVER, Events, Outcome, Read, Rec
 
 @dataclass(slots=True)
 class _Polled:
-    """What the polls of all consumers show; several rules take their part of it."""
+    """Findings from the polls of all consumers; several rules use parts of them."""
 
     handed: int = 0
     back: Tally = field(default_factory=Tally)
@@ -22,24 +22,29 @@ class _Polled:
 
 
 def nonmonotonic_poll(told: Record) -> Finding:
-    """A10: a consumer's polls do not go back, between polls or inside one, unless it was sent back: by an
-    assignment, a reset, a seek or a restart."""
+    """A10: a consumer's polls do not go back, between polls or within one, unless something moved it back.
+
+    That is an assignment, a reset, a seek or a restart.
+    """
     return told.once(_polled).back.finding("polled")
 
 
 def poll_skip(told: Record) -> Finding:
-    """A09: a consumer's polls do not jump over offsets that hold a message, without such a cause."""
+    """A09: a consumer's polls do not skip offsets that hold a message, without such a cause."""
     return told.once(_polled).skip.finding("polled")
 
 
 def queue_hole(told: Record) -> Finding:
-    """C04 (cq-hole): no poll of an unfiltered group goes over an offset that nobody was ever told of."""
+    """C04 (cq-hole): no poll of an unfiltered group passes an offset at which no client ever knew a
+    message."""
     return told.once(_polled).hole.finding("polled")
 
 
 def filtered(told: Record) -> Finding:
-    """C14: a group that subscribes by tags is handed those messages, all of them and no others. Cannot judge
-    SQL expressions."""
+    """C14: a group that subscribes by tags receives all messages with these tags, and no others.
+
+    SQL expressions cannot be judged.
+    """
     return told.once(_polled).filtered.finding("handed")
 
 
@@ -73,26 +78,26 @@ def _polled(told: Record) -> _Polled:
             elif offset > before + 1 and inside:
                 _jumped(told, found, read, before + 1, offset, tags)
             before, inside = max(offset, before), True
-        if read.next - 1 > before and inside:  # the poll says that it left something out
+        if read.next - 1 > before and inside:  # the poll states that it passed further offsets
             _jumped(told, found, read, before + 1, read.next, tags)
-        moved = read.next < read.offset and not read.messages  # the broker sends the consumer elsewhere
+        moved = read.next < read.offset and not read.messages  # the broker redirects the consumer
         last[at] = (read.next - 1 if moved else max(before, read.next - 1)), read.at
     found.back.looked = found.skip.looked = found.hole.looked = found.handed
     return found
 
 
 def _jumped(told: Record, found: _Polled, read: Read, low: int, high: int, tags: tuple[str, ...]) -> None:
-    """The poll went from before `low` to `high`."""
+    """Record the findings of a poll that went from `low` to `high` without the messages between."""
     known = told.known.get(read.queue, [])
     begin, stop = bisect_left(known, low), bisect_left(known, high)
-    # What was acknowledged and seen by nobody is lost, not skipped.
+    # Acknowledged messages that no client received are lost, not skipped.
     readable, first = told.seen_places.get(read.queue, set()), first_readable(told, read.queue)
-    here = {message.offset for message in read.messages}  # handed too early or too late: that is A10
+    here = {message.offset for message in read.messages}  # delivered in the wrong order: that is A10
     passed = [o for o in known[begin:stop] if o in readable and o not in here and o >= first]
     if tags:
         acked = told.acked.get(read.queue, {})
         for offset in passed:
-            # At a place that a crash freed there may be another message.
+            # A place freed by a crash may hold another message.
             sent = acked.get(offset)
             if sent and sent.message.tag in tags and not told.excuse(sent, read.at):
                 text = f"{read.client} was not handed {sent.message.id}, which it subscribed to"
@@ -114,7 +119,7 @@ def first_readable(told: Record, queue: str) -> int:
 
 
 def _expired(told: Record) -> dict[str, int]:
-    """What is deleted at the front of each queue, as far as somebody asked."""
+    """Return the number of deleted offsets at the front of each queue, as known from bounds requests."""
     first: dict[str, int] = {}
     for step in told.bounds:
         first[step.value.queue] = max(first.get(step.value.queue, 0), step.value.min)
@@ -123,7 +128,7 @@ def _expired(told: Record) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _Causes:
-    """What sends consumers of a group back or ahead, by group; and what does so to all."""
+    """Events that move consumers back or ahead: by group, and for all groups."""
 
     of_group: dict[str, Events] = field(default_factory=dict)
     of_all: Events = field(default_factory=Events)
@@ -138,7 +143,7 @@ def _causes(told: Record) -> _Causes:
 
 
 def _find_causes(told: Record) -> _Causes:
-    """Rebalances, resets and seeks of a group; lives of brokers that end or begin, for all groups."""
+    """Return rebalances, resets and seeks by group, and starts and ends of brokers for all groups."""
     causes = _Causes(of_all=told.ends)
     at: dict[str, list[int]] = defaultdict(list)
     for step in told.assigns:
@@ -154,16 +159,18 @@ def _find_causes(told: Record) -> _Causes:
 
 
 def duplicate_delivery(told: Record) -> Finding:
-    """A07: a group is handed a place of a queue again only for a cause: its consumer failed or its fate is
-    unknown, a rebalance, a reset, a seek, the end of a broker's life, a second owner. Of a broadcast the same
-    goes for each member."""
+    """A07: a place is delivered to a group again only for a cause; to each member, in a broadcast group.
+
+    Causes are a failed or unknown consumption, a rebalance, a reset, a seek, the end of a broker's life, or a
+    second owner.
+    """
     tally = Tally()
     causes = _causes(told)
     handed: dict[tuple[str, str], dict[int, Read]] = defaultdict(dict)
     broadcasts = {name for name, group in told.setup.groups.items() if group.broadcast}
     for read in told.reads:
         if read.kind == "pop":
-            continue  # judged by its own rule: what is invisible, and for how long
+            continue  # invisibility() judges pops
         whose = f"{read.group} {read.client}" if read.group in broadcasts else read.group
         places = handed[whose, read.queue]
         tally.looked += len(read.messages)
@@ -174,7 +181,7 @@ def duplicate_delivery(told: Record) -> Finding:
                 continue
             failed = before.kind == "consume" and before.span.outcome is not Outcome.OK
             moved = failed or read.seek or causes.between(read.group, before.span.start, read.at)
-            # Of two owners at a time, which C09 judges, each is handed the queue.
+            # With two concurrent owners, which C09 judges, each receives the queue's messages.
             if moved or (read.client != before.client and _owned(told, read, before.at)):
                 tally.explained += 1
             else:
@@ -184,14 +191,14 @@ def duplicate_delivery(told: Record) -> Finding:
 
 
 def _owned(told: Record, read: Read, index: int) -> bool:
-    """Whether the queue was assigned to the reader at that index already."""
+    """Return whether the queue was already assigned to the reader at that index."""
     steps = told.once(_assignments).get((read.group, read.client), [])
     place = bisect_left(steps, index, key=lambda step: step[0])
     return place > 0 and read.queue in steps[place - 1][1]
 
 
 def _assignments(told: Record) -> dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]]:
-    """Group and member to what it was assigned, and when."""
+    """Return, by group and member, the assigned queues and the index of each assignment."""
     members: dict[tuple[str, str], list[tuple[int, tuple[str, ...]]]] = defaultdict(list)
     for step in told.assigns:
         at = step.value.group, step.value.client or str(step.span.process)
@@ -200,7 +207,7 @@ def _assignments(told: Record) -> dict[tuple[str, str], list[tuple[int, tuple[st
 
 
 def nonmonotonic_send(told: Record) -> Finding:
-    """A11: what one producer sends in turn to a queue is in the queue in that order."""
+    """A11: consecutive sends of one producer to a queue are stored in that order."""
     tally = Tally()
     last: dict[tuple[int | str, str], Sent] = {}
     for sent in told.placed:
@@ -221,8 +228,10 @@ def nonmonotonic_send(told: Record) -> Finding:
 
 
 def torn_batch(told: Record) -> Finding:
-    """A12: the messages of a batch follow each other, with nothing in between, whether its send was answered
-    or not. A machine that crashes may cut in two what was not on disk."""
+    """A12: the messages of a batch are stored consecutively, whether or not its send was answered.
+
+    A crash of the machine may split a batch that was not on disk.
+    """
     tally = Tally()
     batches: dict[int, list[Sent]] = defaultdict(list)
     for sent in told.sends:
@@ -250,8 +259,11 @@ def torn_batch(told: Record) -> Finding:
 def _torn(
     member: Sent, queue: str, offset: int, batch: list[Sent], held: dict[tuple[str, int], tuple[str, int]]
 ) -> tuple[str, int]:
-    """What is wrong with a place at which it was seen, and since when that is known; nothing: empty."""
-    # Of several attempts nobody knows which one this is.
+    """Return what is wrong with the place at which a message was seen, and the index since which it is known.
+
+    The text is empty if nothing is wrong.
+    """
+    # With several attempts, the one that was stored is unknown.
     if member.offset >= 0 and member.attempts == 1 and (queue, offset) != (member.queue, member.offset):
         return f"not at {member.offset} of {member.queue}", -1
     for place in (member.place - 1, member.place + 1):
@@ -269,7 +281,7 @@ def _may_be_cut(told: Record, member: Sent, before: int) -> bool:
 
 
 def key_order(told: Record) -> Finding:
-    """A13: an orderly group begins to consume the messages of a sharding key in the order of the queue."""
+    """A13: an orderly group starts to consume messages of a sharding key in queue order."""
     tally = Tally()
     last: dict[tuple[str, str, str], tuple[int, str]] = {}
     begun: dict[tuple[str, str], set[int]] = defaultdict(set)
@@ -288,7 +300,7 @@ def key_order(told: Record) -> Finding:
 
 
 def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[tuple[Read, list[Delivered]]]:
-    """Calls of orderly listeners, with the messages that their group was not handed before."""
+    """Yield calls of orderly listeners, with the messages that their group receives for the first time."""
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:
             places = begun[read.group, read.queue]
@@ -297,7 +309,7 @@ def _orderly(told: Record, begun: dict[tuple[str, str], set[int]]) -> Iterator[t
 
 
 def broadcast_gap(told: Record) -> Finding:
-    """C15: a member of a broadcast group is handed all that lies between its first and its last message."""
+    """C15: a member of a broadcast group receives all messages between its first and its last."""
     tally = Tally()
     handed: dict[tuple[str, str], set[int]] = defaultdict(set)
     for read in told.reads:

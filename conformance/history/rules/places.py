@@ -1,4 +1,4 @@
-"""Where messages are: one message at an offset, one offset for a message, and nothing that nobody sent."""
+"""Rules about places: one message per offset, one offset per message, and no message that was not sent."""
 
 from itertools import pairwise
 from typing import Final, NamedTuple
@@ -15,17 +15,20 @@ class _Holder(NamedTuple):
 
 
 def inconsistent_offsets(told: Record) -> Finding:
-    """A08: one offset holds one value, whoever reads it and whatever the producer was told."""
+    """A08: one offset holds one value, for all readers and for the producer's answer."""
     return told.once(_held)[0].finding("places")
 
 
 def replica_divergence(told: Record) -> Finding:
-    """C05: two replicas give the same message at an offset. Needs polls that say which node answered."""
+    """C05: two replicas return the same message at an offset.
+
+    Needs polls that name the node that responded.
+    """
     return told.once(_held)[1].finding("places_read_twice")
 
 
 def _held(told: Record) -> tuple[Tally, Tally]:
-    """What disagrees with a producer or on one node, and what disagrees between two nodes."""
+    """Return conflicts with a producer's answer or within a node, and conflicts between two nodes."""
     one, two = Tally(), Tally()
     holders: dict[str, dict[int, _Holder]] = {}
     two.looked = sum(len(read.messages) for read in told.reads if read.node)
@@ -47,7 +50,7 @@ def _held(told: Record) -> tuple[Tally, Tally]:
             continue
         held[offset] = _Holder(message.id, read.at, read.node)
         sent = _answered(told, queue, offset, read.at)
-        # A batch's later messages are where the first is said to be, and on: A12 judges that.
+        # The later messages of a batch follow the first: A12 judges that.
         if sent is None or sent.place or sent.message.id == message.id:
             continue
         if told.excuse(sent, read.at) or told.forgets(read.at, sent.span.end):
@@ -59,8 +62,11 @@ def _held(told: Record) -> tuple[Tally, Tally]:
 
 
 def _answered(told: Record, queue: str, offset: int, before: int) -> Sent | None:
-    """Whose message is there at that index, by what producers were told. Of two that were told so, with
-    nothing in between that freed the place, the first: C01 judges that."""
+    """Return the send whose message is at the place at that index, by the producers' answers.
+
+    If two sends were answered with it and nothing in between freed the place, it is the first: C01 judges
+    that.
+    """
     sent = told.acked.get(queue, _NOTHING).get(offset)
     for later in told.answered_again.get(queue, _NEVER_AGAIN).get(offset, ()):
         if sent and later.span.end < before and told.excuse(sent, later.span.end):
@@ -90,8 +96,10 @@ def offset_collision(told: Record) -> Finding:
 
 
 def duplicate_offset(told: Record) -> Finding:
-    """A06: one message is at one place. A producer that tried twice, or does not know, explains two; so does
-    a broker's death after it put a delayed message there, which it may not remember."""
+    """A06: a message is at one place, unless a retry or an unknown outcome explains a second one.
+
+    A broker that crashed may also store a delayed message again.
+    """
     tally = Tally()
     places: dict[str, tuple[str, int]] = {}
     told_twice: set[str] = set()
@@ -126,8 +134,11 @@ def duplicate_offset(told: Record) -> Finding:
 
 
 def phantom(told: Record) -> Finding:
-    """A04, and A05 `recovered`: what is handed over was sent before, to that topic, and its send did not
-    certainly fail. A send whose outcome nobody knows may show up: that is counted, and legal."""
+    """A04, and A05 `recovered`: a delivered message was sent earlier, to that topic, and did not certainly
+    fail.
+
+    A message whose send has an unknown outcome may be delivered: that is counted, and legal.
+    """
     tally = Tally()
     first: dict[str, int] = {}
     failed: set[str] = set()
@@ -165,12 +176,12 @@ def phantom(told: Record) -> Finding:
 
 
 def mutated(told: Record) -> Finding:
-    """C17: a body arrives as it was sent, and so do the tag and the key, where both sides tell them."""
+    """C17: the body, and the tag and key if both sides record them, are delivered as they were sent."""
     tally = Tally()
     bodies: dict[str, str] = {}
     for sent in told.sends:
         message = sent.message
-        # Of two messages under one key nobody knows which it is: C16 says so.
+        # If two messages share a key, it is unknown which one this is: C16 reports that.
         bodies[message.id] = message.body if bodies.get(message.id, message.body) == message.body else ""
     for read, handed in told.sights:
         if handed.body and (body := bodies.get(handed.id)):
@@ -187,8 +198,10 @@ def mutated(told: Record) -> Finding:
 
 
 def message_ids(told: Record) -> Finding:
-    """C16: a unique key belongs to one message, an offset id to one place, unless a crash freed it: its
-    record then may be another's."""
+    """C16: a unique key belongs to one message, and an offset id to one place.
+
+    A crash may free an offset id: its record may then be another message.
+    """
     tally = Tally()
     bodies: dict[str, tuple[str, str]] = {}
     for sent in told.sends:
@@ -210,7 +223,7 @@ def message_ids(told: Record) -> Finding:
             tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
     places: dict[str, tuple[str, int]] = {}
     for read, message in told.sights:
-        # A replica other than the one that was asked names its own address.
+        # A replica other than the requested one uses its own address.
         if not message.offset_id or read.node or not is_own(read.queue):
             continue
         tally.looked += 1
@@ -226,8 +239,7 @@ def message_ids(told: Record) -> Finding:
 
 
 def misplaced(told: Record) -> Finding:
-    """C04 (cq-order): a poll gives messages of its queue, from where it was asked to where it says that it
-    goes on."""
+    """C04 (cq-order): a poll returns messages of its queue, from the requested offset to its `next`."""
     tally = Tally()
     for read in told.reads:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
@@ -247,7 +259,8 @@ def misplaced(told: Record) -> Finding:
 
 
 def times(told: Record) -> Finding:
-    """C18: along a queue the broker's time does not go back, and nothing is stored before it was born."""
+    """C18: along a queue the broker's store time does not go back, and no message is stored before it was
+    born."""
     tally = Tally()
     skew = told.setup.skew_ms * 1_000_000
     stored: dict[str, dict[int, Delivered]] = {}

@@ -1,4 +1,4 @@
-"""When a message comes, comes again, and comes no more: delays, retries, dead letters, invisibility."""
+"""Rules about redelivery: delays, retries, dead letters, invisibility."""
 
 from bisect import bisect_right
 from collections import defaultdict
@@ -14,8 +14,10 @@ _MS = 1_000_000
 
 
 def timer(told: Record) -> Finding:
-    """C12: a delayed message does not come before its time, nor after it was taken back; and not later than
-    `deliver_within_ms`, if the setup says that; a fault puts off what is due."""
+    """C12: a delayed message is not delivered before its time, nor after it was recalled.
+
+    If the setup states `deliver_within_ms`, it is not delivered later than that; a fault extends the bound.
+    """
     tally = Tally()
     skew = told.setup.skew_ms * _MS
     within = told.setup.deliver_within_ms
@@ -30,7 +32,7 @@ def timer(told: Record) -> Finding:
     for read in told.reads:
         if topic_of(read.queue) not in topics:
             continue
-        # The latest moment at which the messages can have been handed over.
+        # The latest time at which the messages can have been delivered.
         time = read.span.began if read.kind == "consume" else read.span.ended
         for message in read.messages:
             id_ = message.id
@@ -62,13 +64,13 @@ def timer(told: Record) -> Finding:
 
 
 def _put_off(told: Record, sent: Sent, index: int) -> int:
-    """When the message was to come, as far as that can be asked at the index: not while a fault was on."""
+    """Return when the message was due, as far as can be judged at the index; not while a fault was active."""
     window = calm_at(told.once(calm), index)
     return NEVER if window is None else max(sent.message.deliver_at, window.since)
 
 
 def _asked_since(told: Record, topic: str, time: int) -> bool:
-    """Whether somebody asked for messages of the topic after that time, and was answered."""
+    """Return whether a client read from the topic after that time and was answered."""
     return told.once(_last_asked).get(topic, -1) > time
 
 
@@ -78,37 +80,39 @@ def _last_asked(told: Record) -> dict[str, int]:
 
 @dataclass(slots=True)
 class _Returns:
-    """Of one message and one group."""
+    """The redelivery state of one message in one group."""
 
     failed: Read | None = None
-    """The call with the most returns that did not end well."""
+    """The failed or unfinished call with the highest number of returns."""
     most: int = -1
-    """Returns on it then."""
+    """Number of returns at that call."""
     kept: dict[tuple[str, int], "_Kept"] = field(default_factory=dict)
-    """By queue and offset: after crashes there may be copies of it."""
+    """By queue and offset: after crashes there may be copies of the message."""
     done: set[tuple[str, int]] = field(default_factory=set)
-    """The places of which it was consumed."""
+    """The places at which the message was consumed."""
     dead: int = NEVER
     """The index at which it was seen among the dead letters."""
 
 
 class _Kept(NamedTuple):
-    """A place of which a message was not consumed yet."""
+    """A place whose message is not consumed yet."""
 
     read: Read
-    """The last call, which did not end well."""
+    """The last call, which failed or did not end."""
     times: int
-    """Returns on it then. A consumer that cannot give it back counts on, and tries again."""
+    """Number of returns at that call. A consumer that cannot return the message increments it and retries."""
     stored: int
-    """Returns that its broker knows of."""
+    """Number of returns known to the broker."""
 
 
 def retry_and_dead_letter(told: Record) -> Finding:
-    """C13: a message that failed comes again with one more return on it, after its delay, until it came too
-    often; then it is a dead letter, no sooner, and comes no more. A group whose dead letters were read to
-    their end (`drain`) has those that it must have. What another had consumed, and failed where the queue was
-    just taken away, counts for nothing. A listener that outlasts its group's time-out, so that its message
-    comes again while it runs, must not be in the history as `ok`."""
+    """C13: a failed message is redelivered after its delay, with one more return, up to the maximum.
+
+    Then it becomes a dead letter, no sooner, and is not redelivered. If a group's dead letters were drained,
+    all of the required ones must be there. A failure at a place consumed by another member does not count if
+    the queue was just taken away. A listener that exceeds its group's timeout, so that its message is
+    redelivered while it runs, must not be recorded as `ok`.
+    """
     tally = Tally()
     returns: dict[tuple[str, str], _Returns] = defaultdict(_Returns)
     for read in told.reads:
@@ -134,7 +138,7 @@ def _come(told: Record, tally: Tally, read: Read, message: Delivered, was: _Retu
     elif times > was.most + 1:
         tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
     elif times > group.reconsume_max and place in was.kept and was.kept[place].times == times - 1:
-        tally.explained += 1  # nobody took it back: its consumer has it still, and tries again
+        tally.explained += 1  # it could not be returned: its consumer still has it and retries
     elif times > group.reconsume_max:
         tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
     elif was.failed and times == was.most + 1 and was.most < len(group.retry_delays_ms):
@@ -149,7 +153,7 @@ def _come(told: Record, tally: Tally, read: Read, message: Delivered, was: _Retu
     else:
         stored = was.kept[place].stored if place in was.kept else times
         was.kept[place] = _Kept(read, times, stored)
-        # Of two owners, which C09 judges, the first that fails gives it back.
+        # With two owners, which C09 judges, the first failure returns the message.
         sooner = was.failed is not None and read.span.ended < was.failed.span.ended
         if times > was.most or (times == was.most and sooner):
             was.failed, was.most = read, times
@@ -186,14 +190,14 @@ def _missing(told: Record, tally: Tally, returns: dict[tuple[str, str], _Returns
 
 
 def _lost_its_queue(told: Record, read: Read) -> bool:
-    """Whether the next that is known of the member's queues is that this one is no longer among them."""
+    """Return whether the member's next known assignment no longer contains this queue."""
     steps = told.once(_assigned).get((read.group, read.client), [])
     place = bisect_right(steps, read.span.start, key=lambda step: step.span.start)
     return place < len(steps) and (steps[place].value.left or read.queue not in steps[place].value.queues)
 
 
 def _assigned(told: Record) -> dict[tuple[str, str], list[Step]]:
-    """By group and member, in order."""
+    """Return the assignments by group and member, in order."""
     steps: dict[tuple[str, str], list[Step]] = defaultdict(list)
     for step in told.assigns:
         steps[step.value.group, step.value.client or str(step.span.process)].append(step)
@@ -201,8 +205,10 @@ def _assigned(told: Record) -> dict[tuple[str, str], list[Step]]:
 
 
 def invisibility(told: Record) -> Finding:
-    """C11: a popped message comes to nobody else while it is invisible, nor after its acknowledgement; and
-    it comes again when it was not acknowledged, if its group goes on popping."""
+    """C11: a popped message is not delivered to others while it is invisible, or after its acknowledgement.
+
+    If it was not acknowledged, it is delivered again, provided its group continues to pop.
+    """
     tally = Tally()
     skew = told.setup.skew_ms * _MS
     acked: dict[tuple[str, str, int], int] = {}

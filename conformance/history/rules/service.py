@@ -1,4 +1,4 @@
-"""Whether a cluster goes on serving, and keeps what it is told of topics."""
+"""Rules about availability: whether a cluster keeps serving, and keeps its topics."""
 
 from bisect import bisect_right
 from typing import NamedTuple
@@ -11,7 +11,7 @@ _UNKNOWN_TOPIC = ("TOPIC_NOT_EXIST", "SUBSCRIPTION_NOT_EXIST", "SUBSCRIPTION_GRO
 
 
 def metadata_loss(told: Record) -> Finding:
-    """C20: a topic that took a message is not unknown later, unless somebody deleted it."""
+    """C20: a topic that accepted a message does not become unknown, unless a client deleted it."""
     tally = Tally()
     works: dict[str, int] = {}
     deleted = {step.value.topic: step.span.start for step in reversed(told.deletions)}
@@ -22,7 +22,7 @@ def metadata_loss(told: Record) -> Finding:
         elif works.get(topic, NEVER) < span.start:
             tally.looked += 1
             missing = next((name for name in _UNKNOWN_TOPIC if name in span.error), "")
-            # Without a route it may be the broker that is away, not the topic.
+            # Without a route, the broker may be unavailable, not the topic.
             away = missing == "NO_ROUTE" and calm_at(told.once(calm), span.start) is None
             if missing and not away and deleted.get(topic, NEVER) > span.end:
                 text = f"{topic} was there at index {works[topic]}; at {span.end} it is unknown: {span.error}"
@@ -32,7 +32,7 @@ def metadata_loss(told: Record) -> Finding:
 
 
 def unavailable(told: Record) -> Finding:
-    """C21: outside faults, and `serve_within_ms` after the last, sends and polls succeed."""
+    """C21: outside faults, and from `serve_within_ms` after the last one, sends and polls succeed."""
     worst = _worst_recovery(told)
     within = told.setup.serve_within_ms
     if within is None:
@@ -44,7 +44,7 @@ def unavailable(told: Record) -> Finding:
             continue
         tally.looked += 1
         if span.outcome is Outcome.OK or any(name in span.error for name in _UNKNOWN_TOPIC):
-            continue  # what is unknown is C20's business
+            continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
             text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
@@ -53,12 +53,12 @@ def unavailable(told: Record) -> Finding:
 
 
 def _within(span: Span, end: int) -> bool:
-    """Whether it was over before that index. What has no end is over when the history is."""
+    """Return whether the span ended before that index. A span without an end ends with the history."""
     return span.start < end and (span.end < end or (span.end == NEVER and end == NEVER))
 
 
 class Calm(NamedTuple):
-    """A stretch without a fault: indexes of its beginning and its end, and the time since."""
+    """An interval without faults: indexes of its beginning and end, and the time of its beginning."""
 
     begin: int
     end: int
@@ -66,7 +66,7 @@ class Calm(NamedTuple):
 
 
 def calm(told: Record) -> list[Calm]:
-    """All of them, in order."""
+    """Return all fault-free intervals, in order."""
     stretches, begin, since = [], 0, 0
     on: set[tuple[str, str]] = set()
     for fault in told.faults:
@@ -86,13 +86,13 @@ def calm(told: Record) -> list[Calm]:
 
 
 def calm_at(stretches: list[Calm], index: int) -> Calm | None:
-    """The stretch in which the index lies, None when a fault was on."""
+    """Return the fault-free interval that contains the index; None if a fault was active."""
     place = bisect_right(stretches, index, key=lambda each: each.begin) - 1
     return stretches[place] if place >= 0 and index < stretches[place].end else None
 
 
 def _worst_recovery(told: Record) -> int:
-    """Milliseconds from the end of a fault to the first send that succeeded after it, at most."""
+    """Return the longest time from the end of a fault to the next successful send, in milliseconds."""
     answered = [span.ended for f, _, span in told.spans if f == "send" and span.outcome is Outcome.OK]
     worst, place = 0, 0
     for window in told.once(calm)[1:]:
