@@ -47,8 +47,8 @@ class RealRun:
 
     counts: dict[str, int]
     """Messages acknowledged, deliveries, retries, kills."""
-    pair: tuple[Path, ...]
-    """The event logs of the master and its slave."""
+    master: Path
+    """The event log of the pair's master."""
     stores: tuple[str, ...]
     """BROKER=DIR of each store, as `mqproof audit run --store` takes it."""
 
@@ -78,7 +78,7 @@ def real_run(folder: Path, messages: int, progress: Progress) -> RealRun:
             "deliveries": _count(running.events, consumers, b'"kind":"deliver"'),
             "kills": KILLS,
         },
-        tuple(running.events / f"{name}.ndjson" for name in (_MASTER, _SLAVE)),
+        running.events / f"{_MASTER}.ndjson",
         site.stores,
     )
 
