@@ -273,9 +273,7 @@ def trace_check(
         Path | None,
         typer.Option("--models", metavar="FILE", help="Check logs of your own system: a models.toml."),
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="MODEL", help="With --models: the model, if several have traces.")
-    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="MODEL", help="Check against this model only.")] = None,
 ) -> None:
     """Decide with TLC whether event logs are behaviours of models: Flush, Replication, Routing, Election.
 
@@ -293,12 +291,12 @@ def trace_check(
 
     if models_file is not None and window is not None:
         stop("trace-check: --window cuts the logs of brokers; it is not available with --models", Exit.USAGE)
-    if models_file is None and model is not None:
-        stop("trace-check: --model is for logs of your own system, with --models", Exit.USAGE)
     with stages("trace-check") as told:
         try:
             found = (
-                _own_traces(models_file, model, logs) if models_file else _traces(logs, window or 100, told)
+                _own_traces(models_file, model, logs)
+                if models_file
+                else _traces(logs, window or 100, model, told)
             )
         except TlcError as error:
             stop(str(error), error.exit_code if models_file else Exit.TOOL)
@@ -308,14 +306,19 @@ def trace_check(
     raise typer.Exit(exit_code(found))
 
 
-def _traces(logs: list[Path], window: int, told: Callable[[str], None]) -> "tuple[Result, ...]":
+def _traces(
+    logs: list[Path], window: int, model: str | None, told: Callable[[str], None]
+) -> "tuple[Result, ...]":
     """The results for event logs of mqproof's vocabulary."""
     from mqproof.conformance.traces.check import check_logs, results
+    from mqproof.conformance.traces.models import MODELS
     from mqproof.spec.events import EventError
 
+    if model is not None and model not in (names := sorted({known.name for known in MODELS})):
+        stop(f"trace-check: --model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
-        checked = check_logs(logs, records_max=window, on_stage=told)
+        checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=told)
     except EventError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:

@@ -154,7 +154,7 @@ def _check_logs(run: Demo, lived: RealRun) -> None:
     stores = [option for store in lived.stores for option in ("--store", store)]
     events, out = str(run.out / "run" / "events"), str(run.out / "audit")
     run.command("audit", "audit", "run", "--events", events, *stores, "--out", out)
-    run.command("trace", "trace-check", str(lived.master))
+    run.command("trace", "trace-check", "--model", "Flush", str(lived.master))
 
 
 def _report(run: Demo, total: float) -> Report:
