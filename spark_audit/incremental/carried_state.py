@@ -43,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """The state that a run begins with."""
+    """The state with which a run begins."""
 
     manifest: Manifest
     rows: DataFrame

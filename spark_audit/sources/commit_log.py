@@ -104,7 +104,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is no record: `size` bytes of a segment from `at` on."""
+    """Bytes that are not a record: `size` bytes of a segment from `at` on."""
 
     kind: str
     at: int
@@ -129,7 +129,7 @@ def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """Of some records: their fixed fields, and where the others are."""
+    """The fixed fields of some records, and the positions of their other fields."""
 
     front: Any
     """Structured array with the names of _FRONT."""
