@@ -1,7 +1,7 @@
 """Classifies suite failures with TLC: the event log of a failed script becomes a trace that TLC checks.
 
-The suite judges the observations of a client. TLC judges the server's event log of the same run. Both verdicts
-together show where the defect is.
+The suite judges the observations of a client. TLC judges the server's event log of the same run. Both
+verdicts together show where the defect is.
 
 | an invariant is violated | TLC explains the log | defect |
 |---|---|---|
