@@ -92,7 +92,7 @@ Side = Callable[[Path], AbstractContextManager[Site]]
 @contextmanager
 def _site(folder: Path) -> Iterator[Site]:
     with cluster(folder, "ASYNC_FLUSH") as made:
-        made.keeps_events = False  # events cost more than what is measured
+        made.keeps_events = False  # events cost more than the measured work
         made.start_name_server()
         yield Site(made)
 

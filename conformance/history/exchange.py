@@ -232,7 +232,7 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
         yield lines.Assign(0, 0, told.process, told.type, assigned)
 
 
-# elle's list-append: every queue is a list, a send appends, and each consumer reads once what it got.
+# elle's list-append: every queue is a list, a send appends, and each consumer reads it once.
 
 
 def write_elle(told: Iterable[Line]) -> bytes:

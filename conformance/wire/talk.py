@@ -51,7 +51,7 @@ class Connection:
     """A connection that sorts received frames: answers by opaque, requests of the server in order."""
 
     def __init__(self, address: Address, seconds_max: float) -> None:
-        """Raises UnreachableError."""
+        """Connect to the address. Raises UnreachableError."""
         self.seconds_max = seconds_max
         self._buffer = bytearray()
         self._answers: dict[int, deque[Frame]] = defaultdict(deque)
@@ -67,7 +67,7 @@ class Connection:
         self._socket.close()
 
     def write(self, data: bytes) -> None:
-        """Raises ClosedError."""
+        """Send the bytes. Raises ClosedError."""
         self._socket.settimeout(self.seconds_max)
         try:
             self._socket.sendall(data)
@@ -130,7 +130,7 @@ class Connection:
 
 @contextmanager
 def connected(address: Address, seconds_max: float) -> Iterator[Connection]:
-    """Raises UnreachableError."""
+    """Yield a connection, closed at the end. Raises UnreachableError."""
     connection = Connection(address, seconds_max)
     try:
         yield connection

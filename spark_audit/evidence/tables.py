@@ -49,7 +49,7 @@ class Evidence:
     steps: DataFrame
     """The deliveries and commits that do not follow the previous one of their sequence."""
     spans: DataFrame
-    """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
+    """One row per (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
     """One row per cause and key: the times of events that explain what would otherwise be a violation."""
     log: DataFrame

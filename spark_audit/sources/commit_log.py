@@ -51,7 +51,7 @@ SCHEMA: Final = pa.schema(
     [
         ("kind", pa.string()),  # record | filler | zeros | damage
         ("file", pa.string()),
-        ("commit_offset", pa.int64()),  # where it is, also for damage
+        ("commit_offset", pa.int64()),  # its position, also for damage
         ("size", pa.int64()),  # bytes
         ("topic", pa.string()),
         ("queue_id", pa.int32()),
@@ -72,7 +72,7 @@ SCHEMA: Final = pa.schema(
         ("properties", pa.string()),  # name 0x01 value 0x02 ...
         ("term", pa.int64()),  # of the ledger's entry that it is in
         ("entry_index", pa.int64()),
-        ("detail", pa.string()),  # what is wrong with the damage
+        ("detail", pa.string()),  # description of the damage
     ]
 )
 BODY: Final = pa.field("body", pa.binary())
