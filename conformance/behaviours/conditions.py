@@ -27,8 +27,10 @@ _UNDECIDED: Final = (
 class Outcome(NamedTuple):
     action: str
     condition: str
-    """Source text in the reference; with the name of the function that tests it, if that is not the action's
-    own."""
+    """Source text in the reference.
+
+    It includes the name of the function that tests it, if that is not the action's own.
+    """
     value: bool
 
 

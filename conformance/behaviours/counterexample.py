@@ -48,8 +48,7 @@ class Answer:
 
 
 def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[Script, str]:
-    """Return the counterexample of a broken variant of the model (in spec/tla/mutants/), and what it
-    violates.
+    """Return the counterexample of a broken variant (in spec/tla/mutants/), and the violated property.
 
     Raises:
         CounterexampleError: no such variant, or its states or actions are not the model's, or nothing is

@@ -45,8 +45,7 @@ class Path:
 
 
 def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
-    """Return the graph that `mqproof equiv` compares with TLC's, with states and steps in a deterministic
-    order."""
+    """Return the graph that `mqproof equiv` compares with TLC's, in a deterministic order."""
     edges: dict[StateT, list[tuple[str, Label, StateT]]] = {}
     words = lru_cache(maxsize=None)(lambda name, parameters: f"{name} {order(parameters)}")
     found = explore(

@@ -106,8 +106,10 @@ def _names(model: str, steps: Steps[Any]) -> list[str]:
 
 
 def _depths(steps: Steps[Any]) -> list[int]:
-    """Return the depth of each state; the numbering is breadth first, so the first step to a state is a
-    shortest one."""
+    """Return the depth of each state.
+
+    The numbering is breadth first, so the first step to a state is on a shortest path.
+    """
     depths = [0] * len(steps.states)
     seen = set(steps.initial)
     for number, out in enumerate(steps.out):

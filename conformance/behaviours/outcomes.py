@@ -47,8 +47,10 @@ def _corrects_to_the_end(config: Any, state: Any, action: str, parameters: Param
 
 
 Prompt = Callable[[Any, Any, str, Parameters], bool]
-"""(config, state, action, parameters): whether the step may be next if steps that belong together are not
-separated."""
+"""Maps (config, state, action, parameters) to whether the step is prompt.
+
+A step is prompt if it does not separate steps that belong together.
+"""
 PROMPT: Final[Mapping[str, Prompt]] = {"Election": _enters_at_once, "Delivery": _corrects_to_the_end}
 """The predicate of each model."""
 _PROMPT_STATES_MAX: Final = 20_000
@@ -69,8 +71,7 @@ class Found:
 
 
 def configurations(model: str) -> list[Question]:
-    """Return the model's bounded configurations that hold, without repetition: smoke, then the smallest
-    first."""
+    """Return the model's bounded configurations that hold: smoke, then the smallest first."""
     smoke = f"MC{model}_smoke"
     questions = {
         question.config.of("CONSTANT"): question
@@ -93,8 +94,10 @@ def walk(
     wanted: set[Outcome],
     prompt: Prompt = lambda *_: True,
 ) -> Iterator[Found]:
-    """Yield the wanted outcomes that this configuration reaches by `prompt` steps, and remove them from
-    `wanted`."""
+    """Yield the wanted outcomes that `prompt` steps of this configuration reach.
+
+    These outcomes are removed from `wanted`.
+    """
     model = _only(model, prompt)
     # Try every parameter, so that the order does not depend on the order of sets.
     walked = explore(replace(model.exhaustive(), invariants={}, step_invariants={}), config)

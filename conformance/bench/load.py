@@ -147,8 +147,10 @@ def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, byt
 
 
 def _pieces(messages: Messages, topic: str, queue: int) -> list[bytes]:
-    """Return the bytes of a send before its body, split where its number is inserted: in its unique key and
-    opaque."""
+    """Return the bytes of a send before its body, split where its number is inserted.
+
+    The number is part of the unique key and the opaque.
+    """
     properties = f"UNIQ_KEY\x010A0B0C0D0E0F0A0B0C0D0E{_HOLE}\x02WAIT\x01true"
     fields = {
         "a": "bench", "b": topic, "c": "TBW102", "d": messages.queues, "e": queue, "f": 0,

@@ -197,8 +197,10 @@ def _fresh(side: Side, folder: Path) -> Iterator[tuple[Site, Address, Messages]]
 
 
 def _wait_for_slave(site: Site, messages: Messages) -> None:
-    """Wait until the master reports that the slave has a message: before that, a send does not wait for a
-    slave."""
+    """Wait until the master reports that the slave has a message.
+
+    Before that, a send does not wait for a slave.
+    """
     deadline = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < deadline:
         try:
@@ -257,8 +259,10 @@ def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[flo
 
 
 def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
-    """Return the time until an empty slave has copied a full master's log, and that of a plain
-    synced copy."""
+    """Return the times of an empty slave's copy of a full master's log, and of a plain synced copy.
+
+    The third value is the number of bytes.
+    """
     messages = Messages(size=4096)
     total = (amount.copied_mib << 20) // messages.size
     try:

@@ -1,5 +1,8 @@
-"""Runs the entries of the matrix: random lives if nothing acknowledged may be lost, and the model's
-counterexample if a message may be lost."""
+"""Runs the entries of the matrix on brokers in simulated time.
+
+If nothing acknowledged may be lost, an entry runs random lives. If a message may be lost, it replays the
+model's counterexample.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor

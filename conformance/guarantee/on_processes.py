@@ -1,5 +1,4 @@
-"""Runs entries with brokers that are processes: random lives, of which none may end worse than the model
-says.
+"""Runs entries with brokers that are processes: no random life may end worse than the model says.
 
 Only entries with one fault that can be injected into processes are included.
 """

@@ -23,8 +23,10 @@ TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 _NEAR: Final = 3
 """Number of events before the unexplained one that a witness shows."""
 _WITNESSES_MAX: Final = 8
-"""Maximum witnesses of one log, and maximum refused traces of one run for which the closest actions are
-computed."""
+"""Maximum number of witnesses of one log.
+
+It is also the maximum number of refused traces of one run for which the closest actions are computed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +110,10 @@ def _check(
 
 
 def _chosen(counts: Sequence[int], verdicts: Sequence[TraceVerdict]) -> list[int]:
-    """Return the refused traces to examine, the first of each log first; `counts` has the traces of each
-    log."""
+    """Return the refused traces to examine, the first of each log first.
+
+    `counts` has the number of traces of each log.
+    """
     ranked: list[tuple[int, int]] = []
     at = 0
     for count in counts:

@@ -1,6 +1,6 @@
-"""The models against which event logs are checked: their logs, the conversion into traces, and TLC's
-constants.
+"""The models against which event logs are checked.
 
+A model defines its logs, their conversion into traces, and TLC's constants.
 `mqproof.conformance.traces.check` knows the models only through `MODELS`.
 """
 

@@ -70,8 +70,9 @@ class _Servers:
 
 
 def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) -> Iterator[Window]:
-    """Yield the traces of a log of name servers; a window's `messages` counts these, its `queues` broker
-    names.
+    """Yield the traces of a log of name servers.
+
+    A window's `messages` is the number of name servers, its `queues` that of broker names.
 
     Raises:
         EventError: events are missing (a name server's `seq` is not dense), or an event lacks a field that

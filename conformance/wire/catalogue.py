@@ -22,8 +22,10 @@ CASES: Final = _all()
 
 
 def choose(globs: Iterable[str] = (), since: Since = Since.V5) -> tuple[Case, ...]:
-    """Return the cases whose id matches one of the globs (all, without globs), for rules of that release or
-    older."""
+    """Return the cases whose id matches one of the globs (all, without globs).
+
+    Only rules of that release or older are included.
+    """
     globs = tuple(globs) or ("*",)
     return tuple(
         case for case in CASES if case.since <= since and any(fnmatchcase(case.id, glob) for glob in globs)

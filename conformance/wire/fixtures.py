@@ -64,10 +64,10 @@ class Fixtures:
         }
 
     def keep(self) -> None:
-        """Register again before the name server forgets the broker; on a new connection if the last one was
-        closed.
+        """Register again before the name server forgets the broker.
 
-        A failure is ignored here: the cases that depend on the registration report it.
+        If the last connection was closed, a new one is used. A failure is ignored here: the cases that depend
+        on the registration report it.
         """
         if self._registered is None or time.monotonic() - self._kept_at < _KEEP_S:
             return

@@ -210,8 +210,10 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
-    """Remove deliveries to groups that are no longer remembered; a group that returns starts without
-    history."""
+    """Remove deliveries to groups that are no longer remembered.
+
+    A group that returns starts without history.
+    """
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
     return reach.where("group IS NULL").unionByName(of_groups)

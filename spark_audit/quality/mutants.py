@@ -393,8 +393,10 @@ def judge(mutant: Mutant, lab: Laboratory) -> Result:
 
 
 def unbroken(lab: Laboratory) -> Result:
-    """Return the control result: the unbroken checks must agree exactly with the ground truth, or detection
-    proves nothing."""
+    """Return the control result: the unbroken checks must agree exactly with the ground truth.
+
+    Otherwise the detection of mutants proves nothing.
+    """
     return _judged(_UNBROKEN, "every check as it is", lab.found, lab, time.monotonic())
 
 

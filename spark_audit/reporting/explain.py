@@ -168,8 +168,7 @@ def _traced(row: Row) -> Step:
 
 
 def _in_store(store: Stored, marks: DataFrame) -> Iterator[tuple[str, Step]]:
-    """Yield the queue entry at each place, the index entries that point to it, and the position of each
-    group."""
+    """Yield the queue entry at each place, the index entries that point to it, and each group's position."""
     at_queue = (
         (f.col("topic") == f.col("place_topic"))
         & (f.col("queue_id") == f.col("place_queue_id"))

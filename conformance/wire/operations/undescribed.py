@@ -12,8 +12,10 @@ EXISTING: Final = {
     **{code: f"users and policies {code}" for code in range(3001, 3011)},
     200_056: "POP_ROLLBACK",
 }  # fmt: skip
-"""Known to some servers (301 to 4.9.5, the others to 5.x); requested without fields, so that they have no
-effect."""
+"""Known to some servers (301 to 4.9.5, the others to 5.x).
+
+They are requested without fields, so that they have no effect.
+"""
 
 WITHOUT_HANDLER: Final = {
     13: "QUERY_BROKER_OFFSET", 22: "GET_TOPIC_CONFIG_LIST", 23: "GET_TOPIC_NAME_LIST",

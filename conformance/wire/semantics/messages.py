@@ -43,8 +43,10 @@ def _pulled(expect: Expect, **fields: str | None) -> Ask:
 
 
 def _found(expect: Expect, **fields: str | None) -> Ask:
-    """Pull until the message is found: released brokers make it readable shortly after its send is
-    answered."""
+    """Pull until the message is found.
+
+    Released brokers make it readable shortly after its send is answered.
+    """
     return eventually(_pulled(expect, **fields))
 
 
