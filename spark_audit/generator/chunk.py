@@ -406,8 +406,7 @@ class Chunk:
             self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
 
     def _consume_retries(self, group: int, records: Ints, at: Ints, fate: Ints) -> None:
-        """Add decoys: the first group fails to consume a message and gets it again through its retry
-        topic."""
+        """Add decoys: the first group fails to consume a message and gets it again by its retry topic."""
         chosen = (
             np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
         )
