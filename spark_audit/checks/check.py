@@ -62,7 +62,7 @@ def explain(
 ) -> DataFrame:
     """Add the column `cause`: the first of `causes` that occurred in the interval of the row, or null.
 
-    The interval is from_ts to_ts. `around` extends it, for each cause, in microseconds on both sides.
+    The interval is from_ts to to_ts. `around` extends it, for each cause, in microseconds on both sides.
     """
     found: list[Column] = []
     columns = suspects.columns
