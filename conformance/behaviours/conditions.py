@@ -1,10 +1,11 @@
-"""The conditions by which a model's actions decide, and which of them decides in a state.
+"""The conditions in a model's actions, and which of them decide in a state.
 
-A condition is what an action's function, or one of its module that it calls, tests: an operand of an `if`, or
-of the `and` and `or` that a predicate returns. One of its outcomes, true or false, is reached where it alone
-decides: were its value the other one, and all else as it is, the action would be refused and is not, or the
-other way round, or lead elsewhere (modified condition/decision coverage). Where the other value would let the
-action run into something that has no value, the condition decides nothing.
+A condition is an expression that an action's function, or a function of its module that it calls, tests: an
+operand of an `if`, or of the `and` and `or` that a predicate returns. An outcome of a condition, true or
+false, is reached in a state if it alone decides: with the other value, and everything else equal, the action
+would be refused instead of taken, or the other way round, or lead to another state (modified
+condition/decision coverage). If the other value makes the action use an undefined value, the condition
+decides nothing.
 """
 
 import ast
@@ -20,24 +21,27 @@ _WATCH: Final = "_watch"
 _UNDECIDED: Final = (
     AssertionError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError,
 )  # fmt: skip
-"""What asking for something without value ends in."""
+"""Errors raised when an undefined value is used."""
 
 
 class Outcome(NamedTuple):
     action: str
     condition: str
-    """As it stands in the reference; with the function that asks it, if that is not the action's own."""
+    """Source text in the reference.
+
+    It includes the name of the function that tests it, if that is not the action's own.
+    """
     value: bool
 
 
 class Conditions(Generic[ConfigT, StateT]):
-    """The conditions of a model's actions, each of which can be given the other value."""
+    """The conditions of a model's actions; each can be forced to the other value."""
 
     def __init__(self, model: Model[ConfigT, StateT]) -> None:
         self._texts: list[tuple[str, str]] = []
-        """By number: the function, and what it asks."""
+        """By number: the function, and the source text of the condition."""
         self._met: list[tuple[int, bool]] = []
-        """The conditions that one call asked, and what they were."""
+        """The conditions that one call evaluated, with their values."""
         self._forced: tuple[int, bool] | None = None
         self._applies: dict[str, Callable[..., StateT | None]] = {}
         self._of: dict[str, tuple[int, ...]] = {}
@@ -50,14 +54,14 @@ class Conditions(Generic[ConfigT, StateT]):
         for name, action in model.actions.items():
             apply = action.apply
             assert isinstance(apply, FunctionType), f"{model.name}: {name} is no function"
-            # An action that is another model's, lifted, has that model's conditions.
+            # An action lifted from another model has that model's conditions.
             is_here = getattr(module, apply.__name__, None) is apply
             called = _called(apply.__name__, marked) if is_here else {}
             self._applies[name] = known[apply.__name__] if is_here else apply
             self._of[name] = tuple(number for each in called for number in asked[each])
 
     def outcomes(self, action: str) -> Iterator[Outcome]:
-        """All that there might be."""
+        """Yield all possible outcomes."""
         for number in self._of[action]:
             yield from (self._outcome(action, number, value) for value in (False, True))
 
@@ -69,7 +73,7 @@ class Conditions(Generic[ConfigT, StateT]):
         parameters: Parameters,
         wanted: Collection[Outcome],
     ) -> Iterator[Outcome]:
-        """Those of the wanted outcomes that the action reaches in this state."""
+        """Yield the wanted outcomes that the action reaches in this state."""
         apply = self._applies[action]
         self._met.clear()
         after = apply(config, state, *parameters)
@@ -101,7 +105,7 @@ class Conditions(Generic[ConfigT, StateT]):
         return bool(value)
 
     def _mark(self, function: ast.FunctionDef) -> tuple[int, ...]:
-        """Let each condition of the function tell its value. Alike ones are one."""
+        """Make each condition of the function record its value. Equal conditions are one."""
         marking = _Marking(function, len(self._texts))
         marking.visit(function)
         self._texts += [(function.name, text) for text in marking.texts]
@@ -151,7 +155,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def _called(name: str, functions: dict[str, ast.FunctionDef]) -> dict[str, None]:
-    """The function and those that it calls, directly or through others, in that order."""
+    """Return the function and those that it calls, directly or indirectly, in that order."""
     found: dict[str, None] = {name: None}
     todo = [name]
     while todo:

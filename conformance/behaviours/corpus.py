@@ -1,9 +1,8 @@
-"""Writes behaviours down for anybody to replay, in whatever language: JSON Lines, described in
-corpus/README.md.
+"""Writes behaviours as JSON Lines, for replay in any language; corpus/README.md describes the format.
 
-The first line tells the model, its constants and what it may begin with; each other line is a behaviour:
-where it begins, and its steps. A step is an action with its parameters and the variables that it changed. A
-file is a function of the model, byte for byte; how it is compressed is not.
+The first line has the model, its constants and initial states. Each other line is a behaviour: its initial
+state and its steps. A step is an action with its parameters and the variables that it changed. The content of
+a file is determined by the model, byte for byte; its compression is not.
 """
 
 import lzma
@@ -27,15 +26,15 @@ SCHEMA: Final = 1
 CORPUS: Final = Path(__file__).parent / "corpus"
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 SAMPLE_EVERY: Final = 16
-"""Every so many-th behaviour tells the disabled actions of one of its states."""
+"""One in so many behaviours lists the disabled actions of one of its states."""
 _SPREAD: Final = 7919
 
 Variables = Mapping[str, Any]
-"""Variable to its value: numbers, texts, lists and objects."""
+"""Maps a variable to its value: numbers, texts, lists and objects."""
 
 
 class CorpusError(ValueError):
-    """A file that holds no behaviours. The message names file and line."""
+    """A file does not contain behaviours. The message names file and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ class Stimulus:
     action: str
     parameters: tuple[Any, ...]
     changes: Variables
-    """What it changed, and to what."""
+    """The changed variables, with their new values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +52,15 @@ class Script:
     initial: Variables
     steps: tuple[Stimulus, ...]
     disabled_at: int | None = None
-    """In the state after so many steps, these actions must be refused."""
+    """In the state after this many steps, the actions of `disabled` must be refused."""
     disabled: tuple[Stimulus, ...] = ()
     configuration: str = ""
     """The bounded model; empty for the smoke model."""
     outcomes: tuple[Outcome, ...] = ()
-    """Of conditions, those that it ends with."""
+    """The outcomes of conditions with which it ends."""
 
     def states(self) -> Iterator[Variables]:
-        """The initial state, and the one after each step."""
+        """Yield the initial state, and the state after each step."""
         state = dict(self.initial)
         yield dict(state)
         for step in self.steps:
@@ -70,18 +69,18 @@ class Script:
 
 
 def configuration(model: str, name: str = "") -> str:
-    """The text of a model's configuration; of its smoke configuration, if none is named."""
+    """Return the text of a model's configuration; of its smoke configuration, if no name is given."""
     return (TLA / f"{name or f'MC{model}_smoke'}.cfg").read_text(encoding="utf-8")
 
 
 @cache
 def bounded(model: str, name: str = "") -> Any:
-    """What the reference is told of a configuration; of the smoke configuration, if none is named."""
+    """Return the reference's configuration; the smoke configuration, if no name is given."""
     return MODELS[model].from_constants(constants(configuration(model, name)))
 
 
 def lines(model: str) -> Iterator[str]:
-    """The behaviours that take every step of the smoke model, as the lines of its file."""
+    """Yield the lines of the file with the behaviours that cover every step of the smoke model."""
     reference = MODELS[model]
     given = constants(configuration(model))
     config = bounded(model)
@@ -97,11 +96,11 @@ def written(
     labels: Sequence[Label],
     behaviours: Sequence[Behaviour],
 ) -> Iterator[str]:
-    """The lines for these behaviours; `labels` are all actions with all their parameters."""
+    """Yield the lines for these behaviours; `labels` are all actions with all their parameters."""
     every = sorted(((name, plain(parameters)) for name, parameters in labels), key=order)
     initial = {number: at for at, number in enumerate(steps.initial)}
     told = lru_cache(maxsize=None)(lambda number: plain(steps.states[number]))
-    # By the whole label: what is 0 of one action is False of another.
+    # Keyed by the whole label: 0 in one action equals False in another.
     words = lru_cache(maxsize=None)(lambda label: (label[0], plain(label[1])))
     yield _line(
         {
@@ -131,7 +130,7 @@ def written(
 
 
 def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
-    """The behaviours of a file; `where` names it in errors.
+    """Yield the behaviours of a file; `where` names it in errors.
 
     Raises:
         CorpusError: not a file of behaviours, or of a newer schema.
@@ -170,10 +169,11 @@ def write_lines(text_lines: Iterable[str], path: Path) -> None:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file of behaviours, compressed or not.
+    """Return the lines of a file of behaviours, compressed or not.
 
     Raises:
-        OSError: it cannot be read. CorpusError: it is damaged.
+        OSError: it cannot be read.
+        CorpusError: it is damaged.
     """
     data = path.read_bytes()
     try:

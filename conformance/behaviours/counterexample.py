@@ -1,8 +1,8 @@
-"""The way from TLC to code: a counterexample of a module becomes a behaviour that is replayed on a target.
+"""Converts a TLC counterexample of a broken module into a behaviour that is replayed on a target.
 
-The broken module's steps are the model's actions by name, so that a target can be asked to take them; that it
-must not is the point. A target that takes all of them has the defect; one that leaves the counterexample has
-not.
+The broken module's steps have the names of the model's actions, so a target can be asked to take them. A
+correct target must not take them all: a target that does has the defect, and one that deviates from the
+counterexample does not.
 """
 
 from collections import defaultdict
@@ -24,33 +24,36 @@ from mqproof.spec.tlc.graph import ground
 from mqproof.spec.tlc.run import Job, run
 
 RECOVERY: Final = {"Flush": ("RecoverLog", "TruncateQueues", "Redispatch", "Start")}
-"""By model: what follows a counterexample that ends in a crash, so that it can be seen what is left."""
+"""Actions, by model, that follow a counterexample ending in a crash, to show what is left."""
 
 
 class CounterexampleError(ValueError):
-    """There is none that could be replayed. The message tells why."""
+    """There is no counterexample that can be replayed. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a target does of a counterexample."""
+    """The result of replaying a counterexample on a target."""
 
     script: Script
     violated: str
-    """The property that the counterexample breaks."""
+    """The property that the counterexample violates."""
     left: Failure | None
-    """Where the target leaves it."""
+    """Where the target deviates from it."""
     stuck_at: int | None
-    """The step that it cannot be brought to take, which tells nothing. When both are None, it takes every
-    step."""
+    """The step that the target cannot be made to take, which proves nothing.
+
+    If both this and `left` are None, the target takes every step.
+    """
 
 
 def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[Script, str]:
-    """The counterexample of a broken variant of the model (of spec/tla/mutants/), and what it breaks.
+    """Return the counterexample of a broken variant (in spec/tla/mutants/), and the violated property.
 
     Raises:
-        CounterexampleError: no such variant, or one whose states or actions are not the model's, or nothing
-            is violated. TlcError: TLC gave no verdict.
+        CounterexampleError: no such variant, or its states or actions are not the model's, or nothing is
+            violated.
+        TlcError: TLC gave no verdict.
     """
     folder = TLA / "mutants"
     file = folder / f"{name}.cfg"
@@ -104,7 +107,7 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
 def _recovery(
     reference: Model[Any, Any], given: Any, state: Any
 ) -> Iterator[tuple[tuple[str, Parameters], Any]]:
-    """The model's own steps after the last one, as long as it recovers."""
+    """Yield the model's own recovery steps after the last state."""
     names = RECOVERY.get(reference.name, ())
     while True:
         steps = ((name, reference.actions[name].apply(given, state)) for name in names)
@@ -125,7 +128,7 @@ def _script(taken: Sequence[tuple[str, Parameters]], states: Sequence[Any], conf
 
 
 def ask(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
-    """Replay the counterexample of a variant on a target. Raises as `counterexample`."""
+    """Replay the counterexample of a variant on a target. Raises the errors of `counterexample`."""
     script, violated = counterexample(model, name)
     seen = replay(make, [script])
     stuck_at = seen.actions.total() if seen.impossible else None
@@ -133,5 +136,5 @@ def ask(model: str, name: str, make: Callable[[], BehaviourTarget]) -> Answer:
 
 
 def variants(model: str, folder: Path = TLA / "mutants") -> tuple[str, ...]:
-    """The broken variants of a model, by name."""
+    """Return the names of the broken variants of a model."""
     return tuple(sorted(file.stem for file in folder.glob(f"{model}*.cfg")))

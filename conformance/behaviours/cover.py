@@ -1,9 +1,8 @@
-"""Few paths that together take every step of a state graph.
+"""Few paths that together cover every step of a state graph.
 
-Greedy: a path goes on over steps that no path took yet, through steps already taken where a new one is
-near, and a new path begins with the shortest way to the first step that is left. The order of states and
-steps decides, and that is the order in which a breadth-first walk finds them, so that the same model gives
-the same paths.
+The algorithm is greedy. A path continues over steps that no path has taken, and passes through taken steps if
+a new one is near. A new path begins with the shortest way to the first remaining step. States and steps are
+ordered as a breadth-first search finds them, so the same model gives the same paths.
 """
 
 from collections import deque
@@ -17,26 +16,26 @@ from mqproof.reference.explorer.search import Label, explore
 from mqproof.reference.model import ConfigT, Model, StateT
 
 NEAR_MAX: Final = 40
-"""So many states are looked at for a step that is left, before a path ends."""
+"""Maximum number of states searched for a remaining step before a path ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     label: Label
     target: int
-    """The state's number."""
+    """Number of the state."""
 
 
 @dataclass(frozen=True, slots=True)
 class Steps(Generic[StateT]):
-    """A model's state graph; states are numbered as a breadth-first walk finds them."""
+    """A model's state graph; states are numbered as a breadth-first search finds them."""
 
     states: tuple[StateT, ...]
     initial: tuple[int, ...]
     out: tuple[tuple[Step, ...], ...]
-    """By state."""
+    """Outgoing steps by state."""
     count: int
-    """Of steps."""
+    """Number of steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Path:
 
 
 def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
-    """The graph that `mqproof equiv` shows to be TLC's, its states and steps in an order of their own."""
+    """Return the graph that `mqproof equiv` compares with TLC's, in a deterministic order."""
     edges: dict[StateT, list[tuple[str, Label, StateT]]] = {}
     words = lru_cache(maxsize=None)(lambda name, parameters: f"{name} {order(parameters)}")
     found = explore(
@@ -60,7 +59,7 @@ def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
     initial = model.initial(config)
     number = {state: n for n, state in enumerate(initial)}
     out: list[tuple[Step, ...]] = []
-    for state in (states := list(initial)):  # it grows: breadth first
+    for state in (states := list(initial)):  # the list grows: breadth first
         steps = sorted(edges.get(state, ()), key=lambda edge: edge[0])
         for _, _, after in steps:
             if after not in number:
@@ -72,7 +71,7 @@ def graph(model: Model[ConfigT, StateT], config: ConfigT) -> Steps[StateT]:
 
 
 def cover(steps: Steps[Any]) -> tuple[Path, ...]:
-    """Paths from initial states that take every step at least once."""
+    """Return paths from initial states that take every step at least once."""
     left = [deque(range(len(out))) for out in steps.out]
     ways = _ways(steps)
     paths: list[Path] = []
@@ -86,7 +85,7 @@ def cover(steps: Steps[Any]) -> tuple[Path, ...]:
 
 
 def _ways(steps: Steps[Any]) -> list[tuple[int, tuple[Step, ...]]]:
-    """By state: the shortest way to it, and where that begins."""
+    """Return, for each state, the shortest way to it and its initial state."""
     came: list[tuple[int, Step] | None] = [None] * len(steps.states)
     begins: list[int] = list(range(len(steps.states)))
     seen = set(steps.initial)
@@ -123,7 +122,7 @@ def _go_on(steps: Steps[Any], left: list[deque[int]], state: int, taken: list[St
 
 
 def _near(steps: Steps[Any], left: list[deque[int]], state: int) -> list[Step]:
-    """The shortest way to a state near by from which a step is left; none when there is no such."""
+    """Return the shortest way to a nearby state with a remaining step; empty if there is none."""
     came: dict[int, tuple[int, Step]] = {}
     todo, seen = deque([state]), {state}
     while todo and len(seen) < NEAR_MAX:

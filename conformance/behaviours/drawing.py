@@ -1,7 +1,8 @@
-"""The state graph as a picture, coloured by what a target was seen to reach.
+"""Draws the state graph, coloured by what a target was observed to reach.
 
-States that look alike are drawn as one: by a few variables where a table names them, else by which actions
-are enabled. Columns are the fewest steps from the start. Green was reached, amber in part, red never.
+Similar states are drawn as one: by a few variables if ALIKE has an entry for the model, else by the set of
+enabled actions. Columns are the minimum number of steps from the start. Green is fully reached, amber partly,
+red not at all.
 """
 
 from collections import defaultdict
@@ -59,7 +60,7 @@ def draw(
     taken: Collection[Taken],
     also: str = "",
 ) -> str:
-    """An SVG document; `states` and `taken` are what a replay has seen, `also` is told below the title."""
+    """Return an SVG document; `states` and `taken` are from a replay, `also` is shown below the title."""
     groups, bundles = _grouped(model, steps, states, taken)
     title = escape(_title(model, target, steps, states, taken))
     places, width, height = _places(groups)
@@ -105,7 +106,10 @@ def _names(model: str, steps: Steps[Any]) -> list[str]:
 
 
 def _depths(steps: Steps[Any]) -> list[int]:
-    """States are numbered breadth first, so that the first step to one is from the nearest."""
+    """Return the depth of each state.
+
+    The numbering is breadth first, so the first step to a state is on a shortest path.
+    """
     depths = [0] * len(steps.states)
     seen = set(steps.initial)
     for number, out in enumerate(steps.out):
@@ -126,7 +130,8 @@ def _places(groups: Mapping[str, _Group]) -> tuple[dict[str, tuple[int, int]], i
     for at, depth in enumerate(sorted(columns)):
         gap = (height - 2 * _MARGIN) / len(columns[depth])
         for row, name in enumerate(columns[depth]):
-            # Columns are shifted against each other: a line through one does not hide behind its nodes.
+            # Columns are shifted against each other, so that a line through one is not hidden behind its
+            # nodes.
             shift = gap * (0.35 if at % 2 else 0.65)
             places[name] = (_MARGIN + at * _COLUMN, round(_MARGIN + 10 + row * gap + shift))
     return places, max(640, 2 * _MARGIN + len(columns) * _COLUMN), height
@@ -137,7 +142,7 @@ def _edge(places: Mapping[str, tuple[int, int]], ends: tuple[str, str], bundle: 
     colour = _colour(bundle.reached, bundle.steps)
     told = escape(f"{', '.join(sorted(bundle.actions))}: {bundle.reached} of {bundle.steps} steps")
     bend = (x1 + x2) / 2
-    # Forward over the shortest way; back, or within a column, in a bow.
+    # Forward edges take the shortest way; edges back or within a column are curved.
     curve = (
         f"C{bend} {y1} {bend} {y2} {x2} {y2}" if x2 > x1 else f"Q{bend + 30} {(y1 + y2) / 2 - 30} {x2} {y2}"
     )

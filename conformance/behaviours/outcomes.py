@@ -1,12 +1,12 @@
-"""For each outcome of each condition of a model's actions a behaviour that ends with it.
+"""Behaviours for each outcome of each condition of a model's actions, each ending with the outcome.
 
-The model's bounded configurations, smoke and those of ci, are walked breadth first: the way to an outcome is
-a shortest one of the first configuration that has it. Where the outcome is that the action is refused, the
-behaviour ends with trying it.
+The model's bounded configurations (smoke and ci) are searched breadth first: the way to an outcome is a
+shortest one in the first configuration that has it. If the outcome is that the action is refused, the
+behaviour ends with an attempt to take it.
 
-What is two steps of a model may be one of every implementation, and a step may be of a kind that none takes.
-Where a shortest way leaves such steps apart, or takes such a step, there is another behaviour that does not,
-from the first configuration that has one.
+Two steps of a model may be one step of every implementation, and no implementation may take a certain kind of
+step. If a shortest way separates such steps or contains such a step, there is another behaviour that does
+not, from the first configuration that has one.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -32,14 +32,14 @@ _PROFILES: Final = ("smoke", "ci")
 
 
 def _enters_at_once(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
-    """A member of a group that learns of a term enters it before anything else happens."""
+    """A group member that learns of a term enters it before anything else happens."""
     members = zip(config.nodes, state.role, state.known, state.term, strict=True)
     ready = [node for node, role, known, term in members if role == "CANDIDATE" and known > term]
     return not ready or (action, parameters) == ("NextTerm", (ready[0],))
 
 
 def _corrects_to_the_end(config: Any, state: Any, action: str, parameters: Parameters) -> bool:
-    """A group is sent back from behind the end of a queue, and to that end."""
+    """A group's offset is corrected only from beyond the end of a queue, and to that end."""
     if action != "CorrectOffset":
         return True
     q, offset = config.queues.index(parameters[0]), parameters[1]
@@ -47,28 +47,31 @@ def _corrects_to_the_end(config: Any, state: Any, action: str, parameters: Param
 
 
 Prompt = Callable[[Any, Any, str, Parameters], bool]
-"""(config, state, action, parameters): may it be next, if what belongs together stays together?"""
+"""Maps (config, state, action, parameters) to whether the step is prompt.
+
+A step is prompt if it does not separate steps that belong together.
+"""
 PROMPT: Final[Mapping[str, Prompt]] = {"Election": _enters_at_once, "Delivery": _corrects_to_the_end}
-"""By model."""
+"""The predicate of each model."""
 _PROMPT_STATES_MAX: Final = 20_000
-"""Larger configurations are not walked a second time: that takes minutes."""
+"""Larger configurations are not searched a second time: that takes minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where outcomes are reached for the first time."""
+    """A place where outcomes are reached for the first time."""
 
     path: tuple[Taken[Any], ...]
-    """From an initial state."""
+    """The steps from an initial state."""
     label: Label
-    """The action that is tried there."""
+    """The action that is attempted there."""
     after: Any
-    """None when it is refused."""
+    """The state after it; None if it is refused."""
     outcomes: tuple[Outcome, ...]
 
 
 def configurations(model: str) -> list[Question]:
-    """The model's bounded configurations that hold, each once: smoke, and then the smallest first."""
+    """Return the model's bounded configurations that hold: smoke, then the smallest first."""
     smoke = f"MC{model}_smoke"
     questions = {
         question.config.of("CONSTANT"): question
@@ -91,9 +94,12 @@ def walk(
     wanted: set[Outcome],
     prompt: Prompt = lambda *_: True,
 ) -> Iterator[Found]:
-    """The wanted outcomes that this configuration has, by `prompt` steps alone; they are wanted no more."""
+    """Yield the wanted outcomes that `prompt` steps of this configuration reach.
+
+    These outcomes are removed from `wanted`.
+    """
     model = _only(model, prompt)
-    # Every parameter is tried, so that the order does not depend on that of sets.
+    # Try every parameter, so that the order does not depend on the order of sets.
     walked = explore(replace(model.exhaustive(), invariants={}, step_invariants={}), config)
     labels = {name: tuple(action.domain(config)) for name, action in model.actions.items()}
     left = {name: {outcome for outcome in wanted if outcome.action == name} for name in model.actions}
@@ -118,7 +124,7 @@ def _is_prompt(model: str, config: Any, found: Found) -> bool:
 
 
 def _only(model: Model[Any, Any], prompt: Prompt) -> Model[Any, Any]:
-    """The model without steps that are not prompt."""
+    """Return the model without steps that are not prompt."""
 
     def only(action: Action[Any, Any]) -> Action[Any, Any]:
         def apply(config: Any, state: Any, *parameters: Any) -> Any:
@@ -131,8 +137,10 @@ def _only(model: Model[Any, Any], prompt: Prompt) -> Model[Any, Any]:
 
 
 def lines(model: str, states_max: int | None = None) -> Iterator[tuple[str, list[str]]]:
-    """For each configuration that has outcomes which no smaller one has: its name, and the lines of its file.
-    Those with more states than `states_max` are left out."""
+    """Yield each configuration with outcomes that no smaller one has: its name, and the lines of its file.
+
+    Configurations with more states than `states_max` are left out.
+    """
     reference = MODELS[model]
     conditions = Conditions(reference)
     wanted = {outcome for action in reference.actions for outcome in conditions.outcomes(action)}
@@ -184,18 +192,18 @@ def _line(value: object) -> str:
 
 
 def files(model: str, folder: Path = FOLDER) -> list[Path]:
-    """The files of a model's outcomes, one a configuration."""
+    """Return the files of a model's outcomes, one per configuration."""
     return sorted(folder.glob(f"MC{model}_*.jsonl.xz"))
 
 
 def behaviours(model: str, folder: Path = FOLDER) -> Iterator[Script]:
-    """All behaviours of a model's outcomes. Raises OSError, CorpusError."""
+    """Yield all behaviours of a model's outcomes. Raises OSError, CorpusError."""
     for path in files(model, folder):
         yield from read(read_lines(path), str(path))
 
 
 def write_files(model: str, folder: Path = FOLDER, states_max: int | None = None) -> Iterator[Path]:
-    """Write what there is now, and forget what there was."""
+    """Write the current files, and remove the old ones."""
     for old in files(model, folder):
         old.unlink()
     for name, told in lines(model, states_max):
@@ -205,6 +213,6 @@ def write_files(model: str, folder: Path = FOLDER, states_max: int | None = None
 
 
 def there_are(model: str) -> Collection[Outcome]:
-    """All outcomes that a model's actions might have, reached or not."""
+    """Return all possible outcomes of a model's actions, reached or not."""
     conditions = Conditions(MODELS[model])
     return [outcome for action in MODELS[model].actions for outcome in conditions.outcomes(action)]

@@ -1,4 +1,4 @@
-"""Values of the reference models in JSON's words: numbers, texts, lists and objects."""
+"""Converts values of the reference models to JSON types: numbers, texts, lists and objects."""
 
 import json
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ def _plain_fields(value: Any) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value of a reference model in JSON's words; a set is a sorted list."""
+    """Convert a value of a reference model to JSON types; a set becomes a sorted list."""
     if is_dataclass(value) or hasattr(value, "_fields"):
         return _plain_fields(value)
     if isinstance(value, Mapping):
@@ -27,5 +27,5 @@ def plain(value: Any) -> Any:
 
 
 def order(value: Any) -> str:
-    """What values are sorted by, in whatever order sets are walked."""
+    """Return a sort key of a value that does not depend on the iteration order of sets."""
     return json.dumps(plain(value), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Replays behaviours on a target, and tells which states, steps and actions of the model it took."""
+"""Replays behaviours on a target, and reports which states, steps and actions of the model it took."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -16,11 +16,11 @@ Taken = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Where a target leaves its model."""
+    """A deviation of a target from its model."""
 
     script: Script
     at: int
-    """The step, from 0."""
+    """Index of the step, from 0."""
     why: str
 
 
@@ -31,19 +31,22 @@ class Replayed:
     steps: set[Taken] = field(default_factory=set)
     actions: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    """How often a disabled action was tried, and nothing happened."""
+    """How often a disabled action was attempted and nothing happened."""
     impossible: Counter[str] = field(default_factory=Counter)
     outcomes: set[Outcome] = field(default_factory=set)
-    """Of conditions: those that scripts end with which were taken to their end."""
+    """Outcomes of conditions at the end of scripts that were completed."""
     unasked: set[Outcome] = field(default_factory=set)
-    """Those that an action is refused by which nobody could ask for."""
+    """Outcomes of refused actions that could not be requested from the target."""
     failures: list[Failure] = field(default_factory=list)
 
 
 def replay(
     make: Callable[[], BehaviourTarget], scripts: Iterable[Script], failures_max: int = 10
 ) -> Replayed:
-    """Each script on a target of its own, until one deviates or cannot go on. Ends after so many failures."""
+    """Run each script on a new target until it deviates or cannot continue.
+
+    Ends after `failures_max` failures.
+    """
     seen = Replayed()
     for script in scripts:
         seen.scripts += 1
@@ -89,7 +92,7 @@ def _replay(target: BehaviourTarget, script: Script, seen: Replayed) -> None:
 
 
 def _refused(target: BehaviourTarget, script: Script, seen: Replayed) -> bool:
-    """Could all that is disabled here be asked for? Raises DeviationError where it is done."""
+    """Return whether every disabled action could be requested. Raises DeviationError if one was done."""
     before = target.look()
     tried = [_tried(target, each, before) for each in script.disabled]
     seen.refused.update(each.action for each, could in zip(script.disabled, tried, strict=True) if could)
@@ -97,7 +100,7 @@ def _refused(target: BehaviourTarget, script: Script, seen: Replayed) -> bool:
 
 
 def _tried(target: BehaviourTarget, step: Stimulus, before: Variables) -> bool:
-    """Could it be asked for? Raises DeviationError where that changes what is seen."""
+    """Return whether the step could be requested. Raises DeviationError if it changed the visible state."""
     try:
         if not target.refuses(step):
             return False

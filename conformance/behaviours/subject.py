@@ -1,7 +1,7 @@
-"""What behaviours are replayed on: one class for each model, and the reference for all.
+"""Targets on which behaviours are replayed: one class for each model, and the reference for all.
 
-A target takes the steps of a script one by one and tells after each what can be seen of it, variable by
-variable as the model has them. What it tells is compared; what it does not tell is not.
+A target takes the steps of a script one by one. After each step it shows its visible state, as variables of
+the model. Only the variables that it shows are compared.
 """
 
 from collections.abc import Mapping
@@ -15,36 +15,41 @@ from mqproof.reference.models import MODELS
 
 
 class DeviationError(AssertionError):
-    """The target does what the model does not. The message tells what."""
+    """The target does something that the model does not. The message describes it."""
 
 
 class ImpossibleError(Exception):
-    """The target cannot be brought to take this step: nobody who drives it from outside could."""
+    """The target cannot be made to take this step from outside."""
 
 
 class BehaviourTarget(Protocol):
     def open(self, script: Script) -> None:
-        """Begin where the script begins; it is known whole, so that a flush may begin long before it ends."""
+        """Begin in the script's initial state.
+
+        The whole script is known, so a flush may begin long before it ends.
+        """
 
     def take(self, at: int) -> None:
         """Take that step of the script. Raises DeviationError, ImpossibleError."""
 
     def look(self) -> Variables:
-        """What can be seen now, without changing anything."""
+        """Return the currently visible state, without changing anything."""
 
     def refuses(self, step: Stimulus) -> bool:
-        """Try a step that is disabled now. Returns False when nobody could even ask for it. Whether anything
-        changed is looked at by who calls.
+        """Attempt a step that is disabled now. Returns False if it cannot even be requested.
+
+        The caller checks whether anything changed.
 
         Raises:
-            DeviationError: it was done. ImpossibleError: as if False.
+            DeviationError: it was done.
+            ImpossibleError: as if False.
         """
 
     def close(self) -> None: ...
 
 
 class ReferenceTarget:
-    """The reference model itself: it shows everything."""
+    """The reference model itself: it shows every variable."""
 
     def __init__(self, model: str) -> None:
         self._model = MODELS[model]
@@ -81,7 +86,7 @@ class ReferenceTarget:
 
 @cache
 def _parameters(model: str, configuration: str) -> Mapping[tuple[str, str], Parameters]:
-    """All that actions are applied to, by the action and how it is written."""
+    """Return all parameters of actions, by action and text form."""
     config = bounded(model, configuration)
     return {
         (name, _key(parameters)): parameters

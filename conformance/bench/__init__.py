@@ -1,4 +1,4 @@
-"""Benchmarks: brokers, replicas and history checks, side by side in one run.
+"""Benchmarks: brokers, replicas and history checks, compared in one run.
 
 Start with `broker.py`. The command is `conformance/commands/benchmarks.py`.
 """

@@ -1,10 +1,10 @@
-"""`mqproof bench broker`: our broker beside Apache's, row by row, on the same machine in the same run.
+"""`mqproof bench broker`: compares our broker with Apache's, row by row, on one machine in one run.
 
-Each side is a process of its own on a new store, and gets the same bytes from the same generator, the
+Each side is a separate process on a new store, and receives the same bytes from the same generator, the
 module `mqproof.conformance.bench.load`. Each side also runs for a while before a row is measured: Java
-compiles while it runs, and the first seconds of a broker that runs for months do not matter. Rounds
-alternate between the sides, and the median counts; memory and recovery, which take long and vary little,
-are measured in the first round only. Where Apache's artifacts are not to be had, our side stands alone.
+compiles while it runs, and the first seconds of a broker that runs for months do not matter. Rounds alternate
+between the sides, and the median counts. Memory and recovery take long and vary little, so they are measured
+only in the first round. If Apache's artifacts are not available, only our side is measured.
 """
 
 import asyncio
@@ -40,30 +40,30 @@ _STOP_SECONDS_MAX: Final = 60.0
 _MIB: Final = 1 << 20
 _LARGE: Final = 4096
 _WARM_SENDS: Final = 500
-"""At a time."""
+"""Number of sends in each step of the warm-up."""
 _MANY_TOPICS: Final = tuple(f"bench{number}" for number in range(100))
 
 
 class BenchError(Exception):
-    """A server of the benchmark did not do its part. The message names it."""
+    """A server of the benchmark failed. The message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much is measured."""
+    """The amount of work that is measured."""
 
     sends: int = 30_000
-    """Of a throughput row; a tenth of them with one outstanding."""
+    """Sends per throughput row; a tenth of that with one outstanding."""
     seconds: float = 5.0
-    """Of a latency row."""
+    """Duration of a latency row."""
     warm_seconds: float = 5.0
-    """Of the same load on each new broker, before anything is measured."""
+    """Duration of the warm-up load on each new broker."""
     memory_sends: int = 1_000_000
     recovery_mib: int = 4096
 
 
 class Broker(Protocol):
-    """A broker in a process of its own."""
+    """A broker in a separate process."""
 
     @property
     def address(self) -> Address: ...
@@ -72,28 +72,28 @@ class Broker(Protocol):
     def pid(self) -> int: ...
 
     def start(self) -> float:
-        """Starts it, for the first time or again; seconds until it answered."""
+        """Start the broker, for the first time or again; return the seconds until it answered."""
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
 
 
 Side = Callable[[Path, str], AbstractContextManager[Broker]]
-"""From a folder and a flush mode to a broker that runs, and is gone afterwards."""
+"""Maps a folder and a flush mode to a running broker, which is stopped afterwards."""
 
 Rounds = dict[str, dict[str, list[float]]]
-"""Row to side to what each round gave."""
+"""Maps a row to a side to the results of its rounds."""
 
 Progress = Callable[[str], None]
 
 
 class OurBroker:
-    """With `profile` its process is profiled, and writes that file when it is stopped."""
+    """Our broker. With `profile` its process is profiled, and writes that file when it stops."""
 
     def __init__(self, folder: Path, flush: str, profile: Path | None = None) -> None:
         self.address = Address("127.0.0.1", free_port())
         self.name_server = ""
-        """Of the same process, once it was started."""
+        """Address of the name server in the same process, once started."""
         self._log = folder / "mqproof.log"
         port = str(self.address.port)
         self._command = (
@@ -126,7 +126,7 @@ class OurBroker:
         self._end(signal.SIGKILL)
 
     def stop(self) -> None:
-        """SIGTERM: a clean exit."""
+        """Send SIGTERM: a clean exit."""
         self._end(signal.SIGTERM)
 
     def _end(self, number: signal.Signals) -> None:
@@ -170,7 +170,10 @@ def ours(folder: Path, flush: str) -> Iterator[OurBroker]:
 
 
 def apache(release: str) -> Side:
-    """Its broker with a name server of its own. Entering it raises ApacheMissingError, ApacheServerError."""
+    """Return Apache's broker with its own name server.
+
+    Entering raises ApacheMissingError, ApacheServerError.
+    """
 
     @contextmanager
     def side(folder: Path, flush: str) -> Iterator[Broker]:
@@ -186,10 +189,11 @@ def apache(release: str) -> Side:
 def measure(
     sides: Mapping[str, Side], amount: Amount, rounds: int, directory: Path, progress: Progress
 ) -> dict[str, Any]:
-    """Every round of every row.
+    """Measure every round of every row.
 
     Raises:
-        BenchError, ApacheServerError: a server did not come up. LoadError: a broker refused something.
+        BenchError, ApacheServerError: a server did not start.
+        LoadError: a broker refused a request.
     """
     found: Rounds = defaultdict(lambda: defaultdict(list))
     part_of: dict[str, str] = {}
@@ -232,7 +236,7 @@ def _sends_synced(side: Side, folder: Path, amount: Amount, _found: Rounds) -> M
 
 
 def _throughput(side: Side, folder: Path, amount: Amount, flush: str) -> Measured:
-    """Sends a second, and then pulls of what was sent."""
+    """Measure sends per second, and then pulls of the sent messages."""
     with side(folder, flush) as broker:
         messages = Messages()
         _run(load.create_topics(broker.address, messages))
@@ -252,7 +256,7 @@ def _throughput(side: Side, folder: Path, amount: Amount, flush: str) -> Measure
 
 
 def _latencies(side: Side, folder: Path, amount: Amount, found: Rounds) -> Measured:
-    """At half of what the slower side can do."""
+    """Measure latencies at half of the rate of the slower side."""
     rates = found[f"{ASYNC}, 64 outstanding: sends/s"].values()
     rate = min(statistics.median(each) for each in rates) / 2
     with side(folder, ASYNC) as broker:
@@ -303,10 +307,10 @@ PARTS: Final[dict[str, Part]] = {
     "latencies": _latencies,
     "topics": _topics,
 }
-"""Measured in each round, each on a new broker, by name."""
+"""Parts measured in each round, each on a new broker, by name."""
 
 ONCE: Final[dict[str, Part]] = {"memory": _memory, "recovery": _recovery}
-"""Measured in the first round."""
+"""Parts measured only in the first round."""
 
 
 def _warm_up(broker: Broker, messages: Messages, amount: Amount) -> None:
@@ -324,14 +328,14 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _resident_mib(pid: int) -> float:
-    """Anonymous memory: what lies in the page cache is not the process's own, however it is mapped."""
+    """Return the anonymous memory: mapped pages in the page cache do not belong to the process."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     (kib,) = (line.split()[1] for line in status.splitlines() if line.startswith("RssAnon:"))
     return int(kib) / 1024
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people: medians, and how many times better the first side is."""
+    """Return the result for people: medians, and the ratio by which the first side is better."""
     amount = ", ".join(f"{name} {value}" for name, value in result["amount"].items())
     first, *others = result["rows"][0]["sides"]
     width = max(len(row["row"]) for row in result["rows"])
@@ -351,14 +355,14 @@ def table(result: dict[str, Any]) -> str:
 
 
 def behind(result: dict[str, Any]) -> list[tuple[dict[str, Any], list[str]]]:
-    """The rows on which the first side is not the better one, and who is."""
+    """Return the rows in which another side is better than the first one, with these sides."""
     first, *others = result["rows"][0]["sides"]
     found = [(row, [side for side in others if _ratio(row, first, side) < 1]) for row in result["rows"]]
     return [(row, sides) for row, sides in found if sides]
 
 
 def _ratio(row: dict[str, Any], first: str, side: str) -> float:
-    """How many times better the first side is."""
+    """Return the ratio by which the first side is better."""
     mine, theirs = (float(row["sides"][name]["median"]) for name in (first, side))
     if mine == theirs:
         return 1.0

@@ -1,4 +1,4 @@
-"""Why a row of `mqproof bench broker` is what it is: our side once more, under Python's own profiler."""
+"""Explains rows of `mqproof bench broker`: runs our side again under Python's own profiler."""
 
 import io
 import pstats
@@ -12,12 +12,15 @@ from mqproof.conformance.bench.broker import PARTS, Amount, OurBroker, Progress,
 
 _FUNCTIONS: Final = 25
 _OF_INTEREST: Final = r"/impl/|posix|_struct|msgspec|zlib"
-"""What a message needs, and not what the start of the process does."""
+"""Selects functions that process messages, and not those of the process's start."""
 
 
 def profiles(result: dict[str, Any], amount: Amount, directory: Path, progress: Progress) -> str:
-    """Where our broker's time goes in each part of which a row is behind, as text: the functions that take
-    most themselves. What is profiled is slower, so no rate is told. Memory and starts have no profile."""
+    """Return the profile of each part with a row in which our broker is behind, as text.
+
+    It lists the functions with the highest own time. Profiling slows the process down, so no rates are shown.
+    Memory and starts have no profile.
+    """
     parts: dict[str, list[str]] = {}
     for row, _ in behind(result):
         parts.setdefault(row["part"], []).append(row["row"])
@@ -40,7 +43,7 @@ def _profile(part: str, amount: Amount, directory: Path, rounds: Rounds) -> str:
     with tempfile.TemporaryDirectory(dir=directory) as folder:
         written = Path(folder) / "profile"
         for _ in PARTS[part](_profiled(written), Path(folder), amount, rounds):
-            pass  # it is run for its profile
+            pass  # run only for its profile
         text = io.StringIO()
         stats = pstats.Stats(str(written), stream=text).sort_stats("tottime")
         stats.print_stats(_OF_INTEREST, _FUNCTIONS)

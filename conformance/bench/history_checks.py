@@ -1,8 +1,8 @@
-"""`mqproof bench history`: how long all rules take on a history of so many operations, on one core.
+"""`mqproof bench history`: measures all rules on a history of a given number of operations, on one core.
 
-The history is one of `perfect.clean`, in a file as a workload writes it: groups of all kinds, batches,
-retries, rebalances, faults. Reading the file counts. Processor time is told beside the time that passed: on a
-machine with other work they differ.
+The history comes from `exact_delivery.clean`, in a file as a workload writes it: groups of all kinds,
+batches, retries, rebalances, faults. Reading the file is included. CPU time is reported in addition to
+elapsed time, because they differ on a busy machine.
 """
 
 import platform
@@ -19,13 +19,14 @@ from mqproof.conformance.history.lines import encode
 from mqproof.report.model import Verdict
 
 _OPERATIONS_PER_MESSAGE: Final = 19.5
-"""Of each of the two producers that `clean` is told the messages of."""
+"""Operations per message of each of the two producers of `clean`."""
 
 
 def measure(operations: int, directory: Path) -> dict[str, Any]:
-    """Makes a history of about so many operations in the directory, and checks it."""
+    """Create a history of about this many operations in the directory, and check it."""
     with tempfile.NamedTemporaryFile(dir=directory, suffix=".jsonl") as file:
-        # Its time runs with its operations: what lags behind by a count, lags by hours in a long one.
+        # Time advances with operations, so a lag that is constant in operations becomes hours in a long
+        # history.
         setup = replace(SETUP, lag_max_ms=None, deliver_within_ms=None)
         for line in clean(0, max(1, round(operations / _OPERATIONS_PER_MESSAGE)), setup).lines:
             file.write(encode(line))
@@ -46,7 +47,7 @@ def measure(operations: int, directory: Path) -> dict[str, Any]:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """Return the result for people."""
     return "\n".join(
         [
             f"{result['operations']} operations, Python {result['python']}",

@@ -1,7 +1,7 @@
-"""A broker under load that is killed again and again: what it answered SEND_OK must be there in the end.
+"""Kills a broker under load repeatedly: every message answered SEND_OK must be stored in the end.
 
-Black box: what is sent and read goes over the wire. Each cycle sends for a while, kills the process in the
-middle, and starts it again; at the end all queues are read.
+It is a black-box test: messages are sent and read over the network. Each cycle sends for a while, kills the
+process meanwhile, and restarts it; at the end all queues are read.
 """
 
 import asyncio
@@ -24,18 +24,21 @@ class Outcome:
     acked: int
     stored: int
     recovery_seconds: tuple[float, ...]
-    """Of each start after a kill."""
+    """Duration of each start after a kill."""
     violations: tuple[str, ...]
-    """Each with the id of the invariant."""
+    """Each violation begins with the id of the invariant."""
 
 
 def run(
     broker: Broker, cycles: int, seed: int, on_cycle: Callable[[int, float], None] = lambda _n, _s: None
 ) -> Outcome:
-    """So many kills of a broker that runs, and one more start. Times of the kills follow from the seed.
+    """Kill a running broker `cycles` times, restarting it each time.
+
+    The times of the kills follow from the seed.
 
     Raises:
-        LoadError: a send was refused. BenchError: the broker did not come up again.
+        LoadError: a send was refused.
+        BenchError: the broker did not start again.
     """
     chance = random.Random(seed)
     messages = Messages(("cycles",), queues=4, size=256)

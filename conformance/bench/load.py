@@ -1,8 +1,8 @@
-"""A load generator for any broker: whole frames, made beforehand, over one connection.
+"""A load generator for any broker: prebuilt frames over one connection.
 
-It speaks the protocol by itself, so that every broker gets the same bytes and a broker's own client is not
-measured with it. Layouts: docs/protocol.md, "Remoting frame", "Remoting command", "Commit log record".
-Times are seconds, counts are messages.
+It implements the protocol itself, so every broker receives the same bytes, and no broker's own client is
+measured. Layouts: docs/protocol.md, "Remoting frame", "Remoting command", "Commit log record". Times are in
+seconds, counts are messages.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ _SEND: Final = 310
 _PULL: Final = 11
 _CREATE_TOPIC: Final = 17
 _SUCCESS: Final = 0
-_BUSY: Final = 2  # a broker that controls the flow: the same may be sent again
+_BUSY: Final = 2  # a broker under flow control: the request may be repeated
 _FOUND: Final = 0
-_RETRYABLE: Final = (19, 20, 21)  # nothing found, at once or yet; the offset is corrected
-_FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, as all that follow
+_RETRYABLE: Final = (19, 20, 21)  # nothing found, now or yet; or the offset is corrected
+_FIRST_OPAQUE: Final = 1_000_000_000  # ten digits, like all that follow
 _HOLE: Final = "1000000000"
 _STAMP: Final = struct.Struct(">q")
-_OFFSET_AT: Final = 20  # of a record: its place in its queue
-_BODY_AT: Final = 88  # of a record with IPv4 hosts; its length stands in the four bytes before
+_OFFSET_AT: Final = 20  # in a record: its offset in its queue
+_BODY_AT: Final = 88  # in a record with IPv4 hosts; the four bytes before have its length
 _MAY_BE_HELD: Final = 2
 _HAS_SUBSCRIPTION: Final = 4
 _HELD_MS: Final = 5_000
@@ -36,11 +36,11 @@ _BATCH: Final = 32
 
 
 class LoadError(RuntimeError):
-    """The broker refused something or hung up; the message has its words."""
+    """The broker refused a request or closed the connection; the message quotes it."""
 
 
 class BrokenConnectionError(LoadError):
-    """The broker hung up."""
+    """The broker closed the connection."""
 
 
 class _Answer(msgspec.Struct):
@@ -58,7 +58,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """What is sent: to each of the topics' queues in turn."""
+    """The messages to send, to each of the topics' queues in turn."""
 
     topics: tuple[str, ...] = ("bench",)
     queues: int = 8
@@ -71,7 +71,7 @@ OnAnswer = Callable[[_Answer, memoryview], None]
 
 @dataclass
 class _Wire(asyncio.Protocol):
-    """Frames in, answers out; what is sent in one turn goes out in one write."""
+    """Sends frames and receives answers; frames of one turn are sent in one write."""
 
     on_answer: OnAnswer
     transport: asyncio.Transport | None = None
@@ -138,7 +138,7 @@ def _frame(header: bytes, body: bytes = b"") -> bytes:
 
 
 def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, bytes]]:
-    """(opaque, all of the frame before its body, the body), without end, from message number `first` on."""
+    """Yield (opaque, frame bytes before the body, body) endlessly, from message number `first` on."""
     pieces = [_pieces(messages, topic, q) for q in range(messages.queues) for topic in messages.topics]
     body = bytes(messages.size)
     for number in count(first):
@@ -147,7 +147,10 @@ def _sends(messages: Messages, first: int = 0) -> Iterator[tuple[int, bytes, byt
 
 
 def _pieces(messages: Messages, topic: str, queue: int) -> list[bytes]:
-    """A send's bytes up to its body, cut where its number goes: into its unique key, and its opaque."""
+    """Return the bytes of a send before its body, split where its number is inserted.
+
+    The number is part of the unique key and the opaque.
+    """
     properties = f"UNIQ_KEY\x010A0B0C0D0E0F0A0B0C0D0E{_HOLE}\x02WAIT\x01true"
     fields = {
         "a": "bench", "b": topic, "c": "TBW102", "d": messages.queues, "e": queue, "f": 0,
@@ -167,11 +170,11 @@ async def _connected(address: Address, on_answer: OnAnswer) -> AsyncIterator[_Wi
     finally:
         wire.lost.cancel()
         transport.abort()
-        await asyncio.sleep(0)  # the socket is closed in the loop's next turn
+        await asyncio.sleep(0)  # the socket is closed in the loop's next iteration
 
 
 async def _until(done: "asyncio.Future[None]", *wires: _Wire) -> None:
-    """Until done. LoadError when one of the connections is lost before."""
+    """Wait until `done`. Raises LoadError if a connection is lost before."""
     await asyncio.wait([done, *(wire.lost for wire in wires)], return_when=asyncio.FIRST_COMPLETED)
     for wire in wires:
         if wire.lost.done():
@@ -179,7 +182,7 @@ async def _until(done: "asyncio.Future[None]", *wires: _Wire) -> None:
 
 
 async def ask(address: Address, code: int, fields: dict[str, Any]) -> None:
-    """One request. LoadError when the answer is not SUCCESS; OSError when nobody listens."""
+    """Send one request. Raises LoadError if the answer is not SUCCESS, OSError if there is no server."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def on_answer(answer: _Answer, _body: memoryview) -> None:
@@ -193,7 +196,7 @@ async def ask(address: Address, code: int, fields: dict[str, Any]) -> None:
 
 
 async def create_topics(address: Address, messages: Messages) -> None:
-    """The topics, with as many queues as the messages need."""
+    """Create the topics, with as many queues as the messages need."""
     for topic in messages.topics:
         fields = {
             "topic": topic, "defaultTopic": "TBW102", "readQueueNums": messages.queues,
@@ -209,12 +212,12 @@ def _expect(answer: _Answer) -> None:
 
 
 async def send_rate(address: Address, messages: Messages, total: int, outstanding: int) -> float:
-    """Messages stored a second, with so many sends unanswered at any time.
+    """Return the messages stored per second, with a constant number of unanswered sends.
 
-    Where a busy broker refuses one another is sent; no more than `total` of them.
+    If a busy broker refuses a message, another is sent, up to `total` times.
 
     Raises:
-        LoadError: the broker refused in other words, or too often, or hung up.
+        LoadError: the broker refused for another reason, or too often, or closed the connection.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     frames = _sends(messages)
@@ -246,18 +249,21 @@ async def send_rate(address: Address, messages: Messages, total: int, outstandin
 
 @dataclass(slots=True)
 class Sent:
-    """What became of messages 0, 1, 2, ...: each went to queue `number % queues`."""
+    """The outcome of messages 0, 1, 2, ...; each was sent to queue `number % queues`."""
 
     count: int = 0
     acked: set[int] = field(default_factory=set)
-    """Numbers; of the others it is not known whether they were stored."""
+    """Numbers of acknowledged messages; for the others it is unknown whether they were stored."""
 
 
 async def send_until_lost(address: Address, messages: Messages, outstanding: int, sent: Sent) -> None:
-    """Goes on behind what was sent already, until the broker hangs up. A body says its number.
+    """Continue after the messages sent earlier, until the broker closes the connection.
+
+    A body has its number.
 
     Raises:
-        LoadError: the broker refused a message. OSError: nobody listens.
+        LoadError: the broker refused a message.
+        OSError: there is no server.
     """
 
     def on_answer(answer: _Answer, _body: memoryview) -> None:
@@ -280,12 +286,12 @@ async def send_until_lost(address: Address, messages: Messages, outstanding: int
 
 
 def body_of(number: int, size: int) -> bytes:
-    """The body of a message of `send_until_lost`."""
+    """Return the body of a message of `send_until_lost`."""
     return _STAMP.pack(number) * (size // _STAMP.size) + bytes(size % _STAMP.size)
 
 
 async def read_queue(address: Address, messages: Messages, queue: int) -> list[tuple[int, bytes]]:
-    """(queue offset, body) of all messages of a queue of the only topic, in the order in which they come."""
+    """Return (queue offset, body) of all messages in a queue of the only topic, in the received order."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     found: list[tuple[int, bytes]] = []
 
@@ -311,19 +317,20 @@ async def read_queue(address: Address, messages: Messages, queue: int) -> list[t
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Seconds of each message, from when it was due: a late generator counts against the broker too."""
+    """Seconds for each message, from when it was due: a late generator counts against the broker, too."""
 
     answered: list[float]
     delivered: list[float]
     refused: list[int]
-    """Numbers of the messages that the broker was too busy for."""
+    """Numbers of the messages that a busy broker refused."""
 
 
 async def latencies(address: Address, messages: Messages, rate: float, seconds: float) -> Latencies:
-    """Sends at a steady rate, while a consumer reads every queue by held pulls.
+    """Send at a constant rate, while a consumer reads every queue with held pulls.
 
     Raises:
-        LoadError: the broker refused in other words than that it is busy, or refused all, or hung up.
+        LoadError: the broker refused for another reason than being busy, or refused all, or closed the
+            connection.
     """
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     total = int(rate * seconds)
@@ -372,7 +379,7 @@ def _records(body: memoryview) -> Iterator[memoryview]:
 
 
 async def pull_rate(address: Address, messages: Messages, total: int) -> float:
-    """Messages a second that one consumer reads of what is there, a pull for each queue at a time."""
+    """Return the messages per second that one consumer reads, with one pull per queue at a time."""
     done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     read = 0
 
@@ -392,7 +399,7 @@ async def pull_rate(address: Address, messages: Messages, total: int) -> float:
 async def _pulling(
     address: Address, messages: Messages, on_body: Callable[[memoryview], None]
 ) -> AsyncIterator[_Wire]:
-    """Reads all queues from their beginning; the next pull of a queue follows the answer to the last."""
+    """Read all queues from their beginning; the next pull of a queue follows the answer to the last one."""
     asked: dict[int, tuple[str, int, int]] = {}
     opaques = count(_FIRST_OPAQUE)
 
@@ -428,6 +435,6 @@ def _pull(opaque: int, topic: str, queue: int, offset: int, held_ms: int) -> byt
 
 
 def percentile(values: list[float], share: float) -> float:
-    """The value that this share of them does not exceed."""
+    """Return the value that this fraction of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]

@@ -1,8 +1,8 @@
-"""`mqproof bench replication`: what a copy costs, how long a change of masters takes, a slave's first copy.
+"""`mqproof bench replication`: the cost of a copy, the time of a change of masters, and a slave's first copy.
 
-All sides run in one go on one machine, where their brokers share its cores and its disk: what is compared is
-the work; on machines of their own the copies would be made at the same time. A broker alone is the measure of
-the others. Times are seconds, rates messages a second.
+All sides run in one go on one machine, where their brokers share its cores and its disk. So the amount of
+work is compared; on separate machines, the copies would be made in parallel. A single broker is the baseline.
+Times are in seconds, rates in messages per second.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from mqproof.conformance.hosts.sender import sender
 
 IDS: Final = ("n0", "n1", "n2")
 GIVE_UP_S: Final = 6.0
-"""Members give up a master of whom they heard nothing for as long."""
+"""Time without a message from the master after which members stop following it."""
 VOTE_WAIT_S: Final = 1.0
-"""And stand for election that much later at most."""
+"""Maximum additional time until they start an election."""
 _SECONDS_MAX: Final = 120.0
 _POLL_S: Final = 0.02
 _WARM_SENDS: Final = 500
@@ -36,18 +36,18 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much is measured."""
+    """The amount of work that is measured."""
 
     sends: int = 10_000
-    """Of a throughput row."""
+    """Sends per throughput row."""
     seconds: float = 5.0
-    """Of a latency row."""
+    """Duration of a latency row."""
     kills: int = 100
     copied_mib: int = 256
 
 
 class Site:
-    """Brokers of one name, and who of them takes messages."""
+    """Brokers with one name, and their current master."""
 
     def __init__(self, made: Cluster) -> None:
         self.made = made
@@ -55,7 +55,7 @@ class Site:
         self.addresses: dict[str, Address] = {}
 
     def add(self, node: str, *options: str) -> None:
-        """Start a broker, and know how to start it again."""
+        """Start a broker, and store its command for restarts."""
         port = free_port()
         self.addresses[node] = Address("127.0.0.1", port)
         self.commands[node] = (
@@ -73,7 +73,7 @@ class Site:
         process.wait(_SECONDS_MAX)
 
     def master(self, messages: Messages) -> str:
-        """Who stores a message, once one does."""
+        """Return the broker that stores a message, as soon as one does."""
         deadline = time.monotonic() + _SECONDS_MAX
         while time.monotonic() < deadline:
             for node in [node for node in self.addresses if node in self.made.processes]:
@@ -92,7 +92,7 @@ Side = Callable[[Path], AbstractContextManager[Site]]
 @contextmanager
 def _site(folder: Path) -> Iterator[Site]:
     with cluster(folder, "ASYNC_FLUSH") as made:
-        made.keeps_events = False  # they cost more than what is measured
+        made.keeps_events = False  # events cost more than the measured work
         made.start_name_server()
         yield Site(made)
 
@@ -137,7 +137,7 @@ SIDES: Final[Mapping[str, Side]] = {
     "SYNC_MASTER and a slave": pair,
     "a group of three": group,
 }
-"""The first is what the others are held against."""
+"""The first side is the baseline for the others."""
 
 
 def _add_master(site: Site) -> None:
@@ -149,17 +149,18 @@ def _add_slave(site: Site) -> None:
 
 
 def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) -> dict[str, Any]:
-    """All of it. `directory` is on the disk that is measured.
+    """Run all measurements. `directory` is on the disk to measure.
 
     Raises:
-        ClusterError: a broker did not start, or nobody took messages. LoadError: a broker refused something.
+        ClusterError: a broker did not start, or no broker accepted messages.
+        LoadError: a broker refused a request.
     """
     rates: dict[str, list[float]] = {name: [] for name in SIDES}
     for number in range(rounds):
         for name, side in SIDES.items():
             progress(f"throughput, {name}, round {number + 1}/{rounds}")
             rates[name].append(_throughput(side, directory / "bench", amount))
-    # At a load that the slowest side takes with ease.
+    # A load that the slowest side handles easily.
     rate = min(statistics.median(each) for each in rates.values()) / 4
     waits = {}
     for name, side in SIDES.items():
@@ -184,7 +185,7 @@ def measure(amount: Amount, rounds: int, directory: Path, progress: Progress) ->
 
 @contextmanager
 def _fresh(side: Side, folder: Path) -> Iterator[tuple[Site, Address, Messages]]:
-    """A side that takes messages, and its master; its files are gone afterwards."""
+    """Yield a new side that accepts messages, and its master; its files are removed afterwards."""
     messages = Messages()
     try:
         with side(folder) as site:
@@ -196,7 +197,10 @@ def _fresh(side: Side, folder: Path) -> Iterator[tuple[Site, Address, Messages]]
 
 
 def _wait_for_slave(site: Site, messages: Messages) -> None:
-    """Until a send to the master is answered that the slave has it: else it has nobody to wait for."""
+    """Wait until the master reports that the slave has a message.
+
+    Before that, a send does not wait for a slave.
+    """
     deadline = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < deadline:
         try:
@@ -226,8 +230,11 @@ def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str,
 
 
 def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:
-    """From SIGKILL of the master to the next message that is acknowledged: by whoever it is, each being asked
-    all the time; and to a client, which has to find out."""
+    """Return the times from SIGKILL of the master to the next acknowledged message.
+
+    The first list is for a message to any broker, with all brokers tried repeatedly. The second is for a
+    client, which has to discover the new master.
+    """
     found: list[float] = []
     clients: list[float] = []
     if not amount.kills:
@@ -252,8 +259,10 @@ def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[flo
 
 
 def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
-    """An empty slave of a full master, until a send is answered that it has it; and a synced copy of the
-    master's log by itself."""
+    """Return the times of an empty slave's copy of a full master's log, and of a plain synced copy.
+
+    The third value is the number of bytes.
+    """
     messages = Messages(size=4096)
     total = (amount.copied_mib << 20) // messages.size
     try:
@@ -276,7 +285,7 @@ def _first_copy(folder: Path, amount: Amount) -> tuple[float, float, int]:
 
 
 def _copy(log: Path, to: Path) -> None:
-    """What is written of each segment, which is sparse behind that, durably."""
+    """Copy the written part of each segment durably; the rest of a segment is sparse."""
     to.mkdir()
     for segment in sorted(log.iterdir()):
         left = segment.stat().st_blocks * 512
@@ -288,7 +297,7 @@ def _copy(log: Path, to: Path) -> None:
 
 
 def _until_copied(log: Path, size: int) -> None:
-    """Until the slave's log occupies as much; the last page may not be full."""
+    """Wait until the slave's log occupies this many bytes."""
     deadline = time.monotonic() + _SECONDS_MAX
     while time.monotonic() < deadline:
         files = list(log.iterdir()) if log.is_dir() else []
@@ -299,7 +308,7 @@ def _until_copied(log: Path, size: int) -> None:
 
 
 def table(result: dict[str, Any]) -> str:
-    """The result for people."""
+    """Return the result for people."""
     rates = {name: statistics.median(each) for name, each in result["sends_per_second"].items()}
     first = next(iter(rates.values()))
     waits, changes, copy = result["answered_ms"], result["change_seconds"], result["first_copy"]

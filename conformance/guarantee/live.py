@@ -1,5 +1,8 @@
-"""Goes through the cells: random lives where nothing acknowledged may be lost, the model's counterexample
-replayed where a message may."""
+"""Runs the entries of the matrix on brokers in simulated time.
+
+If nothing acknowledged may be lost, an entry runs random lives. If a message may be lost, it replays the
+model's counterexample.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -15,30 +18,30 @@ RUNS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Lived:
-    """What one cell did to brokers."""
+    """The results of one entry on brokers."""
 
     entry: Cell
     expected: Outcome
     """The model's verdict."""
     worst: Outcome
-    """Of all that was seen."""
+    """The worst observed outcome."""
     runs: int
-    """Random lives, none of them worse than the model's verdict unless `failure` says so."""
+    """Number of random lives; none is worse than the model's verdict unless `failure` says so."""
     replayed: Played | None
-    """What became of the message in the replay of the model's counterexample; None of a safe cell."""
+    """The outcome of the message in the replay of the model's counterexample; None for a safe entry."""
     failure: str = ""
-    """How brokers and model differ; empty when they do not."""
+    """The difference between brokers and model; empty if there is none."""
 
 
 def keeps_acknowledged(outcome: Outcome) -> bool:
-    """Whether the verdict says that nothing is lost that was answered SEND_OK."""
+    """Return whether the verdict says that no message answered SEND_OK is lost."""
     return outcome in (Outcome.SAFE, Outcome.TOLD, Outcome.SILENT)
 
 
 def live_through(
     entry: Cell, expected: Outcome, counterexample: Trace | None, runs: int = RUNS, seed: int = 0
 ) -> Lived:
-    """One cell: its counterexample, if it has one, and as many random lives."""
+    """Run one entry: its counterexample, if it has one, and `runs` random lives."""
     worst, failure, replayed = Outcome.NEVER, "", None
     if counterexample is not None:
         try:
@@ -61,8 +64,10 @@ def live_through(
 def live_through_all(
     decided: Matrix, faults: Mapping[str, str], runs: int = RUNS, workers: int = 1
 ) -> Iterator[Lived]:
-    """Every cell that can happen, in the matrix's order, as soon as it and those before it are done; `faults`
-    may choose a column by `fault`."""
+    """Yield the results of every possible entry in the matrix's order, as soon as they are available.
+
+    `faults` may select a column by `fault`.
+    """
     chosen = [
         (entry, outcome, decided.counterexamples.get(entry), runs)
         for entry, outcome in decided.verdicts.items()
@@ -76,7 +81,7 @@ def live_through_all(
 
 
 def differing(lived: Sequence[Lived]) -> list[Lived]:
-    """The cells in which brokers and model differ."""
+    """Return the entries for which brokers and model differ."""
     return [each for each in lived if each.failure]
 
 
@@ -85,5 +90,5 @@ def _live_through(each: tuple[Cell, Outcome, Trace | None, int]) -> Lived:
 
 
 def tell(played: Played) -> str:
-    """What was seen, and of which message."""
+    """Describe the outcome, and the message that shows it."""
     return f"{played.became} ({played.message}, whose sender was told {played.told})"

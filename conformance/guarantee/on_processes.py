@@ -1,5 +1,7 @@
-"""Goes through cells with brokers that are processes: random lives, of which none may end worse than the
-model says. Cells of one fault, of those that processes can be struck by."""
+"""Runs entries with brokers that are processes: no random life may end worse than the model says.
+
+Only entries with one fault that can be injected into processes are included.
+"""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +15,7 @@ RUNS: Final = 1
 
 
 def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
-    """Those that can be lived with processes, of the rows and the column that are chosen."""
+    """Return the entries that can run with processes, in the selected rows and column."""
     return [
         entry
         for entry, outcome in verdicts.items()
@@ -26,7 +28,7 @@ def entries(verdicts: Verdicts, chosen: Mapping[str, str]) -> list[Cell]:
 
 
 def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Lived:
-    """One cell. Raises ClusterError, TimeoutError, OSError."""
+    """Run one entry. Raises ClusterError, TimeoutError, OSError."""
     worst, failure = Outcome.NEVER, ""
     for seed in range(runs):
         played = live(entry, seed, expected, folder)
@@ -39,6 +41,9 @@ def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Liv
 def live_through_all(
     verdicts: Verdicts, chosen: Mapping[str, str], runs: int, folder: Path
 ) -> Iterator[Lived]:
-    """The chosen cells in the matrix's order. Raises as `live_through`."""
+    """Yield the results of the selected entries in the matrix's order.
+
+    Raises the errors of `live_through`.
+    """
     for entry in entries(verdicts, chosen):
         yield live_through(entry, verdicts[entry], runs, folder)

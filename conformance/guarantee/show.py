@@ -1,4 +1,4 @@
-"""The cells as they were lived through, beside the model's verdicts: Markdown, and lines for a terminal."""
+"""Shows the results of the entries beside the model's verdicts: as Markdown, and as lines for a terminal."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,19 +15,19 @@ END: Final = "<!-- End of what it writes. -->\n"
 
 
 def refreshed(text: str, lived: Sequence[Lived]) -> str:
-    """The document's text with these tables between the marks."""
+    """Return the document's text with these tables between the marks."""
     head, _, rest = text.partition(BEGIN)
     _, _, tail = rest.partition(END)
     return f"{head}{BEGIN}\n{markdown(lived)}\n{END}{tail}"
 
 
 def markdown(lived: Sequence[Lived]) -> str:
-    """Both tables: each cell has the model's verdict and the brokers'."""
+    """Return both tables: each table cell has the model's verdict and the brokers'."""
     return "\n".join(_markdown(lived)) + "\n"
 
 
 def summary(lived: Sequence[Lived]) -> str:
-    """How many cells were lived through in which way."""
+    """Summarise how many entries were run, and how."""
     keeping = [each for each in lived if keeps_acknowledged(each.expected)]
     kept = sum(each.runs for each in keeping)
     others = sum(each.runs for each in lived) - kept
@@ -83,7 +83,7 @@ def _line(*entries: str) -> str:
 
 
 def as_json(lived: Sequence[Lived]) -> str:
-    """Every cell with both verdicts."""
+    """Return every entry with both verdicts, as JSON."""
     entries = [
         {
             "flush": each.entry.setup.flush,

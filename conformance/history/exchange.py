@@ -1,5 +1,4 @@
-"""Histories in the formats of other tools: OpenChaos, Jepsen, and the input of Jepsen's kafka checker and
-elle.
+"""Histories in the formats of other tools: OpenChaos, Jepsen with its kafka checker, and elle.
 
 Other formats have fewer fields. Writers omit facts that a format cannot express, and readers do not invent
 missing ones. docs/histories.md, "Other tools", has tables for both directions.
@@ -59,12 +58,11 @@ class _Numbers:
 
 
 def write_jepsen(told: Iterable[Line]) -> bytes:
-    """Return EDN, one operation per line, in the form of jepsen.tests.kafka: sends and polls of application
-    queues.
+    """Return EDN in the form of jepsen.tests.kafka, one operation per line.
 
-    Queues and message ids become numbers. A process that received no answer continues under a new number,
-    because in Jepsen it has crashed. Groups that subscribe to tags are left out: they would seem to skip
-    messages.
+    The operations are sends and polls of application queues. Queues and message ids become numbers. A process
+    that received no answer continues under a new number, because in Jepsen it has crashed. Groups that
+    subscribe to tags are left out: they would seem to skip messages.
     """
     queues, ids, processes = _Numbers(), _Numbers(), _Numbers()
     crashed: dict[str | int, int] = defaultdict(int)
@@ -115,8 +113,10 @@ def write_jepsen(told: Iterable[Line]) -> bytes:
 
 
 def _homes(told: Iterable[Line]) -> dict[str, str]:
-    """Return the queue of each message, from an answer or a consumer; Jepsen's producers know it in
-    advance."""
+    """Return the queue of each message, from an answer or a consumer.
+
+    Jepsen's producers know it in advance.
+    """
     sorted_out = record(told)
     homes = {sent.message.id: sent.queue for sent in sorted_out.sends}
     homes.update((message.id, read.queue) for read, message in sorted_out.sights if is_own(read.queue))
@@ -232,7 +232,7 @@ def _of_jepsen(told: _Told) -> Iterator[Line]:
         yield lines.Assign(0, 0, told.process, told.type, assigned)
 
 
-# elle's list-append: every queue is a list, a send appends, and each consumer reads once what it got.
+# elle's list-append: every queue is a list, a send appends, and each consumer reads it once.
 
 
 def write_elle(told: Iterable[Line]) -> bytes:

@@ -21,8 +21,10 @@ class Order(NamedTuple):
 
     seen: Seen
     steps: tuple[tuple[str, str, int], ...]
-    """(put, take or empty; message id; index of the line after which it took effect); empty if there is no
-    order."""
+    """(put, take or empty; message id; index of the line after which it took effect).
+
+    The tuple is empty if there is no order.
+    """
     why: str
     """The operations that allow no order; empty if there is one."""
 

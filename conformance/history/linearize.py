@@ -1,7 +1,7 @@
 """Queue linearizability of a complete history with distinct values, in O(n log n).
 
-A history of a queue is linearizable if every operation can be assigned an instant within its interval so
-that, in the order of the instants, the operations are those of a queue: a take returns the oldest value, and
+A history of a queue is linearizable if every operation can be assigned an instant within its interval, so
+that the order of the instants is a valid queue order. In a valid order, a take returns the oldest value, and
 `empty` is answered only if the queue is empty. With distinct values, this fails in one of four ways
 (Henzinger, Sezgin, Vafeiadis, CONCUR 2013: "Aspect-oriented linearizability proofs"):
 
@@ -12,7 +12,7 @@ that, in the order of the instants, the operations are those of a queue: a take 
 
 One or two operations show each of these; for `empty`, a chain of operations does.
 
-If none of them occurs, the order of the values and an instant for each operation are the certificate.
+If no violation occurs, the order of the values and an instant for each operation are the certificate.
 `certified` verifies it independently of how it was found.
 """
 
@@ -98,8 +98,7 @@ def violation(elements: Sequence[Element], empties: Sequence[Empty] = ()) -> Vio
 def _judge(
     elements: Sequence[Element], empties: Sequence[Empty]
 ) -> tuple[list[Element], list[int]] | Violation:
-    """Return the elements with intervals reduced to possible instants, and an instant for each empty
-    answer."""
+    """Return the elements with only possible instants, and an instant for each empty answer."""
     sound = []
     for element in elements:
         value, put_start, put_end, take_start, take_end = element

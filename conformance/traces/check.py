@@ -1,7 +1,8 @@
-"""Asks TLC whether event logs are behaviours of the models, and reports what it says.
+"""Checks with TLC whether event logs are behaviours of the models, and reports the results.
 
-Brokers' logs are held against Flush, those of a master and its slave against Replication as well, DLedger
-groups' against Election and, leader by leader, Replication: all traces of a model in one run of TLC.
+Brokers' logs are checked against Flush. Those of a master and its slave are also checked against Replication.
+Logs of DLedger groups are checked against Election and, for each leadership, Replication. One run of TLC
+checks all traces of a model.
 """
 
 import time
@@ -20,23 +21,26 @@ from mqproof.spec.tlc.trace_check import TraceVerdict, check_traces
 TLA: Final = Path(__file__).parents[2] / "spec" / "tla"
 
 _NEAR: Final = 3
-"""How many events before the one that is not explained a witness shows."""
+"""Number of events before the unexplained one that a witness shows."""
 _WITNESSES_MAX: Final = 8
-"""Of one log; and of so many refused traces of one run it is asked which actions came closest."""
+"""Maximum number of witnesses of one log.
+
+It is also the maximum number of refused traces of one run for which the closest actions are computed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class LogVerdict:
-    """What TLC says of one broker's part of an event log, or of a log as a whole."""
+    """TLC's verdict about one broker's part of an event log, or about a log as a whole."""
 
     path: Path
     node: str
-    """Empty when it is about all nodes."""
+    """Empty if the verdict is about all nodes."""
     windows: tuple[Window, ...]
     verdicts: tuple[TraceVerdict, ...]
     model: str = "Flush"
     closest: Mapping[int, tuple[Obstacles, ...]] = field(default_factory=dict)
-    """By the number of a refused window: what stands in the way of the event that is not explained."""
+    """Maps the number of a refused window to the obstacles to its unexplained event."""
 
     @property
     def events(self) -> int:
@@ -55,11 +59,14 @@ def check_logs(
     seconds_max: float = 600,
     on_stage: Callable[[str], None] = lambda _: None,
 ) -> tuple[LogVerdict, ...]:
-    """All traces of one model in one run of TLC; groups of other members are another model's. `models` names
-    those that are asked; all, if none is named.
+    """Check all traces of one model in one run of TLC; groups with different members need separate runs.
+
+    `models` names the models to check; all, if it is empty.
 
     Raises:
-        EventError: a log is not one of a broker or a group, or events are missing. OSError. TlcError.
+        EventError: a log is not one of a broker or a group, or events are missing.
+        OSError: a log cannot be read.
+        TlcError: TLC gave no verdict.
     """
     logs = [(path, list(read_log(path))) for path in paths]
     found: list[LogVerdict] = []
@@ -103,7 +110,10 @@ def _check(
 
 
 def _chosen(counts: Sequence[int], verdicts: Sequence[TraceVerdict]) -> list[int]:
-    """The refused traces that are asked about, the first of each log first; `counts` are those of logs."""
+    """Return the refused traces to examine, the first of each log first.
+
+    `counts` has the number of traces of each log.
+    """
     ranked: list[tuple[int, int]] = []
     at = 0
     for count in counts:
@@ -121,7 +131,7 @@ def _closest(
     refused: Sequence[int],
     on_stage: Callable[[str], None],
 ) -> dict[int, tuple[Obstacles, ...]]:
-    """By the number of a refused trace."""
+    """Return the closest actions by the number of a refused trace."""
     if not refused:
         return {}
     on_stage(f"TLC looks for the actions of {model.name} that came closest")
@@ -131,12 +141,12 @@ def _closest(
 
 
 def results(logs: Sequence[LogVerdict], seconds: float = 0.0) -> tuple[Result, ...]:
-    """One result a log, under SPEC-1: nothing to look at is unknown."""
+    """Return one result per log, under SPEC-1; a log without events is unknown."""
     return tuple(_result(log, seconds / max(len(logs), 1)) for log in logs)
 
 
 def check(paths: Sequence[Path], *, records_max: int = RECORDS_MAX) -> tuple[Result, ...]:
-    """`check_logs` and `results` in one."""
+    """Run `check_logs` and return `results`."""
     started = time.perf_counter()
     return results(check_logs(paths, records_max=records_max), time.perf_counter() - started)
 
@@ -186,7 +196,7 @@ def _show(event: dict[str, object]) -> str:
 
 
 def _value(value: object) -> str:
-    """The same each time: sets have no order of their own."""
+    """Format a value deterministically: sets have no order of their own."""
     if isinstance(value, frozenset | set):
         return f"{{{', '.join(sorted(map(_value, value)))}}}"
     if isinstance(value, tuple | list):

@@ -1,10 +1,10 @@
-"""Turns the event log of a whole DLedger group into a trace that TLC can hold against spec/tla/Election.tla.
+"""Converts the event log of a whole DLedger group into a trace that TLC checks against spec/tla/Election.tla.
 
-All members write into one log, in the order in which things happened; it begins with the group. Indexes
-count from 1 in a trace, messages are called m1, m2, ... in the order in which leaders took them. A crash is
-told with what the next recovery found, which is what it kept.
+All members write into one log, in the order of events, from the start of the group. In a trace, indexes count
+from 1, and messages are named m1, m2, ... in the order in which leaders appended them. A crash event contains
+the state that the next recovery found, which is what survived.
 
-The first event of a trace says which kinds of events the log leaves out (docs/protocol.md, "Event log").
+The first event of a trace lists the kinds of events that the log omits (docs/protocol.md, "Event log").
 """
 
 from collections.abc import Iterable
@@ -23,29 +23,29 @@ from mqproof.conformance.traces.store import TraceEvent, Window
 from mqproof.spec.events import Event, EventError, Kind
 
 RAFT_KINDS: Final = frozenset({Kind.BECOME_LEADER, Kind.RAFT_APPEND, Kind.RAFT_COMMIT})
-"""An event log that has one of these is a group's."""
+"""An event log with one of these kinds is a group's."""
 _NONE: Final = "none"
 _NO_OP: Final = "2"
 
 
 @dataclass(slots=True)
 class _Group:
-    """What the log told so far."""
+    """The state of the conversion."""
 
     where: str
     next_recoveries: dict[int, Event]
-    """By the position of a crash in the log: how that member came back."""
+    """Maps the position of a crash in the log to that member's next recovery."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     lengths: dict[str, int] = field(default_factory=dict)
     down: set[str] = field(default_factory=set)
     began: set[str] = field(default_factory=set)
     cut: set[str] = field(default_factory=set)
-    """Members that cut their log and have not written since."""
+    """Members that truncated their log and have not written since."""
     leading: dict[str, Event] = field(default_factory=dict)
-    """Members that lead and have not begun their term yet."""
+    """Members that won an election and have not written their first entry yet."""
     names: dict[tuple[int, int], str] = field(default_factory=dict)
-    """Of client messages, by index and term."""
+    """Names of client messages, by index and term."""
 
     def emit(self, event: Event, name: str, **fields: object) -> None:
         self.out.append({"event": name, "node": event.node, **fields})
@@ -53,11 +53,11 @@ class _Group:
 
 
 def trace(events: Iterable[Event], where: str) -> Window:
-    """The trace of one group's log; `where` names it in errors.
+    """Return the trace of one group's log; `where` names it in errors.
 
     Raises:
-        EventError: events are missing (a member's `seq` is not dense), the log does not begin with the
-            group, or an event lacks what the trace needs.
+        EventError: events are missing (a member's `seq` is not dense), the log does not begin with the group,
+            or an event lacks a field that the trace needs.
     """
     log = list(events)
     check_dense(log, where)
@@ -70,7 +70,7 @@ def trace(events: Iterable[Event], where: str) -> Window:
 
 
 def members(events: Iterable[Event]) -> tuple[str, ...]:
-    """The group's members, as they tell when they start."""
+    """Return the group's members, as reported at a start."""
     named = next((e.attrs["members"] for e in events if e.kind is Kind.RECOVER and "members" in e.attrs), "")
     return tuple(named.split(",")) if named else ()
 
@@ -126,7 +126,7 @@ def _take(group: _Group, event: Event, position: int) -> None:
         case Kind.RECOVER:
             _recover(group, event)
         case _:
-            pass  # not of the ledger
+            pass  # not a ledger event
 
 
 def _vote(group: _Group, event: Event) -> None:
@@ -134,7 +134,7 @@ def _vote(group: _Group, event: Event) -> None:
     if event.status == "DURABLE":
         if not event.attrs.get("voted_for"):
             group.emit(event, "new_term", term=term)
-        return  # a vote is told of by its answer
+        return  # the answer to the vote request records the vote
     candidate = text_of(event, "candidate", group.where)
     if candidate == event.node:
         group.emit(event, "stand", term=term)
@@ -166,7 +166,7 @@ def _crash(group: _Group, event: Event, position: int) -> None:
 
 
 def _ballot(group: _Group, recovery: Event | None) -> TraceEvent:
-    """Term and vote that the next recovery found."""
+    """Return the term and vote that the next recovery found."""
     if recovery is None:
         return {"term": 0, "votedFor": _NONE}
     return {
@@ -185,7 +185,7 @@ def _recover(group: _Group, event: Event) -> None:
                 f"{group.where}: {node} begins with {index} entries: the log of its start is missing"
             )
         return
-    if node not in group.down:  # killed, and nobody told
+    if node not in group.down:  # killed without a crash event
         group.emit(event, "crash", kept=index, **_ballot(group, event))
     group.down.discard(node)
     group.emit(event, "recover", index=index, endTerm=end_term, **_ballot(group, event))

@@ -1,11 +1,11 @@
-"""Turns the event log of a whole DLedger group into traces of spec/tla/Replication.tla, for TLC.
+"""Converts the event log of a whole DLedger group into traces of spec/tla/Replication.tla, for TLC.
 
-One trace for each leader: TraceReign.tla says how a group that is led is a master and its slave. Records are
-called m1, m2, ... in each trace, by index and term; positions count from the last record on that all members
-had durably when the leader began, for Replication does not care what lies before.
+There is one trace per leadership: TraceReign.tla maps a leader and a follower to a master and its slave.
+Records are named m1, m2, ... in each trace, by index and term. Positions count from the last record that all
+members had durably when the leadership began, because Replication does not depend on earlier ones.
 
-A trace begins with what leaders of earlier terms committed, whenever they did: a majority kept it before it
-voted for this one.
+A trace begins with the records that leaders of earlier terms committed at any time: a majority stored them
+before it voted for this leader.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ from mqproof.conformance.traces.store import TraceEvent, Window
 from mqproof.spec.events import Event, EventError, Kind
 
 Record = tuple[int, int]
-"""Index, from 1, and term: which record it is, wherever it stands."""
+"""Index (from 1) and term, which identify a record."""
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class _Member:
     records: list[Record] = field(default_factory=list)
     durable: int = 0
     leadership: "_Leadership | None" = None
-    """In which it leads or follows."""
+    """The leadership in which it leads or follows."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class _Leadership:
     leader: str
     term: int
     front: int
-    """So many records are left out."""
+    """Number of records that are left out."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     names: dict[Record, str] = field(default_factory=dict)
@@ -65,11 +65,11 @@ class _Log:
 
 
 def traces(events: Iterable[Event], where: str) -> Iterator[Window]:
-    """One trace for each time that somebody led; `where` names the log in errors.
+    """Yield one trace per leadership; `where` names the log in errors.
 
     Raises:
-        EventError: events are missing (a member's `seq` is not dense), an event speaks of a leader whom
-            nobody saw lead, or lacks what the trace needs.
+        EventError: events are missing (a member's `seq` is not dense), an event names a leader without a
+            leadership in the log, or lacks a field that the trace needs.
     """
     told = list(events)
     check_dense(told, where)
@@ -113,11 +113,11 @@ def _take(log: _Log, event: Event) -> None:
             _leave(member, event)
             _recover(member, event, where)
         case _:
-            pass  # votes are Election's; a cut shows in the entry that is written there
+            pass  # votes belong to Election; a truncation shows in the next entry that is written
 
 
 def _infer(log: _Log, event: Event) -> None:
-    """What must have happened before an event, of kinds that the log leaves out."""
+    """Add the steps that must have happened before an event, of kinds that the log omits."""
     member, where = log.members[event.node], log.where
     match event.kind:
         case Kind.VOTE if Kind.STEP_DOWN in log.unrecorded and member.leadership is not None:
@@ -138,7 +138,11 @@ def _infer(log: _Log, event: Event) -> None:
 
 
 def _followed(log: _Log, event: Event) -> _Leadership | None:
-    """Whom a member follows, if it does: whom it answers, or who has what it writes, the last who led."""
+    """Return the leadership that a member follows, or None.
+
+    It is the newest one whose leader the member answers, or whose leader has the record that the member
+    writes.
+    """
     member = log.members[event.node]
     known = [] if member.leadership is None else [member.leadership]
     if known and known[0].leader == event.node:
@@ -174,7 +178,7 @@ def _begin(log: _Log, event: Event) -> _Leadership:
 
 
 def _alike(records: Sequence[Record], other: _Member) -> int:
-    """How many records another member has durably, as they are here."""
+    """Return how many leading records are equal to durable records of the other member."""
     kept = zip(records, other.records[: other.durable], strict=False)
     return next((n for n, (one, two) in enumerate(kept) if one != two), min(len(records), other.durable))
 
@@ -212,7 +216,7 @@ def _tell(member: _Member, event: Event, name: str, index: int) -> None:
 
 
 def _recover(member: _Member, event: Event, where: str) -> None:
-    """What was lost is gone; what came between a write and the word of it is there."""
+    """Remove lost records, and add those that were durable before their append event was written."""
     index = index_of(event, where)
     del member.records[index:]
     missing = range(len(member.records) + 1, index + 1)

@@ -1,5 +1,7 @@
-"""The models that event logs are held against: which logs each claims, how they become traces, and what TLC
-is told. `MODELS` is all that `mqproof.conformance.traces.check` knows of them.
+"""The models against which event logs are checked.
+
+A model defines its logs, their conversion into traces, and TLC's constants.
+`mqproof.conformance.traces.check` knows the models only through `MODELS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,12 +14,12 @@ from mqproof.spec.events import Event, Kind
 
 Log = Sequence[Event]
 Size = tuple[str, ...]
-"""What must be alike in all traces of one run of TLC, because the model has it as a constant."""
+"""Values that must be equal in all traces of one run of TLC, because the model has them as constants."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What one model is asked of one log: about one node, or about all (then `node` is empty)."""
+    """The traces of one log for one model: about one node, or about all (then `node` is empty)."""
 
     node: str
     windows: tuple[Window, ...]
@@ -30,7 +32,7 @@ class TraceModel:
     module: str
     """The trace module."""
     parts: Callable[[Log, str, int], Iterator[Part]]
-    """(events, where they come from, records in a trace) to what is to be asked; nothing of a foreign log."""
+    """Maps (events, their source, records per trace) to the parts to check; nothing for a foreign log."""
     constants: Callable[[Size, Sequence[Window]], Mapping[str, str]]
     injected: Callable[[Size], Sequence[TraceEvent]]
     """A trace that the model must refuse."""
@@ -71,7 +73,7 @@ def _flush_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _flush_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """A message that is answered under SYNC_FLUSH before any fsync."""
+    """Return a message that is answered under SYNC_FLUSH before any fsync."""
     return (
         {"event": "open", "mode": "SYNC_FLUSH"},
         {"event": "append", "message": "m1", "queue": "q0", "offset": 0},
@@ -92,12 +94,12 @@ def _pair_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]: 
         "Messages": _set([pair.UNKNOWN, *_messages(traces)]),
         "FlushModes": '{"SYNC_FLUSH", "ASYNC_FLUSH"}',
         "Roles": '{"SYNC_MASTER", "ASYNC_MASTER"}',
-        "FallBehindMax": "1000000",  # counted in bytes by brokers, and far away
+        "FallBehindMax": "1000000",  # brokers count it in bytes, and never reach it
     }
 
 
 def _pair_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """A synchronous master that tells of success before its slave has the record."""
+    """Return a synchronous master that reports success before its slave has the record."""
     return (
         {"event": "open", "mode": "ASYNC_FLUSH", "role": "SYNC_MASTER", "slave": True},
         {"event": "append", "node": "master", "message": "m1", "usable": "yes"},
@@ -123,7 +125,7 @@ def _group_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _group_injected(size: Size) -> Sequence[TraceEvent]:
-    """A leader that tells a client of success before anybody else has the entry."""
+    """Return a leader that reports success to a client before any other member has the entry."""
     leader, voter = size[0], size[-1]
     return (
         {"event": "open", "unrecorded": frozenset()},
@@ -145,7 +147,7 @@ def _leadership_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, 
 
 
 def _leadership_injected(size: Size) -> Sequence[TraceEvent]:
-    """A leader that counts the others' word for an entry that they did not give."""
+    """Return a leader that counts acknowledgements of an entry that the others did not send."""
     leader = size[0]
     return (
         {
@@ -187,7 +189,7 @@ def _route_constants(size: Size, traces: Sequence[Window]) -> Mapping[str, str]:
 
 
 def _route_injected(size: Size) -> Sequence[TraceEvent]:  # noqa: ARG001
-    """A broker that is forgotten as silent in the second in which it was heard."""
+    """Return a broker that expires as silent in the same second in which it registered."""
     broker = {"server": "n0", "broker": ("b0", 0)}
     return ({"event": "register", **broker}, {"event": "expire", **broker})
 

@@ -1,8 +1,8 @@
-"""Turns the event logs of name servers into traces of spec/tla/Routing.tla, for TLC.
+"""Converts the event logs of name servers into traces of spec/tla/Routing.tla, for TLC.
 
-A log may be of several name servers, in the order in which things happened. Each trace is about one topic
-that was asked for. A second is a tick. A long log is cut anywhere: the next trace begins with the brokers
-that are known by then, each registered when it was last heard.
+A log may contain several name servers, in the order of events. Each trace is about one topic that was
+requested. One second is a tick. A long log may be split anywhere: the next trace begins with the known
+brokers, each registered at the time when it was last heard from.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,18 +15,18 @@ from mqproof.spec.events import Event, EventError, Kind
 
 DEFAULT_TOPIC: Final = "TBW102"
 TOPICS_MAX: Final = 8
-"""So many topics of a log are looked at: those that were asked for first."""
+"""Maximum number of topics of a log that are examined: those requested first."""
 EXPIRY_S: Final = 120
 SCAN_S: Final = 10
 _EVENTS_IN_RECORD: Final = 5
 _TOLD: Final = frozenset({Kind.REGISTER, Kind.UNREGISTER, Kind.HEARTBEAT, Kind.EXPIRE})
 
 Broker = tuple[str, int]
-"""A broker's name and its id, both as a trace calls them."""
+"""A broker's name and id, as named in the trace."""
 
 
 def is_name_servers(event: Event) -> bool:
-    """Whether a name server wrote this. Clients and members of groups have other words for what they do."""
+    """Return whether a name server wrote the event. Clients and group members use other attributes."""
     if event.kind is Kind.ROUTE:
         return "brokers" in event.attrs
     if event.kind is Kind.RECOVER:
@@ -35,7 +35,7 @@ def is_name_servers(event: Event) -> bool:
 
 
 def periods_s(events: Iterable[Event]) -> tuple[int, int]:
-    """Seconds of silence that the name servers bear, and between two scans, as they tell when they start."""
+    """Return the expiry and the scan interval in seconds, as name servers report them at a start."""
     for event in events:
         if event.kind is Kind.RECOVER and is_name_servers(event):
             attrs = event.attrs
@@ -49,13 +49,13 @@ class _Servers:
     topic: str
     servers: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
-    """Of brokers, by what they call themselves."""
+    """Names of brokers in the trace, by their own names."""
     addresses: dict[tuple[str, str], Broker] = field(default_factory=dict)
-    """By name server and address: who registered last."""
+    """Maps name server and address to the broker that registered there last."""
     versions: dict[tuple[str, Broker], str] = field(default_factory=dict)
-    """By name server and broker: the version of what it listed last."""
+    """Maps name server and broker to the version of its last topic list."""
     heard: dict[tuple[str, Broker], int] = field(default_factory=dict)
-    """By name server and broker that is known: the second in which it was last heard."""
+    """Maps name server and known broker to the second in which it was last heard from."""
     started: set[str] = field(default_factory=set)
     now_s: int = 0
     out: list[TraceEvent] = field(default_factory=list)
@@ -70,11 +70,13 @@ class _Servers:
 
 
 def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) -> Iterator[Window]:
-    """The traces of a log of name servers; in a window `messages` counts these, `queues` the broker names.
+    """Yield the traces of a log of name servers.
+
+    A window's `messages` is the number of name servers, its `queues` that of broker names.
 
     Raises:
-        EventError: events are missing (a name server's `seq` is not dense), or an event lacks what the trace
-            needs.
+        EventError: events are missing (a name server's `seq` is not dense), or an event lacks a field that
+            the trace needs.
     """
     log = list(events)
     nodes = {event.node for event in log if is_name_servers(event)}
@@ -104,7 +106,7 @@ def _about(topic: str, log: list[Event], where: str, events_max: int) -> Iterato
             yield known.window()
             _begin_again(known, event.seq)
         second = (event.ts - began_us) // 1_000_000
-        if second > known.now_s:  # a clock that was set back is no time that passes
+        if second > known.now_s:  # time does not advance when a clock is set back
             known.emit(event.seq, "tick", "", by=second - known.now_s)
             known.now_s = second
         _take(known, event)
@@ -152,7 +154,7 @@ def _register(known: _Servers, event: Event, server: str, broker: Broker) -> Non
     lists = known.topic in event.attrs["topics"].split(",")
     version = event.attrs.get("version", "")
     if lists and version != known.versions.get((server, broker), version):
-        # To the model a list is new if it has the topic and the last one had not, or the other way round.
+        # For the model, a list is new only if it starts or stops to contain the topic.
         known.emit(event.seq, "register", server, broker=broker, lists=False)
     known.versions[server, broker] = version
     known.emit(event.seq, "register", server, broker=broker, lists=lists)
@@ -181,7 +183,7 @@ def _name(known: _Servers, name: str) -> str:
 
 
 def _id(known: _Servers, event: Event) -> int:
-    """The model has one slave of a name; 0 is the master."""
+    """Return the broker id in the model, which has one slave per name; 0 is the master."""
     text = _text(known, event, "id")
     if not text.isdecimal():
         raise EventError(
@@ -191,7 +193,7 @@ def _id(known: _Servers, event: Event) -> int:
 
 
 def _broker(known: _Servers, event: Event, server: str) -> Broker:
-    """Who it is that the name server calls by an address; of an unknown one it is the master."""
+    """Return the broker that the name server means by an address; the master if the address is unknown."""
     place = (server, _text(known, event, "address"))
     return known.addresses.get(place, (_name(known, _text(known, event, "broker")), 0))
 

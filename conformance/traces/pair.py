@@ -1,12 +1,12 @@
-"""Turns the event log of a master and its slave into traces of spec/tla/Replication.tla, for TLC.
+"""Converts the event log of a master and its slave into traces of spec/tla/Replication.tla, for TLC.
 
-Both write into one log, in the order in which things happened; a master's log alone will do, its slave's
-steps are then hidden. Byte offsets become positions, messages are called m1, m2, ... in the order of the
-master's appends. A crash is told with what the next recovery found, an append with what its answer says of
-the slave.
+Both write into one log, in the order of events. A master's log without the slave's is sufficient; the slave's
+steps are then hidden. Byte offsets become positions, and messages are named m1, m2, ... in the order of the
+master's appends. A crash event contains the state that the next recovery found. An append contains what its
+answer shows about the slave.
 
-A long log is cut where the slave has everything, and nobody waits. The next trace begins with the last
-record, for that is the one that a slave compares when it connects again.
+A long log is split where the slave has everything and no send waits. The next trace begins with the last
+record, because a slave compares it when it reconnects.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ MASTER: Final = "master"
 SLAVE: Final = "slave"
 _STATUSES: Final = ("SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
 UNKNOWN: Final = "unknown"
-"""Stands for what nobody told of; the model never sends a message of that name."""
+"""Stands for unrecorded values; the model never sends a message of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class _Record:
     start: int
     end: int
     what: tuple[object, ...]
-    """Message, queue and offset in it, by which two brokers' records are compared."""
+    """Message, queue and queue offset, by which records of two brokers are compared."""
 
 
 @dataclass(slots=True)
 class _Node:
-    """What one broker's events say that it has."""
+    """The state of one broker, according to its events."""
 
     name: str
     records: list[_Record] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Node:
     begun: bool = False
 
     def length(self, commit_offset: int) -> int:
-        """How many of the records end at or before a byte offset."""
+        """Return how many of the records end at or before a byte offset."""
         return sum(record.end <= commit_offset for record in self.records)
 
 
@@ -52,9 +52,9 @@ class _Pair:
     where: str
     opening: TraceEvent
     nodes: dict[str, _Node]
-    """By the name that they have in the log."""
+    """By the broker's name in the log."""
     fates: dict[int, str]
-    """By the position of a master's append in the log: what its producer was told."""
+    """Maps the position of a master's append in the log to the status sent to its producer."""
     acked: int = 0
     waiting: set[str] = field(default_factory=set)
     named: int = 0
@@ -74,7 +74,7 @@ class _Pair:
         self.seqs.append(seq)
 
     def is_calm(self) -> bool:
-        """The slave has all, all of it is durable, and nobody waits."""
+        """Return whether the slave has everything, all of it is durable, and no send waits."""
         length = len(self.master.records)
         settled = all(len(n.records) == n.flushed == length for n in self.nodes.values())
         return settled and self.acked == length and not self.waiting
@@ -84,16 +84,16 @@ class _Pair:
 
 
 def is_pair(events: Iterable[Event]) -> bool:
-    """Whether somebody wrote of handing his log to a slave."""
+    """Return whether a master recorded a transfer of its log to a slave."""
     return any(event.kind is Kind.HA_TRANSFER for event in events)
 
 
 def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) -> Iterator[Window]:
-    """The traces of a pair's log; none if it does not begin with the pair, or is of more than two brokers.
+    """Yield the traces of a pair's log; none if it starts after the pair, or has more than two brokers.
 
     Raises:
-        EventError: events are missing (a broker's `seq` is not dense), or an event lacks what the trace
-            needs.
+        EventError: events are missing (a broker's `seq` is not dense), or an event lacks a field that the
+            trace needs.
     """
     log = list(events)
     names = _names(log)
@@ -111,7 +111,7 @@ def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) 
 
 
 def _names(log: Sequence[Event]) -> dict[str, str] | None:
-    """What the brokers are called in a trace. None of a log that began before the pair did."""
+    """Return the brokers' names in a trace; None if the log begins after the pair's start."""
     masters = {event.node for event in log if event.kind is Kind.HA_TRANSFER}
     first: dict[str, Event] = {}
     for event in log:
@@ -199,14 +199,14 @@ def _append(pair: _Pair, node: _Node, event: Event, fate: str | None) -> None:
 
 
 def _usable(pair: _Pair, fate: str | None) -> str:
-    """What an answer says of whether there was a slave to wait for."""
+    """Return what an answer shows about whether a slave was available."""
     if pair.opening["role"] != "SYNC_MASTER" or fate not in _STATUSES:
         return UNKNOWN
     return "no" if fate == "SLAVE_NOT_AVAILABLE" else "yes"
 
 
 def _receive(pair: _Pair, node: _Node, event: Event) -> None:
-    """The slave's record is the master's at the same place, if it is the same message."""
+    """Add a slave's record. It is the master's record at the same place, if the message is the same."""
     record = _record(pair, event, UNKNOWN)
     same = (other.name for other in pair.master.records if replace(other, name=UNKNOWN) == record)
     theirs = next(same, UNKNOWN)
@@ -250,7 +250,7 @@ def _recover(pair: _Pair, node: _Node, event: Event) -> None:
 
 
 def _begin_again(pair: _Pair, seq: int) -> None:
-    """Nothing but the last record counts for what comes, and both have it."""
+    """Begin a new window with only the last record, which both nodes have."""
     pair.out, pair.seqs, pair.named = [], [], 1
     pair.emit(seq, "open", **pair.opening)
     last = replace(pair.master.records[-1], name="m1")

@@ -1,4 +1,4 @@
-"""What an event of a DLedger group's member says, or an error that names the event."""
+"""Returns fields of events of DLedger members, or raises an error that names the event."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -8,14 +8,14 @@ from mqproof.spec.events import Event, EventError, Kind
 OPTIONAL: Final = frozenset(
     {Kind.VOTE, Kind.STEP_DOWN, Kind.HEARTBEAT, Kind.FLUSH, Kind.HA_ACK, Kind.RAFT_COMMIT, Kind.SEND_ACK}
 )
-"""What a log may leave out if it says so: who began, ended, led and wrote tells what there is to explain."""
+"""Kinds that a log may omit if it says so; the other kinds are enough to show what has to be explained."""
 
 
 def unrecorded(events: Iterable[Event], where: str) -> frozenset[str]:
-    """The kinds of events that members do not write, as they say when they start.
+    """Return the kinds of events that members do not record, as they report at a start.
 
     Raises:
-        EventError: without these kinds a log says too little.
+        EventError: a log without these kinds is not sufficient.
     """
     starts = [event for event in events if event.kind is Kind.RECOVER]
     named = {kind for event in starts for kind in event.attrs.get("unrecorded", "").split(",") if kind}
@@ -33,7 +33,11 @@ def _listed(kinds: Iterable[str]) -> str:
 
 
 def check_dense(log: Iterable[Event], where: str) -> None:
-    """EventError: a member's `seq` is not dense, so that events are missing."""
+    """Check that no events are missing.
+
+    Raises:
+        EventError: a member's `seq` is not dense.
+    """
     expected: dict[str, int] = {}
     for event in log:
         missing = expected.get(event.node, 0)
@@ -45,7 +49,7 @@ def check_dense(log: Iterable[Event], where: str) -> None:
 
 
 def index_of(event: Event, where: str) -> int:
-    """Counted from 1."""
+    """Return the index, counted from 1."""
     return number_of(event, "index", where) + 1
 
 

@@ -1,16 +1,16 @@
-"""The way from code to TLC: a script that a suite found failing becomes a trace, and TLC helps to class it.
+"""Classifies suite failures with TLC: the event log of a failed script becomes a trace that TLC checks.
 
-The suite judges what a client saw; TLC judges what the server wrote into its event log of the same run. Who
-of the two disagrees tells what is wrong.
+The suite judges the observations of a client. TLC judges the server's event log of the same run. Both
+verdicts together show where the defect is.
 
-| a promise is broken | TLC explains the log | what is wrong |
+| an invariant is violated | TLC explains the log | defect |
 |---|---|---|
 | yes | no | the code |
-| no, but the reference cannot explain what was seen | no | the model: it forbids what breaks no promise |
-| either | yes | the mapping: client and log do not tell the same, or reference and TLA+ do not |
+| no, but the reference cannot explain the observations | no | the model: it forbids legal behaviour |
+| either | yes | the mapping: client and log disagree, or reference and TLA+ do |
 
-The last two are what to look at first. Behind either may be the code: what it does breaks no promise that has
-a name, or no event tells of it, as of a pull that leaves a message out.
+The last two are to be examined first. The code may still be the cause of either: its behaviour violates no
+named invariant, or no event records it, as for a pull that omits a message.
 """
 
 import tempfile
@@ -30,11 +30,11 @@ from mqproof.spec.events import EventError, encode
 from mqproof.spec.tlc.errors import TlcError
 
 _SECONDS_MAX: Final = 120.0
-"""TLC needs some; what takes it longer is not classed."""
+"""Maximum time for TLC; failures that take longer are not classified."""
 
 
 class Wrong(StrEnum):
-    """What has to be mended, and why it is thought so."""
+    """Where the defect is, and why."""
 
     CODE = "code wrong: TLC does not explain the event log either"
     MODEL = "model wrong, or code: no promise is broken, but TLC does not explain the event log either"
@@ -43,23 +43,24 @@ class Wrong(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Class:
-    """What is wrong, if anybody knows."""
+    """The classification of a failure."""
 
     wrong: Wrong | None
     why: str = ""
-    """Nobody knows."""
+    """Why the failure is not classified."""
     traces: int = 0
-    """So many TLC looked at."""
+    """Number of traces that TLC checked."""
     witnesses: tuple[Witness, ...] = ()
-    """What TLC does not explain first."""
+    """The first event that TLC does not explain."""
 
     def __str__(self) -> str:
         return self.wrong or f"not classed: {self.why}"
 
 
 def classes(examination: Examination, folder: Path | None = None) -> dict[str, Class]:
-    """A class for each invariant that was found violated. `folder` keeps the event logs of these runs, as
-    violates-ID.ndjson, for `mqproof trace-check`.
+    """Return a classification for each violated invariant.
+
+    `folder` keeps the event logs of these runs, as violates-ID.ndjson, for `mqproof trace-check`.
 
     Raises:
         OSError: the folder cannot be written.
@@ -86,7 +87,7 @@ def classes(examination: Examination, folder: Path | None = None) -> dict[str, C
 
 
 def with_classes(found: Iterable[Result], known: Mapping[str, Class]) -> tuple[Result, ...]:
-    """The results with their classes at the end of the detail, and what TLC says among the witnesses."""
+    """Return the results with their classification appended to the detail, and TLC's witness added."""
     return tuple(_with(result, known[result.id]) if result.id in known else result for result in found)
 
 

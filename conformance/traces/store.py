@@ -1,13 +1,13 @@
-"""Turns a broker's event log into traces that TLC can hold against spec/tla/Flush.tla.
+"""Converts a broker's event log into traces that TLC checks against spec/tla/Flush.tla.
 
-A log of ten thousand messages is too long for one trace, so it is cut into windows of about as many records
-as asked for (more where few of them are settled). The model does not care what lies in front of an empty log,
-so a window may leave out every record that is settled (durable and dispatched); the records that are still
-open are appended again at the head of the next window, with what is already known of them. A recovery ends a
-window, since afterwards everything is settled.
+A log of ten thousand messages is too long for one trace, so it is split into windows of about the requested
+number of records (more if few of them are settled). The model does not depend on records before the window,
+so a window may omit every settled (durable and dispatched) record. Records that are still open are appended
+again at the beginning of the next window, with their known state. A recovery ends a window, since everything
+is settled afterwards.
 
-What is lost by cutting: a crash of the system late in a life cannot be blamed on a queue flush of an earlier
-window. Byte offsets become positions, messages are named m1, m2, ... in the order of their appends.
+The split loses one check: a system crash late in a life cannot be related to a queue flush of an earlier
+window. Byte offsets become positions, and messages are named m1, m2, ... in the order of their appends.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from typing import Final
 from mqproof.spec.events import Event, EventError, Kind
 
 SETTLED: Final = "settled"
-"""Stands for every message that was left out; the model never sends it, so no event about it is explained."""
+"""Stands for every omitted message; the model never sends it, so no event about it is explained."""
 RECORDS_MAX: Final = 100
 
 Queue = tuple[str, int]
@@ -26,7 +26,7 @@ TraceEvent = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A trace: the events for TLC, and for each the `seq` of the logged event it stands for."""
+    """A trace: the events for TLC, and for each the `seq` of the logged event that it represents."""
 
     events: tuple[TraceEvent, ...]
     seqs: tuple[int, ...]
@@ -45,7 +45,7 @@ class _Record:
 
 @dataclass(slots=True)
 class _Life:
-    """What the log has claimed of the records that are not settled yet."""
+    """The records that are not settled yet, and their state according to the log."""
 
     mode: str
     begin: int
@@ -54,12 +54,12 @@ class _Life:
     flushed: int = 0
     dispatched: int = 0
     offset_base: dict[Queue, int] = field(default_factory=dict)
-    """Queue offset of the first record of each queue behind the settled ones."""
+    """Queue offset of the first record of each queue after the settled ones."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     names: dict[Queue, str] = field(default_factory=dict)
     began_at: int = 0
-    """Commit offset at which the log of events began."""
+    """Commit offset at which the event log began."""
     crashed: bool = False
     recovering: bool = False
 
@@ -75,12 +75,12 @@ class _Life:
         return self.names.setdefault(queue, f"q{len(self.names)}")
 
     def length(self, commit_offset: int) -> int:
-        """How many of the records end at or before a byte offset."""
+        """Return how many of the records end at or before a byte offset."""
         return sum(record.end <= commit_offset for record in self.records)
 
     @property
     def settled(self) -> int:
-        """How many records, from the front, are durable and dispatched."""
+        """The number of leading records that are durable and dispatched."""
         return min(self.flushed, self.dispatched)
 
     def window(self) -> Window:
@@ -88,7 +88,7 @@ class _Life:
 
 
 def windows(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) -> Iterator[Window]:
-    """The windows of one broker's log; `where` names it in errors.
+    """Yield the windows of one broker's log; `where` names it in errors.
 
     Raises:
         EventError: events are missing (`seq` is not dense), the log does not begin with a recovery, or an
@@ -109,7 +109,10 @@ def windows(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX)
 
 
 def _first_life(event: Event, where: str) -> _Life | None:
-    """A broker logs nothing of its store before its first recovery, except that it found a crash."""
+    """Return the life begun by a recovery.
+
+    Before it, a broker logs no store events except a detected crash.
+    """
     if event.kind in (Kind.APPEND, Kind.FLUSH, Kind.DISPATCH):
         raise EventError(f"{where}: {event.kind} at seq {event.seq} before the first recover")
     if event.kind is not Kind.RECOVER:
@@ -123,7 +126,8 @@ def _first_life(event: Event, where: str) -> _Life | None:
 def _take(life: _Life, event: Event, where: str, records_max: int) -> Iterator[Window]:
     match event.kind:
         case Kind.APPEND:
-            # Only when it pays: what is still open would be said again at the head of the next window.
+            # Split only if few records are open, because these are repeated at the beginning of the next
+            # window.
             if len(life.records) >= records_max and life.settled >= records_max // 2:
                 yield life.window()
                 _settle(life, event.seq)
@@ -156,7 +160,7 @@ def _append(life: _Life, event: Event, where: str) -> None:
     size = event.attrs.get("size", "")
     if not size.isdecimal():
         raise EventError(f"{where}: append at seq {event.seq}: attrs.size is {size!r}, expected bytes")
-    # The first record ever seen of a queue tells where the queue stood before this log of events began.
+    # The first record of a queue shows the queue's offset when this event log began.
     life.offset_base.setdefault(queue, queue_offset if life.began_at else 0)
     record = _Record(queue, queue_offset, start, start + int(size))
     life.records.append(record)
@@ -187,15 +191,15 @@ def _answer(life: _Life, event: Event, where: str) -> None:
             life.emit(event.seq, "answer", message=f"m{position}", status=event.status)
             return
     settled = key[0] in life.offset_base and (event.queue_offset or 0) < life.offset_base[key[0]]
-    if not (settled and event.status == "SEND_OK"):  # what is settled is durable, so SEND_OK is the truth
+    if not (settled and event.status == "SEND_OK"):  # settled records are durable, so SEND_OK is correct
         life.emit(event.seq, "answer", message=SETTLED, status=event.status)
 
 
 def _recover(life: _Life, event: Event, where: str) -> Window:
-    """The end of a life: the crash, what was recovered, and the beginning of the next life."""
+    """End a life: emit the crash, the recovery, and the beginning of the next life."""
     end = _need(event, "commit_offset", where)
     length = life.length(end)
-    # Less than what was settled was recovered: no crash of the model does that.
+    # Recovery found less than the settled records: no crash in the model does that.
     lost_settled = end < life.begin
     if not life.crashed:
         _answer_oneway(life, event.seq)
@@ -212,14 +216,14 @@ def _recover(life: _Life, event: Event, where: str) -> Window:
 
 
 def _answer_oneway(life: _Life, seq: int) -> None:
-    """A one-way send is answered in the model, though nobody hears it: a clean exit leaves no one waiting."""
+    """Answer one-way sends, which the model does: no send may wait at a clean exit."""
     for position, record in enumerate(life.records, start=1):
         if record.answer is None:
             life.emit(seq, "answer", message=f"m{position}", status="SEND_OK")
 
 
 def _settle(life: _Life, seq: int) -> None:
-    """Leave out what is durable and dispatched; the rest opens the next window."""
+    """Omit durable and dispatched records; the others begin the next window."""
     settled = life.settled
     for record in life.records[:settled]:
         life.offset_base[record.queue] += 1

@@ -1,6 +1,7 @@
-"""Numbered wire cases for any broker and name server: what to write, what must come back, and by what rule.
+"""Numbered wire cases for any broker and name server: requests, required responses, and their rules.
 
-Begin at `model.py` (what a case is), then `systematic.py` (the cases that follow from an operation's fields)
-and the tables they follow from, `operations/`. `catalogue.py` has all cases, `runner.py` runs one.
-Nothing here knows our own broker: frames are built and read by `frames.py`.
+Start with `model.py` (the structure of a case), then `systematic.py` (the cases derived from an operation's
+fields) and the tables of operations, `operations/`. `catalogue.py` has all cases, `runner.py` runs one.
+
+Nothing here depends on our own broker: `frames.py` builds and reads frames.
 """

@@ -1,4 +1,4 @@
-"""All wire cases, in the order of the report, and the choice of some."""
+"""All wire cases in the order of the report, and the selection of cases."""
 
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
@@ -22,7 +22,10 @@ CASES: Final = _all()
 
 
 def choose(globs: Iterable[str] = (), since: Since = Since.V5) -> tuple[Case, ...]:
-    """The cases whose id matches one of the globs (all without any), of rules that hold since then."""
+    """Return the cases whose id matches one of the globs (all, without globs).
+
+    Only rules of that release or older are included.
+    """
     globs = tuple(globs) or ("*",)
     return tuple(
         case for case in CASES if case.since <= since and any(fnmatchcase(case.id, glob) for glob in globs)

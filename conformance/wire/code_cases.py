@@ -1,4 +1,4 @@
-"""Cases about request codes of which there is little to say: known to some, or to nobody."""
+"""Cases for request codes without further description: known to some servers, or to none."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,7 +10,7 @@ _SOURCE: Final = "Request codes"
 _UNSUPPORTED: Final = Expect(codes=(3,))
 _SLUGS: Final = {Server.BROKER: "code", Server.NAME_SERVER: "code-of-name-server"}
 _SINCE: Final = {Server.BROKER: Since.V4_9, Server.NAME_SERVER: Since.V5}
-"""4.9's name server does not answer at all."""
+"""The name server of 4.9 does not answer at all."""
 
 
 def code_cases() -> Iterator[Case]:
@@ -34,7 +34,7 @@ def _unsupported(server: Server) -> Iterator[Case]:
     oneway = Ask(Request(UNKNOWN[0]), _UNSUPPORTED, Manner.ONEWAY)
     yield _case(server, "batch", "each of five unknown requests in one write is answered", batch)
     yield _case(server, "goes-on", "a connection goes on behind an unknown request", behind, behind)
-    # 4.9 answers, and its clients drop that.
+    # 4.9 answers, and its clients drop the answer.
     yield _case(server, "one-way", "an unknown one-way request is not answered", oneway, since=Since.V5)
 
 

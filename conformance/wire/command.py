@@ -1,4 +1,4 @@
-"""The suite wire of `mqproof conform`."""
+"""The suite `wire` of `mqproof conform`."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ Servers = Callable[[str], AbstractContextManager[list[Address]]]
 
 
 def listed(options: RunOptions) -> tuple[Result, ...]:
-    """Each case that is asked for."""
+    """Return each selected case, as not tested."""
     return tuple(map(untested, _cases(options)))
 
 
 def in_short(results: tuple[Result, ...]) -> tuple[Result, ...]:
-    """The results in fewer rows."""
+    """Return a summary of the results."""
     return tuple(summary(results))
 
 

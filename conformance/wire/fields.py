@@ -1,7 +1,7 @@
-"""Tables of header fields as text: a field a line, `name TYPE value`.
+"""Tables of header fields as text: one field per line, `name TYPE value`.
 
-TYPE is S, I, L or B with `!` for a mandatory field and `?` for an optional one, and `5` behind it when 5.x
-brought it. The value is that of the valid request; without one the field is left out there.
+TYPE is S, I, L or B, with `!` for a mandatory field and `?` for an optional one, and `5` after it for fields
+added in 5.x. The value is that of the valid request, which omits fields without a value.
 """
 
 import re
@@ -13,10 +13,10 @@ _LINE: Final = re.compile(r"(\w+) +([SILB])([!?])(5?)(?: +(.*))?")
 
 
 def fields(table: str) -> tuple[Field, ...]:
-    """The fields in the order of their lines, which numbers their cases: new ones go to the end.
+    """Return the fields in the order of their lines, which numbers their cases: add new fields at the end.
 
     Raises:
-        ValueError: a line is not of this form, or a mandatory field has no value.
+        ValueError: a line has another form, or a mandatory field has no value.
     """
     return tuple(_field(line.strip()) for line in table.splitlines() if line.strip())
 

@@ -1,7 +1,7 @@
-"""What a run of cases finds at the servers: topics, messages, offsets, a broker that registered itself.
+"""Prepares the servers for a run of cases: topics, messages, offsets, a registered broker.
 
-All names have a token of the run, so that nothing of anybody else is touched. The topics and groups stay
-behind; the registered broker goes with its connection.
+All names contain a token of the run, so that no other data is touched. The topics and groups remain after the
+run; the registered broker disappears with its connection.
 """
 
 import re
@@ -28,26 +28,29 @@ from mqproof.conformance.wire.talk import (
 )
 
 MESSAGES: Final = 8
-"""In queue 0 of `$topic`, which nobody else sends to. The group `$reader` has consumed three, no more."""
+"""Number of messages in queue 0 of `$topic`, to which no case sends.
+
+The group `$reader` has consumed three.
+"""
 _KEEP_S: Final = 20.0
-"""Servers close a connection on which nothing moves for 120 s."""
+"""Servers close a connection that is idle for 120 s."""
 
 
 class FixturesError(Exception):
-    """The servers cannot be prepared. One line for a person."""
+    """The servers cannot be prepared. The message is one line."""
 
 
 @dataclass(slots=True)
 class Fixtures:
     servers: dict[Server, Address]
-    """Those that are there to be asked."""
+    """The servers that are available."""
     names: dict[str, str] = field(default_factory=dict)
-    """Template names, for every case; each case gets a `$case` of its own."""
+    """Template names for every case; each case also gets its own `$case`."""
     _registered: Connection | None = None
     _kept_at: float = 0.0
 
     def of_case(self, number: int) -> dict[str, str]:
-        """The names for one case: its group of live clients and its client id are its own."""
+        """Return the names for one case; its group of live clients and its client id are its own."""
         live = f"{self.names['group']}_{number}"
         return {
             **self.names,
@@ -61,9 +64,10 @@ class Fixtures:
         }
 
     def keep(self) -> None:
-        """Register again before the name server forgets, on a new connection where it closed the last one.
+        """Register again before the name server forgets the broker.
 
-        Where that fails nothing happens: the cases that rest on it tell.
+        If the last connection was closed, a new one is used. A failure is ignored here: the cases that depend
+        on the registration report it.
         """
         if self._registered is None or time.monotonic() - self._kept_at < _KEEP_S:
             return
@@ -119,7 +123,7 @@ class Fixtures:
         self._prepare_half(connection)
 
     def _prepare_half(self, connection: Connection) -> None:
-        """A message that waits for its commit, where the broker has transactions."""
+        """Send a message that waits for its commit, if the broker has transactions."""
         half = f"TRAN_MSG\x01true\x02PGROUP\x01$producer\x02UNIQ_KEY\x01{self.names['half_key']}\x02"
         request = valid(messages.SEND_V2, f="4", i=half)
         answer = _answer(connection, request, self.names)
@@ -130,10 +134,12 @@ class Fixtures:
 
 @contextmanager
 def fixtures(addresses: list[Address], seconds_max: float) -> Iterator[Fixtures]:
-    """Each address is a name server's or a broker's; it is asked. A broker of the name server's is found.
+    """Prepare the servers; each address may be a name server's or a broker's.
+
+    A single name server's broker is discovered.
 
     Raises:
-        UnreachableError, SceneError.
+        UnreachableError, FixturesError.
     """
     made = Fixtures(_servers(addresses, seconds_max))
     token = secrets.token_hex(4)
@@ -180,7 +186,7 @@ def _servers(addresses: list[Address], seconds_max: float) -> dict[Server, Addre
                 found[Server.BROKER if is_broker else Server.NAME_SERVER] = address
                 if not is_broker and len(addresses) == 1:
                     info = _answer(connection, valid(name_server.CLUSTER_INFO), {})
-                    # Raw and quoted broker ids; 0 is a master.
+                    # Broker ids may be bare or quoted; 0 is a master.
                     if match := re.search(rb'[{,]"?0"?:"([^"]+)"', info.body):
                         found[Server.BROKER] = Address.parse(match[1].decode())
             except (SilentError, ClosedError, MalformedError, ValueError) as error:
@@ -189,7 +195,10 @@ def _servers(addresses: list[Address], seconds_max: float) -> dict[Server, Addre
 
 
 def _ask(connection: Connection, request: Request, names: dict[str, str]) -> Frame:
-    """The answer, a success. Raises SceneError, and as `Connection.answer`."""
+    """Return the answer, which must be a success.
+
+    Raises FixturesError, and the errors of `Connection.answer`.
+    """
     answer = _answer(connection, request, names)
     if answer.code != 0:
         raise FixturesError(f"request {request.code} is answered with code {answer.code}: {answer.remark}")

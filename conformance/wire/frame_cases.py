@@ -1,7 +1,7 @@
-"""Cases about frames and headers that belong to no operation, at either server.
+"""Cases about frames and headers that belong to no operation, at both kinds of server.
 
-Each asks for the route of a topic, which a broker says that it does not know, and a name server that there is
-none: the answer's code tells nothing here, only that there is one.
+Each requests the route of a topic. A broker does not support that, and a name server has no such route. So
+the answer's code does not matter here, only its existence.
 """
 
 import json
@@ -19,7 +19,7 @@ _ANSWERED: Final = {
     Server.NAME_SERVER: Expect(codes=(17,)),
 }
 _WITHOUT_TOPIC: Final = {**_ANSWERED, Server.NAME_SERVER: ANY}
-"""Of a route query without its topic, which a name server refuses in any words."""
+"""For a route query without its topic, which a name server may refuse with any code."""
 _SLUGS: Final = {Server.BROKER: "frame", Server.NAME_SERVER: "frame-of-name-server"}
 _FRAME: Final = "Remoting frame"
 _COMMAND: Final = "Remoting command"
@@ -36,7 +36,10 @@ _Row = tuple[str, str, Strength, tuple[Step, ...]]
 
 
 def _cases(server: Server) -> Iterator[_Row]:
-    """New ones go to the end of each function, and new functions to the end: the numbers stay."""
+    """Yield the cases.
+
+    Add new ones at the end of each function, and new functions at the end: numbers are stable.
+    """
     yield from _broken_frames(server)
     yield from _json_headers(server)
     yield from _binary_headers(server)
@@ -164,7 +167,7 @@ def _ask(server: Server, connection: str = "a") -> Ask:
 
 
 def _json(**changed: Any) -> bytes:
-    """The header of a route query with other members, without those that are None."""
+    """Return the header of a route query with changed members; members that are None are omitted."""
     members = {
         "code": _ROUTE, "extFields": {"topic": "wire_nobody"}, "flag": 0, "language": LANGUAGE,
         "opaque": _OPAQUE, "serializeTypeCurrentRPC": "JSON", "version": VERSION, **changed,

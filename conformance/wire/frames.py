@@ -1,6 +1,6 @@
-"""Frames as bytes and as objects, by a codec of the suite's own: docs/protocol.md, "Remoting command".
+"""Encodes and decodes frames with the suite's own codec: docs/protocol.md, "Remoting command".
 
-It writes what it is told to, also what no server should accept, and reads strictly.
+It writes whatever is requested, including invalid frames, and reads strictly.
 """
 
 import json
@@ -14,7 +14,7 @@ RESPONSE: Final = 1
 ONEWAY: Final = 2
 
 VERSION: Final = 409
-"""4.9.8: old enough for every server, new enough for standard JSON in routes."""
+"""4.9.8: old enough for every server, and new enough for standard JSON in routes."""
 LANGUAGE: Final = "PYTHON"
 _LANGUAGE_CODE: Final = 3
 
@@ -22,7 +22,7 @@ _FIXED: Final = struct.Struct(">hbhii")
 
 
 class MalformedError(ValueError):
-    """What came back is no frame, or its header is none."""
+    """The received bytes are not a frame, or its header is invalid."""
 
 
 class Header(IntEnum):
@@ -34,7 +34,7 @@ class Header(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A request, or what came back."""
+    """A request or a response."""
 
     code: int
     opaque: int = 0
@@ -45,7 +45,7 @@ class Frame:
     version: int = VERSION
     header: Header = Header.JSON
     language: str = LANGUAGE
-    """Of a JSON header; a binary one that we write always says Python."""
+    """Language in a JSON header; binary headers that we write always say Python."""
 
     @property
     def is_response(self) -> bool:
@@ -53,13 +53,13 @@ class Frame:
 
 
 def encode(frame: Frame) -> bytes:
-    """The whole frame with its length field."""
+    """Return the whole frame with its length field."""
     header = _binary_header(frame) if frame.header is Header.BINARY else _json_header(frame)
     return framed(header, frame.body, frame.header)
 
 
 def framed(header: bytes, body: bytes = b"", serialization: int = Header.JSON) -> bytes:
-    """A frame around whatever bytes."""
+    """Return a frame around arbitrary header bytes."""
     size = 4 + len(header) + len(body)
     return struct.pack(">iI", size, serialization << 24 | len(header)) + header + body
 
@@ -87,16 +87,16 @@ def _binary_header(frame: Frame) -> bytes:
 
 
 def entry(name: str, value: str) -> bytes:
-    """One of a binary header's fields."""
+    """Return one field of a binary header."""
     key, text = name.encode(), value.encode()
     return struct.pack(">h", len(key)) + key + struct.pack(">i", len(text)) + text
 
 
 def take(buffer: bytearray) -> Frame | None:
-    """The first frame of the buffer, taken off it; None when more bytes are needed.
+    """Remove the first frame from the buffer and return it; None if more bytes are needed.
 
     Raises:
-        MalformedError: these bytes are no frame, or its header is none.
+        MalformedError: these bytes are not a frame, or its header is invalid.
     """
     if len(buffer) < 4:
         return None
@@ -161,7 +161,7 @@ def _read_binary(header: bytes, body: bytes) -> Frame:
 
 
 def _sized(data: bytes, at: int, width: int) -> tuple[bytes, int]:
-    """The bytes behind a length of this width, and where they end."""
+    """Return the bytes after a length of this width, and where they end."""
     begin = at + width
     end = begin + int.from_bytes(data[at:begin], "big")
     if end > len(data) or begin > len(data):

@@ -1,6 +1,6 @@
-"""What a wire case is: steps at a server, what each must bring, and how much it matters.
+"""The structure of a wire case: requests to a server, the expected responses, and the strength of the rule.
 
-Texts are templates: `$topic` and the like stand for what the scene of a run has (scene.py).
+Texts are templates: names such as `$topic` stand for values of the run's fixtures (fixtures.py).
 """
 
 from collections.abc import Mapping
@@ -11,18 +11,18 @@ from typing import Final
 from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header
 
 NOT_SUPPORTED: Final = 3
-"""The response code of whoever does not know the request code."""
+"""The response code of a server that does not know the request code."""
 
 COMMIT_OFFSET: Final = "commit offset of msgId"
-"""What `Ask.keep` may name beside the answer's fields."""
+"""A value that `Ask.keep` may name in addition to the answer's fields."""
 
 
 class Verdict(StrEnum):
     OK = "OK"
     NON_STRICT = "NON-STRICT"  # a SHOULD is not met
-    INFORMATIONAL = "INFORMATIONAL"  # a MAY: what is answered is told, nothing is asked
-    UNIMPLEMENTED = "UNIMPLEMENTED"  # the server says that it does not know the request code
-    FAILED = "FAILED"  # a MUST is not met, or there is no answer in time, or none that can be read
+    INFORMATIONAL = "INFORMATIONAL"  # a MAY: the answer is reported, and nothing is required
+    UNIMPLEMENTED = "UNIMPLEMENTED"  # the server answers that it does not know the request code
+    FAILED = "FAILED"  # a MUST is not met, or there is no answer in time, or no readable one
 
 
 class Strength(StrEnum):
@@ -32,7 +32,7 @@ class Strength(StrEnum):
 
 
 class Since(StrEnum):
-    """The release from which on the rule holds."""
+    """The release since which the rule holds."""
 
     V4_9 = "4.9"
     V5 = "5"
@@ -44,7 +44,7 @@ class Server(StrEnum):
 
 
 class Kind(StrEnum):
-    """Type of a header field: text, 32 and 64 bit signed, true or false."""
+    """Type of a header field: text, 32 or 64 bit signed integer, boolean."""
 
     TEXT = "S"
     INT = "I"
@@ -60,35 +60,35 @@ class Field:
     kind: Kind
     required: bool
     value: str | None = None
-    """Of the valid request; None: it is left out there."""
+    """Value in the valid request; None: the request omits it."""
     since: Since = Since.V4_9
 
 
 @dataclass(frozen=True, slots=True)
 class Expect:
-    """What an answer must be. Fields and body are looked at in answers with the first of the codes only."""
+    """Requirements on an answer. Fields and body are checked only in answers with the first of the codes."""
 
     codes: tuple[int, ...] = (0,)
-    """Any of these; () is any code at all."""
+    """Any of these codes; () accepts every code."""
     not_codes: tuple[int, ...] = ()
     lacking: tuple[int, ...] = ()
-    """With these the server says that it does not have what is asked for."""
+    """Codes with which the server answers that it does not support what is requested."""
     fields: Mapping[str, Kind] = field(default_factory=dict)
-    """Members the answer's header must have, and of what type."""
+    """Members that the answer's header must have, with their types."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """Members and their very values."""
+    """Members with their exact values."""
     has: tuple[str, ...] = ()
-    """Texts that the body has in it."""
+    """Texts that the body must contain."""
     lacks: tuple[str, ...] = ()
-    """Texts that the body has not."""
+    """Texts that the body must not contain."""
     records: int | None = None
-    """How many stored messages the body has."""
+    """Number of stored messages in the body."""
     not_before_s: float = 0.0
-    """The answer comes no earlier than so long after the request."""
+    """Minimum time between request and answer."""
 
 
 ANY: Final = Expect(codes=())
-"""Answered, whatever it says."""
+"""Any answer is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +96,42 @@ class Request:
     code: int
     fields: Mapping[str, str] = field(default_factory=dict)
     body: str | bytes = b""
-    """Text is a template, bytes are sent as they are."""
+    """Text is a template; bytes are sent unchanged."""
     header: Header = Header.JSON
     opaque: int | None = None
-    """None: the runner counts."""
+    """None: the runner assigns one."""
     version: int = VERSION
     language: str = LANGUAGE
 
 
 class Manner(StrEnum):
-    """How a request is made."""
+    """How a request is sent."""
 
     ONCE = "once"
-    EVENTUALLY = "eventually"  # again and again, until the answer is as expected
-    ONEWAY = "one-way"  # no answer may come; a common request behind it is answered
+    EVENTUALLY = "eventually"  # repeatedly, until the answer is as expected
+    ONEWAY = "one-way"  # there must be no answer; normal requests after it are answered
     OPAQUE_REUSED = "opaque reused"  # twice in one write with one opaque, and once more
     BATCH = "batch"  # five frames in one write
-    CUTS = "cuts"  # at every byte, or every so many: each write ends in the middle of a frame
+    CUTS = "cuts"  # split at every byte, or every few: each write ends in the middle of a frame
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """A request, and what must come back."""
+    """A request and its required answer."""
 
     request: Request
     expect: Expect = Expect()
     manner: Manner = Manner.ONCE
     cut_step: int = 1
-    """Bytes from one cut to the next."""
+    """Number of bytes from one split position to the next."""
     connection: str = "a"
     keep: Mapping[str, str] = field(default_factory=dict)
-    """Template name to the answer's field that it stands for from now on."""
+    """Maps a template name to the answer's field whose value it has from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Put:
-    """A request whose answer is awaited later, by `Awaited` of the same name."""
+    """A request whose answer is awaited later, by `Awaited` with the same name."""
 
     name: str
     request: Request
@@ -146,7 +146,7 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Pushed:
-    """The server asks us; a request that is not one-way is answered with SUCCESS and this body."""
+    """A request from the server; unless it is one-way, it is answered with SUCCESS and this body."""
 
     code: int
     values: Mapping[str, str] = field(default_factory=dict)
@@ -157,20 +157,20 @@ class Pushed:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Bytes as they are, and what becomes of the connection."""
+    """Raw bytes, and the expected effect on the connection."""
 
     data: bytes
     closes: bool = False
-    """The server closes it; else it answers the requests of the steps behind."""
+    """The server closes the connection; otherwise it answers the requests of later steps."""
     answers: int | None = None
-    """Opaque of an answer that must come."""
+    """Opaque of an answer that is required."""
     expect: Expect = ANY
     connection: str = "a"
 
 
 @dataclass(frozen=True, slots=True)
 class Hangup:
-    """Close a connection; the next step that names it opens it anew."""
+    """Close a connection; the next step that names it opens a new one."""
 
     connection: str = "a"
 
@@ -180,12 +180,12 @@ Step = Ask | Put | Awaited | Pushed | Written | Hangup
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request code as docs/protocol.md describes it; the systematic cases follow from it."""
+    """A request code as docs/protocol.md describes it; the systematic cases are derived from it."""
 
     code: int
     name: str
     slug: str
-    """Of the case ids: `remoting/SLUG/NUMBER`."""
+    """Part of the case ids: `remoting/SLUG/NUMBER`."""
     server: Server
     source: str
     """A section of docs/protocol.md."""
@@ -194,11 +194,11 @@ class Operation:
     expect: Expect = Expect()
     since: Since = Since.V4_9
     strength: Strength = Strength.MUST
-    """Of what follows from its being there at all."""
+    """Strength of the cases derived from the operation."""
     before: tuple[Step, ...] = ()
-    """What must have happened on the connection for the valid request to be one."""
+    """Steps on the connection that the valid request requires."""
     cut_step: int = 1
-    """More where an answer takes a released server long."""
+    """Larger for operations that released servers answer slowly."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Runs one case and judges it: a small interpreter of its steps."""
+"""Runs and judges one case, by interpreting its steps."""
 
 import itertools
 import re
@@ -41,7 +41,7 @@ _BATCH: Final = 5
 _POLL_S: Final = 0.02
 _OPAQUES: Final = itertools.count(1000)
 _CUT_OPAQUE: Final = 1_000_000_000
-"""Opaques of one length, or the cuts would move."""
+"""Opaques of equal length, so that the split positions stay the same."""
 _NOT_MET: Final = {
     Strength.MUST: Verdict.FAILED,
     Strength.SHOULD: Verdict.NON_STRICT,
@@ -60,13 +60,13 @@ class Judged:
     case: Case
     verdict: Verdict
     detail: str
-    """What came instead of what was expected; what came, for INFORMATIONAL."""
+    """The unexpected answer; the answer itself for INFORMATIONAL."""
     exchanges: int
     seconds: float
 
 
 class _NotMetError(Exception):
-    """An answer is not what the case asks for."""
+    """An answer does not meet the case's requirements."""
 
 
 class _UnimplementedError(Exception):
@@ -74,9 +74,9 @@ class _UnimplementedError(Exception):
 
 
 def run(case: Case, address: Address, scene: Mapping[str, str], seconds_max: float) -> Judged:
-    """Judge a case on connections of its own; each answer is waited for so long at most.
+    """Judge a case on its own connections; each answer is awaited for at most `seconds_max`.
 
-    Whoever does not accept connections fails: it may be the case before that brought it down.
+    A server that does not accept connections fails the case: the previous case may have crashed it.
     """
     began = time.perf_counter()
     with ExitStack() as stack:
@@ -102,14 +102,14 @@ def _judge(case: Case, play: "_Play") -> tuple[Verdict, str]:
 
 @dataclass(slots=True)
 class _Play:
-    """One case under way."""
+    """The state of one running case."""
 
     connect: Callable[[], Connection]
     names: dict[str, str]
-    """What the templates stand for."""
+    """Values of the template names."""
     exchanges: int = 0
     last: str = ""
-    """The last answer in words."""
+    """A description of the last answer."""
     _connections: dict[str, Connection] = field(default_factory=dict)
     _put: dict[str, tuple[Connection, int, float]] = field(default_factory=dict)
 
@@ -173,7 +173,7 @@ class _Play:
             time.sleep(_POLL_S)
 
     def _oneway(self, connection: Connection, frame: Frame, expect: Expect) -> None:
-        """The two common requests behind it give a wrong answer the time to come."""
+        """Send a one-way request and two normal ones, which give a wrong answer time to arrive."""
         silent = replace(frame, opaque=next(_OPAQUES), flag=ONEWAY)
         connection.write(encode(silent))
         for _ in range(2):
@@ -182,8 +182,11 @@ class _Play:
             raise _NotMetError("the one-way request is answered")
 
     def _cuts(self, connection: Connection, frame: Frame, expect: Expect, step: int) -> None:
-        """A write is the rest of one frame and the beginning of the next, so that no pause is needed: when
-        the first is answered, the server has the beginning of the second, and nothing more."""
+        """Send frames split at every position, without needing pauses.
+
+        Each write has the rest of one frame and the beginning of the next. When the first is answered, the
+        server has received only the beginning of the second.
+        """
         size = len(encode(replace(frame, opaque=_CUT_OPAQUE)))
         cuts = range(1, size, step)
         rest = b""
@@ -292,7 +295,7 @@ class _Play:
 
 
 def kept(answer: Frame, what: str) -> str:
-    """The answer's field, or with `COMMIT_OFFSET` where the message lies of which `msgId` tells."""
+    """Return the answer's field, or, with `COMMIT_OFFSET`, the commit offset in its `msgId`."""
     if what != COMMIT_OFFSET:
         return answer.fields.get(what, "")
     try:
@@ -302,7 +305,11 @@ def kept(answer: Frame, what: str) -> str:
 
 
 def records(body: bytes) -> int:
-    """How many stored messages a body has, by their sizes. MalformedError when they do not fit it."""
+    """Return the number of stored messages in a body.
+
+    Raises:
+        MalformedError: the sizes of the messages do not match the body.
+    """
     count = at = 0
     while at < len(body):
         size = int.from_bytes(body[at : at + 4], "big")

@@ -1,4 +1,4 @@
-"""Runs the chosen cases one after the other and makes results of what was judged."""
+"""Runs the selected cases one after the other, and converts the judgements into results."""
 
 import shlex
 from collections import Counter
@@ -15,13 +15,13 @@ from mqproof.report import model
 from mqproof.report.model import Result, Table, Witness
 
 SECONDS_MAX: Final = 10.0
-"""How long an answer may take; released brokers look at held pulls every 5 s only."""
+"""Maximum time for an answer; released brokers check held pulls only every 5 s."""
 LAYER: Final = "wire"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What was asked for, as the replay command repeats it."""
+    """The options of the run, as the replay command repeats them."""
 
     target: str
     since: Since = Since.V5
@@ -34,10 +34,10 @@ Progress = Callable[[int, int], None]
 def examine(
     addresses: list[Address], cases: Sequence[Case], progress: Progress, seconds_max: float = SECONDS_MAX
 ) -> list[Judged | Case]:
-    """Each case judged, or as it is where there is no server to ask.
+    """Return each case judged, or unchanged if there is no server for it.
 
     Raises:
-        UnreachableError, SceneError.
+        UnreachableError, FixturesError.
     """
     judged: list[Judged | Case] = []
     with fixtures(addresses, seconds_max) as made:
@@ -53,18 +53,21 @@ def examine(
 
 
 def results(judged: Iterable[Judged | Case], run: Run) -> list[Result]:
-    """A result a case: FAILED is violated, and NON-STRICT too in a strict run. UNIMPLEMENTED, INFORMATIONAL
-    and what nobody could be asked is not tested."""
+    """Return a result for each case.
+
+    FAILED is violated, and so is NON-STRICT in a strict run. UNIMPLEMENTED, INFORMATIONAL and cases without a
+    server are not tested.
+    """
     return [_result(one, run) for one in judged]
 
 
 def untested(case: Case) -> Result:
-    """A case that nobody was asked yet."""
+    """Return the result of a case that has not been run."""
     return Result(case.id, case.title, LAYER, model.Verdict.NOT_TESTED)
 
 
 def summary(results: Sequence[Result]) -> Iterator[Result]:
-    """What is violated one by one, and all the rest in one row."""
+    """Yield each violated result, and one row for all others."""
     rest = [result for result in results if result.verdict is not model.Verdict.VIOLATED]
     yield from (result for result in results if result.verdict is model.Verdict.VIOLATED)
     if rest:
@@ -76,7 +79,7 @@ def operation_of(case_id: str) -> str:
 
 
 def verdict_of(result: Result) -> str:
-    """The wire verdict that a result was made of; `-` where nobody could be asked."""
+    """Return the wire verdict of a result; `-` if there was no server."""
     return result.witnesses[0].values["verdict"] if result.witnesses else Verdict.OK
 
 
@@ -137,7 +140,7 @@ def _replay(case: Case, run: Run) -> str:
 
 
 def table(judged: Iterable[Judged | Case]) -> Table:
-    """How many of each verdict an operation has."""
+    """Return a table of the number of verdicts by operation."""
     counts: dict[str, Counter[str]] = {}
     for one in judged:
         case, verdict = (one, "-") if isinstance(one, Case) else (one.case, one.verdict.value)

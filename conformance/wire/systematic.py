@@ -1,7 +1,7 @@
-"""The cases that follow from an operation's fields alone.
+"""The cases that are derived from an operation's fields alone.
 
 Numbers are stable: 1 to 9 are about the frame, 10 to 299 about the header's fields (ten for each, in the
-order of the table), 300 to 309 about the body. What is written by hand has 400 and beyond.
+order of the table), 300 to 309 about the body. Handwritten cases begin at 400.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ _HEADERS: Final = "Operation headers"
 
 
 def systematic(operation: Operation) -> Iterator[Case]:
-    """All cases of an operation, in the order of their numbers."""
+    """Yield all cases of an operation, in the order of their numbers."""
     yield from _frame_cases(operation)
     for position, field in enumerate(operation.fields, 1):
         yield from _field_cases(operation, field, _FIELD * position)
@@ -97,7 +97,7 @@ def _field_cases(operation: Operation, field: Field, number: int) -> Iterator[Ca
 
 
 def _body_cases(operation: Operation) -> Iterator[Case]:
-    """Of a body that is one JSON object."""
+    """Yield cases for a body that is one JSON object."""
     assert isinstance(operation.body, str)
     request = valid(operation)
     unknown = '{"wireUnknownMember":[1],' + operation.body[1:]

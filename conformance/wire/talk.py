@@ -1,4 +1,4 @@
-"""A blocking connection to a server under test: frames out, frames in, every wait bounded."""
+"""A blocking connection to a server under test, which sends and receives frames; every wait is bounded."""
 
 import socket
 import time
@@ -15,7 +15,7 @@ _CONNECT_S: Final = 10.0
 
 
 class SilentError(Exception):
-    """Nothing came in time. One line for a person, as of the other errors here."""
+    """Nothing was received in time. The message is one line, as for the other errors here."""
 
 
 class ClosedError(Exception):
@@ -23,7 +23,7 @@ class ClosedError(Exception):
 
 
 class UnreachableError(Exception):
-    """There is no connection at all."""
+    """A connection cannot be established."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,11 @@ class Address:
 
     @classmethod
     def parse(cls, text: str) -> "Address":
-        """Raises ValueError: the text is not HOST:PORT."""
+        """Parse HOST:PORT.
+
+        Raises:
+            ValueError: the text has another form.
+        """
         host, colon, port = text.rpartition(":")
         if not colon or not host or not port.isdigit() or not 0 < int(port) < 1 << 16:
             raise ValueError(f"{text!r}: HOST:PORT expected")
@@ -44,10 +48,10 @@ class Address:
 
 
 class Connection:
-    """What comes in is sorted: answers by their opaque, requests of the server in their order."""
+    """A connection that sorts received frames: answers by opaque, requests of the server in order."""
 
     def __init__(self, address: Address, seconds_max: float) -> None:
-        """Raises UnreachableError."""
+        """Connect to the address. Raises UnreachableError."""
         self.seconds_max = seconds_max
         self._buffer = bytearray()
         self._answers: dict[int, deque[Frame]] = defaultdict(deque)
@@ -56,14 +60,14 @@ class Connection:
             self._socket = socket.create_connection((address.host, address.port), _CONNECT_S)
         except OSError as error:
             raise UnreachableError(f"{address}: no connection: {error}") from None
-        # Every write is to be a packet of its own.
+        # Every write is to be sent as a separate packet.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
         self._socket.close()
 
     def write(self, data: bytes) -> None:
-        """Raises ClosedError."""
+        """Send the bytes. Raises ClosedError."""
         self._socket.settimeout(self.seconds_max)
         try:
             self._socket.sendall(data)
@@ -71,18 +75,21 @@ class Connection:
             raise ClosedError(f"the server closed the connection: {error}") from None
 
     def answer(self, opaque: int) -> Frame:
-        """The next answer with this opaque. Raises SilentError, ClosedError, MalformedError."""
+        """Return the next answer with this opaque. Raises SilentError, ClosedError, MalformedError."""
         for _ in self._received():
             if self._answers[opaque]:
                 return self._answers[opaque].popleft()
         raise SilentError(f"no answer within {self.seconds_max:g} s")
 
     def has_answer(self, opaque: int) -> bool:
-        """Whether one more has come already."""
+        """Return whether another answer with this opaque has been received."""
         return bool(self._answers[opaque])
 
     def request(self, code: int) -> Frame:
-        """The next request of the server with this code; others are passed over. Raises as `answer`."""
+        """Return the server's next request with this code; others are skipped.
+
+        Raises the errors of `answer`.
+        """
         for _ in self._received():
             while self._requests:
                 if (frame := self._requests.popleft()).code == code:
@@ -90,7 +97,7 @@ class Connection:
         raise SilentError(f"the server does not ask with code {code} within {self.seconds_max:g} s")
 
     def until_closed(self) -> None:
-        """Raises SilentError when the server does not close the connection in time."""
+        """Wait until the server closes the connection. Raises SilentError if it does not do so in time."""
         try:
             for _ in self._received():
                 pass
@@ -99,7 +106,7 @@ class Connection:
         raise SilentError(f"the connection is still open after {self.seconds_max:g} s")
 
     def _received(self) -> Iterator[None]:
-        """Comes back at first, and whenever frames have come, until the time is over."""
+        """Yield once at first, and whenever frames have been received, until the time is over."""
         deadline = time.monotonic() + self.seconds_max
         yield
         while (left := deadline - time.monotonic()) > 0:
@@ -123,7 +130,7 @@ class Connection:
 
 @contextmanager
 def connected(address: Address, seconds_max: float) -> Iterator[Connection]:
-    """Raises UnreachableError."""
+    """Yield a connection, closed at the end. Raises UnreachableError."""
     connection = Connection(address, seconds_max)
     try:
         yield connection

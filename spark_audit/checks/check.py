@@ -60,11 +60,9 @@ def explain(
     causes: tuple[str, ...],
     around: Mapping[str, Column] | None = None,
 ) -> DataFrame:
-    """Add the column `cause`:
+    """Add the column `cause`: the first of `causes` that occurred in the interval of the row, or null.
 
-    the first of `causes` that occurred between from_ts and to_ts of the row, or null.
-
-    `around` extends this interval, for each cause, in microseconds on both sides.
+    The interval is from_ts to to_ts. `around` extends it, for each cause, in microseconds on both sides.
     """
     found: list[Column] = []
     columns = suspects.columns

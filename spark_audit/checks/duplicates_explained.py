@@ -6,9 +6,9 @@ member is also explained by the rebalance window around both (as in DELIV-6): un
 members may own a queue.
 
 A message at several places needs a producer that tried more than once, a redelivery through the group's retry
-topic, or a broker that delivered a delayed message twice to its topic. The broker may do so after a crash,
-since it saves its progress only periodically. It may also do so if it did not learn in time that its group
-has the message, or if the group changed its leader. Both may happen before members report the first copy.
+topic, or a broker that put a delayed message twice into its topic. The broker may do so after a crash, since
+it saves its progress only periodically. It may also do so if it did not learn in time that its group has the
+message, or if the group changed its leader. Both may happen before members report the first copy.
 
 An id belongs to one producer.
 

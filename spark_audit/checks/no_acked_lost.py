@@ -143,10 +143,7 @@ def _passed_over(missing: DataFrame, evidence: Evidence) -> DataFrame:
 
 
 def _places(column: str) -> list[Column]:
-    """Return the place of the message under the broker name that clients use;
-
-    null if there are several places.
-    """
+    """Return the message's place, with the broker name that clients use; null if there are several places."""
     return [place.alias(name) for name, place in at_sole_place(column).items()]
 
 

@@ -1,6 +1,4 @@
-"""DELIV-4 QueueOrder:
-
-a queue is delivered to each consumer in offset order, without skipping existing offsets.
+"""DELIV-4 QueueOrder: a queue is delivered to each consumer in offset order, without skipping any.
 
 Each consumer is judged by its own sequence numbers, so clocks do not matter. A step back or a jump is legal
 after a rebalance, a restart of the consumer, a crash of the broker or a reset of the offset. A step back is
@@ -26,9 +24,9 @@ BACK: Final = "nonmonotonic-poll"
 SKIP: Final = "poll-skip"
 
 GAP_MAX: Final = 10_000
-"""Maximum number of offsets that are looked up for one jump:
+"""Maximum number of offsets that are looked up for one jump.
 
-a jump over a million offsets does not need a million rows of evidence.
+A jump over a million offsets does not need a million rows of evidence.
 """
 
 _QUEUE: Final = ("broker", "topic", "queue_id")

@@ -1,10 +1,10 @@
 """DELIV-7 RetryThenDeadLetter: a failing message is retried, then dead-lettered, never dropped.
 
-A message is dropped if its consumption failed and the same node then committed its offset as done, although
-it was never sent back to the broker (retry, dead_letter) and never delivered again. A message that a member
-of the group has consumed is not dropped: until the group agrees, two members may have a queue, and one may
-fail a message that the other has finished. A dead letter is not delivered again, except for the causes of any
-repeated delivery: a rebalance, a restart, a crash, a reset (named as the cause).
+A message is dropped if its consumption failed and the same node then committed its offset as done. It must
+also never have been sent back to the broker (retry, dead_letter) and never delivered again. A message that a
+member of the group has consumed is not dropped: until the group agrees, two members may have a queue, and one
+may fail a message that the other has finished. A dead letter is not delivered again, except for the causes of
+any repeated delivery: a rebalance, a restart, a crash, a reset (named as the cause).
 
 Cannot conclude: whether the delays and the number of retries were respected, which no log shows; anything
 about clients that do not report failures.

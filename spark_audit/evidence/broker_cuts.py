@@ -31,7 +31,8 @@ def cuts(rare: DataFrame) -> DataFrame:
 def flush_modes(rare: DataFrame, default: str | None) -> DataFrame:
     """Return mode_node and flush_mode, from recover events.
 
-    flush_mode is SYNC_FLUSH, ASYNC_FLUSH, or null if the events of a node do not state it or disagree.
+    flush_mode is SYNC_FLUSH or ASYNC_FLUSH. It is `default` if the events of a node do not state it, and null
+    if they disagree.
     """
     stated = f.col("attrs")["flush_disk_type"]
     modes = (

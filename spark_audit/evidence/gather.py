@@ -1,5 +1,4 @@
-"""Gathers the evidence for the checks: a few small aggregates of the event log, computed once and used by
-many.
+"""Gathers the evidence for the checks: small aggregates of the event log, computed once and used by many.
 
 Nothing here judges. Small jobs, and one for the fingerprints, compute the facts that tasks need. The other
 results are plans, which `audit.py` executes.

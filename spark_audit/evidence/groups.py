@@ -17,8 +17,7 @@ MEMBER: Final = "@"
 
 
 def subscribed(spans: DataFrame) -> DataFrame:
-    """Return subscribed_topic and the array `subscribed`: the groups that received any message of
-    the topic."""
+    """Return subscribed_topic and the array `subscribed`: the groups that received messages of the topic."""
     return _readers(spans).groupBy("subscribed_topic").agg(f.collect_set("group").alias("subscribed"))
 
 

@@ -64,8 +64,10 @@ def leaderships(rows: DataFrame) -> DataFrame:
 
 
 def entries(rows: DataFrame) -> DataFrame:
-    """Return ledger, node, index, term, seq, ts, gone_seq: the entries of members' logs, and their end
-    (exclusive)."""
+    """Return the entries of members' logs, and until when they existed.
+
+    The columns are ledger, node, index, term, seq, ts, gone_seq (exclusive).
+    """
     below = f.struct("seq", "index")
     cuts = (
         rows.where(f.col("kind").isin(Kind.TRUNCATE, Kind.RECOVER))

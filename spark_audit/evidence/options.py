@@ -38,7 +38,9 @@ class Options:
     delays_ms: tuple[int, ...] = LADDER_MS
     """Delay of each level of delayed messages, from level 1."""
     id_prefix: int = 0
-    """Number of id characters that identify a message's bucket; 0 if the bucket is derived from a hash
-    (fingerprint.py)."""
+    """Number of id characters that identify a message's bucket (fingerprint.py).
+
+    With 0, the bucket is derived from a hash of the id.
+    """
     sample: int = 0
     """One in so many clean buckets is read for the distribution of latencies; 0 means none."""

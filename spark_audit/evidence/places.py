@@ -27,8 +27,10 @@ def broker_of(stated: Column, brokers: tuple[str, ...]) -> Column:
 
 
 def group_name(node: Column) -> Column:
-    """Return the broker name that clients use for a slave or group member: the node name without its last
-    part."""
+    """Return the broker name that clients use for a slave or group member.
+
+    It is the node name without its last part.
+    """
     return f.regexp_replace(node, "[-_.:/][^-_.:/]*$", "")
 
 

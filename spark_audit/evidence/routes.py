@@ -134,8 +134,10 @@ def _of_routes(log: DataFrame) -> DataFrame:
 
 
 def _restarts(log: DataFrame) -> DataFrame:
-    """Return a row for each member ever registered and each start of its name server, which empties the
-    tables."""
+    """Return a row for each member ever registered and each start of its name server.
+
+    A start empties the tables.
+    """
     attrs = f.col("attrs")
     named = f.concat_ws(":", attrs["broker"], attrs["id"])
     members = (

@@ -24,11 +24,15 @@ class Evidence:
     It omits the attrs map, because decoding it costs more than all other columns together.
     """
     rare: DataFrame
-    """The few rows that are not traffic, with attrs: crashes, recoveries, rebalances, resets, failed
-    consumption."""
+    """The few rows that are not traffic, with attrs.
+
+    These are crashes, recoveries, rebalances, resets and failed consumption.
+    """
     buckets: Buckets | None
-    """The buckets of messages that are not clean as a whole (fingerprint.py); None: all messages are
-    checked."""
+    """The buckets of messages that are not clean as a whole (fingerprint.py).
+
+    None means that all messages are checked.
+    """
     judged: DataFrame
     """Numeric aggregates of the messages of the buckets that are read (sums.py).
 
@@ -40,8 +44,7 @@ class Evidence:
     doubted: DataFrame
     """The events of the messages that are not clean, including commits of half messages."""
     messages: DataFrame
-    """One row per msg_id that is not clean: its attempts and their outcomes, its places, and its
-    deliveries."""
+    """One row per msg_id that is not clean: its attempts with outcomes, its places, and its deliveries."""
     troubled: DataFrame
     """The events of the messages whose consumption failed or that became dead letters."""
     runs: DataFrame
@@ -49,7 +52,7 @@ class Evidence:
     steps: DataFrame
     """The deliveries and commits that do not follow the previous one of their sequence."""
     spans: DataFrame
-    """One row a (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
+    """One row per (kind, node, group, broker, topic, queue_id) of deliver and offset_commit: its extent."""
     causes: DataFrame
     """One row per cause and key: the times of events that explain what would otherwise be a violation."""
     log: DataFrame

@@ -158,8 +158,10 @@ class Chunk:
         self._offsets()
 
     def _offsets(self) -> None:
-        """Assign queue and commit offsets; the offsets of records truncated by a crash are used again
-        afterwards."""
+        """Assign queue and commit offsets.
+
+        The offsets of records truncated by a crash are used again afterwards.
+        """
         self.r_offset = np.zeros(len(self.r_at), dtype=np.int64)
         self.r_commit = np.zeros(len(self.r_at), dtype=np.int64)
         self.r_size = self.random.integers(180, 400, len(self.r_at))
@@ -299,8 +301,10 @@ class Chunk:
         self._record_truth(fate, victim)
 
     def _owner(self, group: int, queue: Ints, at: Ints) -> Ints:
-        """Return the consumer node that owns the queue at that time; a rebalance moves every queue by one
-        owner."""
+        """Return the consumer node that owns the queue at that time.
+
+        A rebalance moves every queue by one owner.
+        """
         epoch = self.epochs[group] + ((at > self._pause("rebalance")) if self._rebalances(group) else 0)
         owners: Ints = self.consumer_word[group][(queue + epoch) % sc.CONSUMERS_A_GROUP]
         return owners
@@ -379,8 +383,7 @@ class Chunk:
         )  # fmt: skip
 
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
-        """Add decoys: records delivered just before a pause are delivered again in it, for a reason given
-        there."""
+        """Add decoys: records delivered just before a pause are delivered again in it, for a valid reason."""
         if not self.is_troubled:
             return
         queues = np.arange(sc.QUEUES)
@@ -403,8 +406,7 @@ class Chunk:
             self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
 
     def _consume_retries(self, group: int, records: Ints, at: Ints, fate: Ints) -> None:
-        """Add decoys: the first group fails to consume a message and receives it again through its retry
-        topic."""
+        """Add decoys: the first group fails to consume a message and gets it again by its retry topic."""
         chosen = (
             np.flatnonzero(fate[records] == Fate.REDELIVERED) if group == 0 else np.array([], dtype=np.int64)
         )

@@ -135,7 +135,7 @@ def _ledger_that_holds(script: Script) -> None:
     n0.votes(2, "n2").follows(2, "n2").cuts(0).writes(1, 2).writes(2, 2)
     n2.commits(2)
     n0.commits(2)
-    # It starts again with the vote it made durable, and learns again how far all is committed.
+    # It restarts with its durable vote, and receives the committed index again.
     n0.starts(term=2, index=2, voted_for="n2").follows(2, "n2").commits(0).commits(2)
     n0.votes(3, "n0").leads(3)
     # Its log begins in the middle of its life: its earlier entries are unknown.

@@ -70,8 +70,10 @@ CRASH_TAIL: Final = 6
 """Records that every crash truncates: appended, but neither flushed nor acknowledged."""
 
 TAIL_PART: Final = 0.04
-"""Fraction of the last chunk not yet delivered to the second group; half of it is not yet delivered to the
-first."""
+"""Fraction of the last chunk not yet delivered to the second group.
+
+Half of it is not yet delivered to the first group either.
+"""
 
 
 class Fate(IntEnum):
@@ -126,8 +128,10 @@ _DECOYS: Final = (
     Fate.RETRIED, Fate.RECOVERED, Fate.NOT_STORED, Fate.REFUSED, Fate.SOFT, Fate.REDELIVERED,
 )  # fmt: skip
 _DECOY_PART: Final = {True: 0.002, False: 0.0001}
-"""Fraction of a chunk's messages with each of these fates: in troubled chunks (at least one), and in
-others."""
+"""Fraction of a chunk's messages with each of these fates.
+
+The first value is for troubled chunks, which have at least one message of each; the second is for others.
+"""
 
 
 class ScenarioError(ValueError):

@@ -309,8 +309,7 @@ def events() -> list[dict[str, Any]]:
 
 
 def _resurrection() -> list[dict[str, Any]]:
-    """Return a broker's events for a record that recovery truncated, and for one that it then appended
-    again."""
+    """Return a broker's events for a record that recovery truncated, and for one that it appended again."""
     rows: list[dict[str, Any]] = []
     told = (
         ("recover", None, 0),

@@ -43,7 +43,7 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class CarriedState:
-    """The state that a run begins with."""
+    """The state with which a run begins."""
 
     manifest: Manifest
     rows: DataFrame
@@ -53,10 +53,9 @@ class CarriedState:
     steps: DataFrame
     """Odd steps (sequences.py) whose cause may still be found."""
     reach: DataFrame
-    """One row per run and (group, broker, topic, queue_id): offset_min, offset_max, first_ts of its
-    deliveries.
+    """One row per run and (group, broker, topic, queue_id): the extent of its deliveries.
 
-    Rows without a group describe the stored messages.
+    The extent is offset_min, offset_max, first_ts. Rows without a group describe the stored messages.
     """
     node_states: DataFrame
     """Events needed to judge routing, replication and ledgers: schema.EVENTS."""
@@ -67,8 +66,9 @@ class CarriedState:
     """
 
     def count(self, own: DataFrame, seen: Overview) -> tuple[DataFrame, Overview]:
-        """Return the profile of all runs, and this run's overview with the brokers of all runs and only new
-        gaps.
+        """Return the profile of all runs, and this run's overview.
+
+        The overview has the brokers of all runs, and only new gaps.
 
         Raises:
             InputError: rows of an earlier run are given again.
@@ -100,8 +100,7 @@ class CarriedState:
         return own.unionByName(self.node_states).unionByName(delayed)
 
     def amend(self, evidence: Evidence, brokers: tuple[str, ...]) -> Evidence:
-        """Remove steps between rows that were not neighbours, because rows between them are no
-        longer kept."""
+        """Remove steps between rows that were not neighbours: rows between them are no longer kept."""
         before = renamed(last_rows(self.profile, brokers), (*SEQUENCE, "seq"))
         met = evidence.steps.where(f.col("node") != EARLIER).join(f.broadcast(before), same(SEQUENCE), "left")
         real = met.where(f.col("seq_of").isNull() | (f.col("seq") > f.col("seq_of")))
@@ -111,8 +110,7 @@ class CarriedState:
     # Rows that are no longer kept, and are referred to again
 
     def _goes_back(self, profiled: DataFrame, brokers: tuple[str, ...]) -> bool:
-        """Return whether a group receives messages before its end, or starts before the end of other
-        groups."""
+        """Return whether a group receives messages before its end, or starts before the end of others."""
         begun = spans_of(profiled, brokers).withColumn("queue_offset", f.col("offset_min"))
         return bool(self._old(begun).head(1))
 
@@ -127,8 +125,7 @@ class CarriedState:
         return known.where(f.col("queue_offset") <= f.coalesce("own_end", "any_end")).select(*rows.columns)
 
     def _stand_ins(self, old: DataFrame, log: DataFrame) -> DataFrame:
-        """Return rows for settled messages: sent, acknowledged, and delivered to the groups that passed
-        their place.
+        """Return rows for settled messages: sent, acknowledged, and delivered to the groups past their place.
 
         The time of each delivery is no longer known: it is no earlier than its group's first delivery of that
         run.

@@ -1,9 +1,14 @@
 """Writes the state of an incremental run, so that all runs together equal one run over all logs.
 
-A run judges its log together with the carried rows. These are the rows of open messages (unanswered, or
-stored and not yet delivered to every group that reads their topic), all rows of the last `late` before the
-end of the logs, and the last row of each consumer and committed offset. A message that is not open and had no
-event for `late` is settled: its rows are no longer kept, and its findings are final.
+A run judges its log together with the carried rows:
+
+- the rows of open messages: unanswered, or stored and not yet delivered to every group that reads their
+  topic;
+- all rows of the last `late` before the end of the logs;
+- the last row of each consumer and committed offset.
+
+A message that is not open and had no event for `late` is settled: its rows are no longer kept, and its
+findings are final.
 
 The state is a folder of Parquet files. It is replaced as a whole when the run's report is written; an
 interrupted run leaves the old state.
@@ -210,8 +215,10 @@ def _reach(profiled: DataFrame, brokers: tuple[str, ...]) -> DataFrame:
 
 
 def _still_read(reach: DataFrame, spans: DataFrame) -> DataFrame:
-    """Remove deliveries to groups that are no longer remembered; a group that returns starts without
-    history."""
+    """Remove deliveries to groups that are no longer remembered.
+
+    A group that returns starts without history.
+    """
     readers = spans.where(f.col("kind") == Kind.DELIVER).select("group", "topic").distinct()
     of_groups = reach.join(f.broadcast(readers), ["group", "topic"], "left_semi")
     return reach.where("group IS NULL").unionByName(of_groups)

@@ -31,8 +31,7 @@ def carried_rows(log: DataFrame, kinds: Collection[str], watermark: int) -> Data
 
 
 def _of_replicas(log: DataFrame) -> DataFrame:
-    """Return, for each broker, its last start, the progress of slaves and disk since then, and its reported
-    roles."""
+    """Return each broker's last start, the progress of slaves and disk since then, and its reported roles."""
     attrs, kind = f.col("attrs"), f.col("kind")
     is_flush = (kind == Kind.FLUSH) & (attrs["file"] == "log")
     rows = log.where(kind.isin(Kind.HA_ACK, Kind.HA_TRANSFER, Kind.RECOVER) | is_flush)

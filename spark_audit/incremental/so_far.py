@@ -58,8 +58,10 @@ def rows_missing(state: Path) -> int:
 
 
 def _is_certain(watermark: int) -> pc.Expression:
-    """Return the condition that no row allowed by `late` can change it; a lost message may still be
-    delivered later."""
+    """Return the condition that no row allowed by `late` can change the finding.
+
+    A lost message may still be delivered later.
+    """
     return pc.field("final") | (pc.field("last_ts") < watermark)
 
 

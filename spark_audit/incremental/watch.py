@@ -41,8 +41,10 @@ _TOLD: Final = "told"
 """A file in a state: its violations were reported."""
 _POLL_S: Final = 1
 _TAKEN: Final = "file string, value string"
-"""Columns of the stream: the name of a file that Spark does not read further, or a line of NDJSON and its
-place."""
+"""Columns of the stream.
+
+A row has the name of a file, of which Spark reads nothing else, or a line of NDJSON and its place.
+"""
 _LISTED: Final = {
     # As in find_files: a file that is still being written does not have the name of a log yet.
     "pathGlobFilter": f"[!._]*{{{','.join(SUFFIXES)}}}",
@@ -57,8 +59,7 @@ _FILES: Final = "path string, modificationTime timestamp, length bigint, content
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The watched inputs: folders of NDJSON or Parquet files, and topics whose messages are lines of
-    NDJSON."""
+    """The watched inputs: folders of NDJSON or Parquet files, and topics with NDJSON messages."""
 
     folders: tuple[Path, ...] = ()
     topics: Mapping[str, str] | None = None
@@ -198,8 +199,9 @@ def _keep_aside(rows: DataFrame, folder: Path, number: int) -> None:
 
 
 def _hold(place: Path, source: Source) -> None:
-    """Record the watched sources, or compare them with the recorded ones: the checkpoint applies to them
-    only.
+    """Record the watched sources, or compare them with the recorded ones.
+
+    The checkpoint applies to these sources only.
 
     Raises:
         InputError: the state belongs to another watch.

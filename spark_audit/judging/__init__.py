@@ -1,1 +1,1 @@
-"""Runs the checks over the evidence, judges their findings, and keeps these. Begin at run_checks.py."""
+"""Runs the checks over the evidence, judges their findings, and stores them. Start with run_checks.py."""

@@ -1,4 +1,4 @@
-"""The findings of a check, as Parquet files: written, counted, and the first of them as witnesses."""
+"""The findings of a check, as Parquet files: writes them, counts them, and selects witnesses."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,20 +16,20 @@ from mqproof.spark_audit.schema import FINDINGS
 from mqproof.spark_audit.sources.inputs import literal
 
 FINDINGS_FOLDER: Final = "findings"
-"""Below a run's scratch folder: one folder a check, with all that it found."""
+"""Folder below a run's scratch folder with one folder per check, which has all its findings."""
 
 WITNESSES_MAX: Final = 8
-"""So many a rule go into the report; all of them into violations.parquet."""
+"""Maximum number of witnesses per rule in the report; violations.parquet has all violations."""
 
 
 def written(found: DataFrame, path: Path) -> DataFrame:
-    """The findings, computed."""
+    """Compute the findings, write them, and return the written table."""
     found.write.mode("overwrite").parquet(str(path))
     return found.sparkSession.read.schema(FINDINGS).parquet(literal(path))
 
 
 def dataset(folder: Path) -> ds.Dataset:
-    """All findings below the folder; none where no check was run."""
+    """Return all findings below the folder; an empty dataset if no check ran."""
     if parts := _parts(folder):
         return ds.dataset(parts, format="parquet")
     return ds.dataset(pa.Table.from_batches([], to_arrow_schema(FINDINGS)))
@@ -40,7 +40,7 @@ def _parts(folder: Path) -> list[str]:
 
 
 def counted(path: Path) -> dict[tuple[str, str | None], int]:
-    """(rule, cause) to the number of findings."""
+    """Return the number of findings by (rule, cause)."""
     parts = _parts(path)
     if not parts:
         return {}
@@ -50,7 +50,7 @@ def counted(path: Path) -> dict[tuple[str, str | None], int]:
 
 
 def found_by_rule(check: Check, counted: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
-    """Violations by rule, with their zeros, and what was explained."""
+    """Return violations by rule, including zeros, and explained findings by cause."""
     found = {rule: counted.get((rule, None), 0) for rule in check.rules}
     for (_, cause), n in sorted(counted.items(), key=str):
         if cause is not None:
@@ -59,7 +59,7 @@ def found_by_rule(check: Check, counted: Mapping[tuple[str, str | None], int]) -
 
 
 def witnesses(path: Path, check: Check) -> tuple[Witness, ...]:
-    """The earliest of each rule: later ones are often its consequences."""
+    """Return the earliest violations of each rule: later ones are often consequences."""
     parts = _parts(path)
     if not parts:
         return ()

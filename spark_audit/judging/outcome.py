@@ -1,4 +1,4 @@
-"""The outcome of an audit, and what can be asked of its findings."""
+"""The outcome of an audit, and queries on its findings."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -22,25 +22,25 @@ class Audit:
     tallies: dict[str, int]
     results: tuple[Result, ...]
     explained: Counter[tuple[str, str, str]]
-    """(invariant, rule, cause) to how many findings have it: legal, and counted."""
+    """Number of findings by (invariant, rule, cause): legal, but counted."""
     findings: Path
-    """Parquet files of schema.FINDINGS, one folder a check."""
+    """Folder with Parquet files of schema.FINDINGS, one folder per check."""
     deduplicated_rows: int = 0
     pictures: dict[str, list[Any]] = field(default_factory=dict)
-    """The numbers behind the plots, see reporting/plot_data.py."""
+    """The data of the plots; see reporting/plot_data.py."""
     withdrawn: int = 0
-    """Violations of earlier runs that this one has shown to be none."""
+    """Number of violations of earlier runs that this run has refuted."""
     skew_us: int = 0
-    """By how much clocks were allowed to disagree."""
+    """The clock skew that was allowed."""
     skew_seen_us: int = 0
-    """By how much they do, at least."""
+    """The minimum clock skew that was observed."""
     unreadable_rows: int = 0
-    """Rows of the input that are no events."""
+    """Rows of the input that are not events."""
     unreadable_traces: int = 0
 
 
 def write_violations(audit: Audit, path: Path) -> int:
-    """All violations into one Parquet file, batch by batch. Returns how many."""
+    """Write all violations into one Parquet file, batch by batch. Returns their number."""
     found = dataset(audit.findings)
     rows = 0
     with pq.ParquetWriter(path, found.schema) as writer:
@@ -48,7 +48,7 @@ def write_violations(audit: Audit, path: Path) -> int:
         for batch in found.scanner(filter=pc.field("cause").is_null()).to_batches():
             batches.append(batch)
             rows += batch.num_rows
-            # Small batches together: a row group each would be mostly overhead.
+            # Combine small batches: one row group for each would be mostly overhead.
             if sum(map(len, batches)) >= _ROW_GROUP:
                 writer.write_table(pa.Table.from_batches(batches))
                 batches = []
@@ -58,14 +58,14 @@ def write_violations(audit: Audit, path: Path) -> int:
 
 
 def violations(audit: Audit) -> list[dict[str, Any]]:
-    """All violations in memory: for tests and small logs."""
+    """Return all violations in memory: for tests and small logs."""
     findings = dataset(audit.findings)
     rows: list[dict[str, Any]] = findings.to_table(filter=pc.field("cause").is_null()).to_pylist()
     return rows
 
 
 def violations_by(audit: Audit, column: str) -> dict[str, int]:
-    """How many violations there are by a column of schema.FINDINGS."""
+    """Return the number of violations for each value of a column of schema.FINDINGS."""
     findings = dataset(audit.findings)
     named = findings.to_table([column], filter=pc.field("cause").is_null() & pc.field(column).is_valid())
     counts = named.group_by([column]).aggregate([([], "count_all")]).to_pylist()
@@ -73,7 +73,7 @@ def violations_by(audit: Audit, column: str) -> dict[str, int]:
 
 
 def violation_times(audit: Audit, width_us: int) -> list[tuple[int, str, str, int]]:
-    """(ts, invariant, rule, count) of the violations that began in the `width_us` from then on."""
+    """Return (ts, invariant, rule, count) of the violations that began in each interval of `width_us`."""
     violation = pc.field("cause").is_null() & pc.field("first_ts").is_valid()
     shown = {
         "ts": pc.field("first_ts") - audit.overview.first_ts,

@@ -1,4 +1,4 @@
-"""Runs the checks over the evidence, two at a time, and judges what each found."""
+"""Runs the checks over the evidence, two at a time, and judges their findings."""
 
 import time
 from collections import Counter
@@ -17,35 +17,35 @@ from mqproof.spark_audit.judging.verdict import judge
 from mqproof.spec.catalogue import catalogue
 
 _ABREAST: Final = 2
-"""So many checks or tables at a time: Spark plans one, which takes about as long, while it runs the other."""
+"""Number of checks run at a time: Spark plans one while it runs the other, and both take about as long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What came of all checks."""
+    """The results of all checks."""
 
     results: tuple[Result, ...]
     explained: Counter[tuple[str, str, str]]
-    """(invariant, rule, cause) to how many findings have it: legal, and counted."""
+    """Number of findings by (invariant, rule, cause): legal, but counted."""
 
     @property
     def ran(self) -> list[str]:
-        """The invariants whose checks were run."""
+        """The invariants whose checks ran."""
         return [result.id for result in self.results if result.verdict is not Verdict.NOT_TESTED]
 
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """What the checks run on, and what their findings are judged by."""
+    """The inputs of the checks, and of the judgement of their findings."""
 
     evidence: Evidence
     tallies: Mapping[str, int]
     event_rows: int
-    """Of this run's log."""
+    """Number of rows of this run's log."""
     missing_rows: int
-    """Missing or unreadable: each may be the event that explains a violation."""
+    """Number of missing or unreadable rows: each may be the event that explains a violation."""
     scratch: Path
-    """The findings go into its folder `findings`."""
+    """The findings are written into its folder `findings`."""
     history: History
     replay: str
     """The command that repeats this run, without its checks."""
@@ -69,15 +69,15 @@ def run_checks(checks: Mapping[str, Check], judging: Judging) -> Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """What came of a check."""
+    """The result of a check."""
 
     result: Result
     counted: Mapping[tuple[str, str | None], int] = field(default_factory=dict)
-    """(rule, cause) to the number of findings."""
+    """Number of findings by (rule, cause)."""
 
 
 def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
-    """Run one check; None where its findings alone cannot be judged."""
+    """Run one check; return None if its findings are not sufficient for a verdict."""
     started = time.monotonic()
     tallies = judging.tallies
     if check.needs and not any(tallies[name] for name in check.needs):
@@ -108,7 +108,7 @@ def _run(invariant: str, check: Check, judging: Judging) -> _Ran | None:
 
 
 def _needs_events(check: Check, evidence: Evidence) -> bool:
-    """Whether stores can show a violation, but only events can show that the invariant held."""
+    """Return whether stores can show a violation, but only events can show that the invariant held."""
     of_both = check.of_stores and check.of_events
     return evidence.store is not None and of_both and not check.stores_suffice
 

@@ -1,4 +1,4 @@
-"""How much there is of what the checks look at."""
+"""The amount of data that the checks examine."""
 
 from collections.abc import Mapping
 from functools import reduce
@@ -19,7 +19,7 @@ from mqproof.spec.events import Kind
 
 
 def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
-    """How much there is of what checks look at. Runs one job."""
+    """Return the tallies of what the checks examine. Runs one job."""
     kind, rows = f.col("kind"), f.col("rows")
     delivered, committed = kind == Kind.DELIVER, kind == Kind.OFFSET_COMMIT
     of_spans = {
@@ -37,7 +37,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
     orderly = orderly_groups(evidence.rare, evidence.options)
     is_end = kind.isin(Kind.CONSUME_OK, Kind.CONSUME_FAIL)
     acks = evidence.profile.where((kind == Kind.SEND_ACK) & f.col("node").isin(*seen.brokers))
-    # Of any run so far: without slaves the log need not be read for its masters.
+    # Checked over all runs so far: without slaves the log need not be read to find masters.
     has_slaves = evidence.profile.where(kind.isin(Kind.HA_TRANSFER, Kind.HA_ACK)).head(1)
     followed = masters(evidence.log if has_slaves else evidence.rare)
     told = _numbers(
@@ -58,14 +58,14 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
         (shared_queues(evidence), {"shared_queues": f.count(f.lit(1))}),
     )
     clean = dict(evidence.buckets.clean) if evidence.buckets else {}
-    # A clean bucket has messages that were sent, and nothing else.
+    # All messages in a clean bucket were sent.
     clean["messages_sent"] = clean.get("messages", 0)
     return {
         **told,
-        # Attempts whose broker is not recorded say nothing about retries.
+        # Attempts without a recorded broker show nothing about retries.
         "retries_told": told["sends_again"] if told["sends_told"] else 0,
         "broadcast_groups": len(evidence.options.broadcast),
-        "replicas": 0,  # of stores, which tell below
+        "replicas": 0,  # set by _store_tallies, if there are stores
         "members": 0,
         "events": seen.rows,
         "deliveries": seen.by_kind.get(Kind.DELIVER, 0),
@@ -75,7 +75,7 @@ def tally(evidence: Evidence, seen: Overview) -> dict[str, int]:
 
 
 def _of_profile() -> dict[str, Column]:
-    """How much there is of what only some logs have."""
+    """Return the tallies of events that only some logs have."""
     kind = f.col("kind")
     told = {
         **{f"{each}_events": kind == each for each in Kind},
@@ -102,7 +102,7 @@ def _store_tallies(store: Stored) -> dict[str, int]:
 
 
 def _numbers(*asked: tuple[DataFrame, Mapping[str, Column]]) -> dict[str, int]:
-    """What aggregates of several tables are, by name; 0 where there is nothing. Runs one job."""
+    """Return aggregates of several tables by name; 0 for a null. Runs one job."""
     told = []
     for table, aggregates in asked:
         row = table.agg(

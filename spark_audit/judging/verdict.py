@@ -10,10 +10,11 @@ from mqproof.spark_audit.checks import Check
 def judge(
     check: Check, tallies: Mapping[str, int], counted: Mapping[tuple[str, str | None], int], missing_rows: int
 ) -> tuple[Verdict, str]:
-    """The verdict and, when there is something to say, why.
+    """Return the verdict and, if there is one, the reason.
 
-    A missing row can be the very delivery, send or rebalance that explains a violation: only more violations
-    than missing rows are proof, and without violations missing rows forbid "held".
+    A missing row may be the delivery, send or rebalance that explains a violation. So a violation is proven
+    only if there are more violations than missing rows. Without violations, missing rows prevent the verdict
+    `held`.
     """
     violations = sum(n for (_, cause), n in counted.items() if cause is None)
     causes: Counter[str] = Counter()

@@ -71,9 +71,9 @@ class BucketPlan:
     """One in so many clean buckets keeps its rows as a sample; 0 means none does."""
     parts: int
     folder: Path | None = None
-    """Folder for the kept rows:
+    """Folder for the kept rows; None keeps no rows.
 
-    those of buckets that their partition alone does not prove clean. None keeps no rows.
+    These are the rows of buckets that their partition alone does not prove clean.
     """
 
 

@@ -35,9 +35,9 @@ class Extraction:
     numbered: Numbered
     """The rows of the stretches of sequence numbers; they are always extracted."""
     prefix: int
-    """Number of id characters that identify the bucket of a message;
+    """Number of id characters that identify the bucket of a message.
 
-    0 if the bucket is derived from the id's hash.
+    With 0, the bucket is derived from the id's hash.
     """
 
     def of_buckets(self, log: EventLog, passed: DataFrame, read: pa.Table) -> EventLog:
@@ -66,9 +66,9 @@ class Extraction:
         return self._taken(log, buckets["text"], self.prefix)
 
     def _taken(self, log: EventLog, texts: pa.ChunkedArray, prefix: int | None) -> EventLog:
-        """Extract the rows whose bucket (by `prefix`) is one of the texts;
+        """Extract the rows whose bucket (by `prefix`) is one of the texts.
 
-        without a prefix, whose message id is.
+        Without a prefix, extract the rows whose message id is one of them.
         """
         # The texts are sent to the tasks as Spark sends them for a broadcast join.
         numbers = self.numbered

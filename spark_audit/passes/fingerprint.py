@@ -130,13 +130,12 @@ def _numbers(columns: Mapping[str, Sequence[int]]) -> pa.Table:
 
 
 def _judge(roles: int, sample: int) -> str:
-    """Return the query that judges buckets:
+    """Return the query that judges buckets.
 
-    in a clean bucket, each class has one row per role and reader, all equal.
-
-    `roles` is the number of roles (send, acknowledge, store) that this log records at all. The outcome of
-    appends is known only for all appends of a broker in a bucket together. Where outcomes may differ among
-    them, the bucket is read.
+    In a clean bucket, each class has one row per role and reader, and all these rows are equal. `roles` is
+    the number of roles (send, acknowledge, store) that this log records at all. The outcome of appends is
+    known only for all appends of a broker in a bucket together. If outcomes may differ among them, the bucket
+    is read.
     """
     tallies = ", ".join(f"sum({name}) FILTER (NOT read)::BIGINT AS {name}" for name in _TALLIES)
     return f"""

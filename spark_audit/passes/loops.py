@@ -57,9 +57,9 @@ def _locators(names: str) -> Iterator[None]:
 
 
 def inlined(part: _Loop) -> _Loop:
-    """Compile a function that is inlined into loops;
+    """Compile a function that is inlined into loops.
 
-    as a call, it would count column references for every row.
+    A call would count column references for every row.
     """
     return compiled(part, inline="always")
 
@@ -94,18 +94,18 @@ def numbers(column: pa.Array) -> Numbers:
 
 
 def codes(column: pa.DictionaryArray) -> Codes:
-    """Return the dictionary code of each row's text;
+    """Return the dictionary code of each row's text.
 
-    NONE (the last entry of `meanings`) where there is no text.
+    A missing text has the code NONE, which selects the last entry of `meanings`.
     """
     told: Codes = column.indices.fill_null(NONE).to_numpy()
     return told
 
 
 def meanings(column: pa.DictionaryArray, of: Callable[[str | None], int]) -> npt.NDArray[Any]:
-    """Return the value of `of` for each text of the dictionary, by code;
+    """Return the value of `of` for each text of the dictionary, by code.
 
-    the last entry is for a missing text.
+    The last entry is for a missing text.
     """
     return np.array([of(text) for text in (*column.dictionary.to_pylist(), None)])
 

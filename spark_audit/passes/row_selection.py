@@ -45,9 +45,9 @@ def of_partition(
 
 
 def is_named(told: pa.RecordBatch, chosen: pa.ChunkedArray, prefix: int | None) -> Flags:
-    """Return which rows have an id whose bucket (by `prefix`) is in `chosen`;
+    """Return which rows have an id whose bucket (by `prefix`) is in `chosen`.
 
-    without a prefix, the id itself.
+    Without a prefix, the id itself must be in `chosen`.
     """
     most, of_ids = (MOST, texts(told["msg_id"])) if prefix is None else cut_ids(told, prefix)
     wanted = set_of(hashes(MOST, *texts(_whole(chosen))))

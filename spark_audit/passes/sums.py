@@ -130,11 +130,9 @@ def ask(log: EventLog, known: Known, prefix: int, buckets: pa.Table | None) -> D
 
 
 def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, all_told: bool) -> DataFrame:
-    """Return the messages that may need an exact check, or all messages, and the tallies of all:
+    """Return the messages that may need an exact check, or all messages, with the tallies of all.
 
-    schema JUDGED.
-
-    `summed` is the result of `ask`.
+    The schema is JUDGED. `summed` is the result of `ask`.
     """
     query = _judge(bucket_text(prefix), sample, all_told=all_told)
     return merged(summed, query, JUDGED, {"readers": known.readers})

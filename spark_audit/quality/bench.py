@@ -1,13 +1,15 @@
-"""Measures the audit: makes its own logs, and compares with others' work on the same files in the same run.
+"""Measures the audit on generated logs, and compares it with other tools on the same files in the same run.
 
-A bare Spark scan reads every column that the audit reads and sums it up by queue; Spark's own aggregation by
-message id is what an audit without fingerprints cannot do without; DuckDB runs the same checks written by
-hand (duckdb.sql), and must find the same violations. Spark's own work has a JVM of its own, with both of its
-compilers, which it needs; an audit of that size leaves one out, since its tasks work outside the JVM.
+A bare Spark scan reads every column that the audit reads and aggregates them by queue. Spark's aggregation by
+message id is the minimum work of an audit without fingerprints. DuckDB runs handwritten versions of the same
+checks (duckdb.sql), and must find the same violations. Spark's own work runs in a separate JVM with both
+compilers, which it needs. An audit of that size runs without the second compiler, since its tasks work
+outside the JVM.
 
-Ratios move less with the machine than events a second do. No side includes the start of the JVM; Spark's own
-work and the clean audit are run once before they are measured, which compiles them and warms the file cache.
-Each figure is told as soon as it is there, so that a run that is interrupted leaves those it came to.
+Ratios depend less on the machine than events per second do. No measurement includes the start of the JVM.
+Spark's own work and the clean audit run once before they are measured, which compiles them and warms the file
+cache. Each result is reported as soon as it is available, so an interrupted run still shows the results so
+far.
 """
 
 import os
@@ -42,13 +44,13 @@ from mqproof.spec.spark import start
 
 _SQL: Final = Path(__file__).with_name("duckdb.sql")
 _EVENT_BYTES: Final = 13
-"""About, in Parquet: sizes the session before there is a log."""
+"""Approximate size of an event in Parquet; used to size the session before there is a log."""
 INJECTED: Final = tuple(name for name in scenario.ANOMALIES if name != "overlap")
-"""What duckdb.sql looks for as well."""
+"""The anomalies that duckdb.sql also detects."""
 _WARM_EVENTS_MAX: Final = 20_000_000
-"""A log larger than that warms itself up."""
+"""Larger logs need no warm-up run."""
 _PLANNED_FROM: Final = 5_000_000
-"""What a smaller log costs is mostly the start of each query."""
+"""The cost of a smaller log is mostly the start of each query."""
 
 SCAN: Final = "bare scan"
 CLEAN: Final = "clean"
@@ -63,38 +65,38 @@ _THEIRS: Final = (DUCKDB, DUCKDB_DIRTY)
 
 
 class SideError(ValueError):
-    """There is no such side to be measured; the message lists those there are."""
+    """A requested side does not exist; the message lists the valid ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
     seconds: float
     cpu_seconds: float
-    """User and system time of the process that did it, Python's workers included."""
+    """User and system time of the measured process, including Python workers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
     events: int
     log_bytes: int
-    """Of the clean log's files."""
+    """Size of the clean log's files."""
     costs: dict[str, Cost]
-    """Name of a side to what it took."""
+    """Maps the name of a side to its cost."""
     found: dict[str, list[dict[str, Any]]]
-    """Name of a side that judges to the violations that it found."""
+    """Maps the name of a side that judges to the violations that it found."""
     truth: Comparison | None
-    """What was found in the dirty log, against what was injected; None where that was no side."""
+    """The findings in the dirty log compared with the injected anomalies; None if it was not measured."""
     memory_bytes: int
-    """The most that Spark's process had at a time."""
+    """Peak memory of Spark's process."""
 
     @property
     def clean_findings(self) -> int:
-        """Violations in the clean log: none, if all is well."""
+        """The number of violations in the clean log; 0 is expected."""
         return len(self.found.get(CLEAN, ()))
 
     @property
     def duckdb(self) -> Comparison | None:
-        """What DuckDB found, against what the audit did in the same logs; None where no log was both's."""
+        """DuckDB's findings compared with the audit's in the same logs; None if they had no log in common."""
         pairs = [(a, b) for a, b in ((DUCKDB, CLEAN), (DUCKDB_DIRTY, DIRTY)) if {a, b} <= self.found.keys()]
         if not pairs:
             return None
@@ -103,7 +105,7 @@ class Measured:
 
 
 Tell = Callable[[str, int, Cost, Cost | None], None]
-"""Is given a side's name, how many events there are, what they took, and what the bare scan did."""
+"""Receives a side's name, the number of events, its cost, and the cost of the bare scan."""
 
 
 def measure(
@@ -117,10 +119,11 @@ def measure(
 ) -> Measured:
     """Generate a clean and a dirty log, and measure the sides. Stops its Spark session.
 
-    A `log` that is there, a folder of Parquet files, takes the place of the clean one; there is no dirty one.
+    An existing `log`, a folder of Parquet files, replaces the clean one; there is then no dirty one.
 
     Raises:
-        ScenarioError: so few events have no room for so many anomalies. SessionError: Spark did not start.
+        ScenarioError: the log is too small for the anomalies.
+        SessionError: Spark did not start.
         InputError: the log has nothing to read.
     """
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as name:
@@ -176,7 +179,7 @@ def _bytes(log: Path) -> int:
 
 
 def _work(spark: SparkSession, clean: Path, dirty: Path, scratch: Path) -> dict[str, Callable[[], Any]]:
-    """What each side does, with a log's files as they are."""
+    """Return the work of each side, given the files of the logs."""
 
     def audited(log: Path, *, exact: bool | None = None) -> list[dict[str, Any]]:
         told = read(spark, [str(log)], scratch).told
@@ -194,7 +197,7 @@ def _work(spark: SparkSession, clean: Path, dirty: Path, scratch: Path) -> dict[
 def _of_spark(
     log: Path, scratch: Path, sides: Collection[str], memory: str, *, is_warmed: bool
 ) -> dict[str, Cost]:
-    """What Spark's own work costs, in a process that has started no JVM yet."""
+    """Measure Spark's own work, in a process that has not started a JVM yet."""
     settings = {"spark.driver.memory": memory, "spark.sql.session.timeZone": "UTC"}
     spark = start("mqproof bench", "local[2]", settings, is_short=False)
     try:
@@ -212,16 +215,19 @@ def _of_spark(
 
 @dataclass(slots=True)
 class _Clock:
-    """Takes the time of one side after the other."""
+    """Measures one side after another."""
 
     java: int
-    """Spark's process."""
+    """Process id of Spark's JVM."""
     tell: Tell
     events: int = 0
     costs: dict[str, Cost] = field(default_factory=dict)
 
     def cost(self, name: str, work: Callable[[], Any], *, ours: bool = False) -> Any:
-        """What `work` returns, which Spark's process does with its Python workers; `ours`: this one does."""
+        """Measure `work` and return its result.
+
+        The CPU time is that of the JVM with its workers, or, with `ours`, of this process.
+        """
         pid, workers = (os.getpid(), False) if ours else (self.java, True)
         began = time.monotonic()
         with _Processor(pid, workers=workers) as processor:
@@ -231,7 +237,7 @@ class _Clock:
         return result
 
     def take(self, name: str, cost: Cost) -> None:
-        """Take what was measured elsewhere."""
+        """Record a cost that was measured elsewhere."""
         self.costs[name] = cost
         self.tell(name, self.events, cost, self.costs.get(SCAN))
 
@@ -250,7 +256,7 @@ def _by_message(rows: DataFrame) -> None:
 
 
 def _duckdb(log: Path, scratch: Path) -> list[dict[str, Any]]:
-    """The violations that DuckDB finds."""
+    """Return the violations that DuckDB finds."""
     import duckdb
 
     with duckdb.connect(config={"threads": 2, "memory_limit": "6GB"}) as connection:
@@ -266,14 +272,14 @@ def _duckdb(log: Path, scratch: Path) -> list[dict[str, Any]]:
 
 
 def _java_pid(spark: SparkSession) -> int:
-    # The launcher's shell has become Java by then.
+    # By then, the launcher's shell has been replaced by Java.
     return int(spark.sparkContext._gateway.proc.pid)  # type: ignore[union-attr]
 
 
 class _Processor:
-    """User and system time of a process and of those that it starts, as Linux tells it; 0 elsewhere.
+    """User and system time of a process and its children, from Linux's /proc; 0 elsewhere.
 
-    Looks a few times a second: what a process had when it ended is known only of some afterwards.
+    It samples a few times a second, because the final time of an ended process is not always available.
     """
 
     def __init__(self, pid: int, *, workers: bool) -> None:
@@ -295,7 +301,7 @@ class _Processor:
 
     @property
     def seconds(self) -> float:
-        """Since it was entered."""
+        """The time since the measurement began."""
         return (sum(self._ticks.values()) - self._before) / os.sysconf("SC_CLK_TCK")
 
     def _watch(self) -> None:
@@ -312,14 +318,14 @@ class _Processor:
                 children = [task.read_text(encoding="ascii") for task in process.glob("task/*/children")]
             except OSError:
                 continue
-            # A number may be given to another process later, which begins at another time.
+            # A process id may be reused by a later process, which has another start time.
             self._ticks[pid, fields[19]] = int(fields[11]) + int(fields[12])
             if self._workers:
                 waiting += [int(child) for line in children for child in line.split()]
 
 
 def _memory_bytes(pid: int) -> int:
-    """The most that was resident at a time, as Linux tells it; 0 elsewhere."""
+    """Return the peak resident memory from Linux's /proc; 0 elsewhere."""
     try:
         status = (Path("/proc") / str(pid) / "status").read_text(encoding="ascii")
     except OSError:
@@ -338,10 +344,12 @@ def bench(
     say: Callable[[str], None] = _print,
     log: Path | None = None,
 ) -> None:
-    """The lines of `mqproof bench audit`, each as soon as it is known. No sides: all that there are.
+    """Print the lines of `mqproof bench audit`, each as soon as it is known.
+
+    Without `sides`, all are measured.
 
     Raises:
-        SideError: no such side. As `measure`.
+        SideError: a side does not exist. Also the errors of `measure`.
     """
     possible = [side for side in SIDES if not (log and side in _OF_DIRTY)]
     sides = sides or possible
@@ -352,7 +360,7 @@ def bench(
     def tell(*told: Any) -> None:
         say(_line(*told))
 
-    # Eight kinds of anomalies: 1,000 in all, where the log has room for them.
+    # Eight kinds of anomalies: 1,000 in total, if the log has room for them.
     measured = measure(events, injected=min(125, events // 40_000), sides=sides, tell=tell, log=log)
     say(
         f"  {measured.events} events, {measured.log_bytes / measured.events:.1f} bytes each in Parquet;"

@@ -1,5 +1,7 @@
-"""Measures how fast a commit log is decoded, beside `cat` of the same file in the same run. One process, one
-core; the file is in the cache for both."""
+"""Measures the decoding speed of a commit log, compared with `cat` of the same file in the same run.
+
+Both use one process and one core; the file is in the cache for both.
+"""
 
 import subprocess
 import tempfile
@@ -23,11 +25,11 @@ class Decoded:
 
 
 def measure(body_bytes: int, mebibytes: int = 64) -> Decoded:
-    """Of records with bodies of that size and a few properties."""
+    """Measure with records that have bodies of that size and a few properties."""
     with tempfile.TemporaryDirectory(prefix="mqproof-bench-") as folder:
         path = Path(folder) / f"{0:020d}"
         _write(path, body_bytes, mebibytes << 20)
-        # The first pass warms the cache, Arrow and numpy.
+        # The first pass warms up the cache, Arrow and numpy.
         _decode(path)
         begun = time.monotonic()
         with path.open("rb") as log:
@@ -39,7 +41,7 @@ def measure(body_bytes: int, mebibytes: int = 64) -> Decoded:
 
 
 def _decode(path: Path) -> int:
-    """How many records it has."""
+    """Return the number of records."""
     return sum(batch.num_rows for part in cut(path, SPLIT_BYTES) for batch in read_range(part))
 
 

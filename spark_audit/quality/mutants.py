@@ -1,8 +1,8 @@
-"""Deliberately broken checks, and proof that the ground truth catches each of them.
+"""Deliberately broken checks, with proof that the ground truth detects each of them.
 
-A mutant replaces the findings of one check, mostly by blinding it to a part of the evidence: that is how
-checks go wrong. It must either miss a injected anomaly or raise a false alarm over a decoy, or the test data
-is too weak.
+A mutant replaces the findings of one check, mostly by hiding a part of the evidence from it, as real defects
+of checks do. It must either miss an injected anomaly or raise a false alarm for a decoy; otherwise the test
+data is too weak.
 """
 
 import atexit
@@ -36,7 +36,7 @@ from mqproof.spark_audit.sources.store_tables import read_stores
 
 EVENTS: Final = 24_000
 _PLANTED: Final = 2
-"""Of every anomaly."""
+"""Number of each injected anomaly."""
 _SEED: Final = 7
 _UNBROKEN: Final = "unbroken"
 _WITNESSES_MAX: Final = 4
@@ -51,12 +51,12 @@ class Mutant:
     invariant: str
     story: str
     breaks: Callable[[Evidence], Evidence] | None = None
-    """What the check is made blind to."""
+    """Changes the evidence that the check sees."""
     spoils: Callable[[list[Found]], list[Found]] | None = None
-    """What is done to its findings."""
+    """Changes the findings of the check."""
 
     def findings(self, lab: "Laboratory") -> list[Found]:
-        """What the catalogue's check for the invariant finds, broken."""
+        """Return the findings of the broken version of the catalogue's check."""
         found = lab.found[self.invariant]
         if self.breaks:
             found = _collected(CHECKS[self.invariant].findings(self.breaks(lab.evidence)))
@@ -114,14 +114,14 @@ def _log(**columns: str) -> Callable[[Evidence], Evidence]:
 
 
 def _heard(condition: str) -> Callable[[Evidence], Evidence]:
-    """Keep only some of the events that carry no attrs."""
+    """Keep only some of the events without attrs."""
     return lambda evidence: replace(
         evidence, events=evidence.events.where(condition), troubled=evidence.troubled.where(condition)
     )
 
 
 def _events(**columns: str) -> Callable[[Evidence], Evidence]:
-    """Replace columns of the events, which carry no attrs, by SQL expressions."""
+    """Replace columns of the events without attrs by SQL expressions."""
 
     def change(evidence: Evidence) -> Evidence:
         changed = {name: f.expr(expression) for name, expression in columns.items()}
@@ -333,17 +333,17 @@ MUTANTS: Final[dict[str, Mutant]] = {
         Mutant("AnyCrashEver", "DELIV-5", "lets any crash explain any regression", breaks=_wide_skew),
     )
 }  # fmt: skip
-"""Name to mutant."""
+"""Maps a name to its mutant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Laboratory:
-    """A log and a store whose truth is known, gathered once for all mutants."""
+    """A log and stores with known results, whose evidence is gathered once for all mutants."""
 
     evidence: Evidence
     truth: list[dict[str, Any]]
     found: dict[str, list[Found]]
-    """By catalogue id: what each check finds as it is, computed once."""
+    """Findings of each unbroken check by catalogue id, computed once."""
 
 
 @contextmanager
@@ -367,14 +367,14 @@ def laboratory(spark: SparkSession) -> Iterator[Laboratory]:
 
 
 def names() -> tuple[str, ...]:
-    """The mutants, in the order of their invariants; those of traces come last."""
+    """Return the mutants in the order of their invariants; those of traces come last."""
     return (*MUTANTS, *TRACE_MUTANTS)
 
 
 def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
-    """A result for each mutant, or each that is named: HELD means that it was caught.
+    """Yield a result for each mutant, or each named one: HELD means that it was detected.
 
-    Spark and the log stay until the process ends, for the next call.
+    Spark and the log are kept until the process ends, for the next call.
 
     Raises:
         SessionError: Spark did not start.
@@ -387,13 +387,16 @@ def run(chosen: Sequence[str] = ()) -> Iterator[Result]:
 
 
 def judge(mutant: Mutant, lab: Laboratory) -> Result:
-    """HELD when the mutant's findings differ from the truth."""
+    """Return HELD if the mutant's findings differ from the ground truth."""
     started = time.monotonic()
     return _judged(mutant.name, mutant.story, {mutant.invariant: mutant.findings(lab)}, lab, started)
 
 
 def unbroken(lab: Laboratory) -> Result:
-    """The control: the checks as they are must agree with the truth exactly, or catching proves nothing."""
+    """Return the control result: the unbroken checks must agree exactly with the ground truth.
+
+    Otherwise the detection of mutants proves nothing.
+    """
     return _judged(_UNBROKEN, "every check as it is", lab.found, lab, time.monotonic())
 
 
@@ -408,7 +411,7 @@ def _own_session() -> SparkSession:
 def _own_laboratory() -> Laboratory:
     stack = ExitStack()
     spark = _own_session()
-    atexit.register(stack.close)  # before the session's end
+    atexit.register(stack.close)  # before the session ends
     return stack.enter_context(laboratory(spark))
 
 

@@ -1,18 +1,18 @@
-"""What an audit needs on a cluster, calculated from what one run was measured to cost.
+"""Computes the resources that an audit needs on a cluster, from the measured cost of one run.
 
-Cost grows with the events, so a run of one size tells of another; what does not is the memory that a task
-needs, since a task reads a part of the same size however many there are.
+Cost is proportional to the number of events, so a run of one size predicts others. The memory per task is
+constant, since a task always reads a partition of the same size.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
 _PARTITION_BYTES: Final = 128 << 20
-"""Of Parquet a task: Spark's own spark.sql.files.maxPartitionBytes."""
+"""Parquet bytes per task: Spark's default of spark.sql.files.maxPartitionBytes."""
 _HEAP_A_TASK_BYTES: Final = 2 << 30
-"""What two tasks were given in measured runs, with room to spare, for each: 4 GiB for both."""
+"""Heap per task: half of the 4 GiB that two tasks had in measured runs, with room to spare."""
 _OVERHEAD: Final = 0.1
-"""Of its heap a container's JVM takes as much beside it: Spark's own memoryOverheadFactor."""
+"""Memory of a container outside the heap, as a fraction of it: Spark's default memoryOverheadFactor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +31,18 @@ class Plan:
     executors: int
     executor_cores: int
     executor_memory_bytes: int
-    """Of a container, heap and overhead."""
+    """Memory of a container: heap and overhead."""
     core_hours: float
     seconds: float
-    """With all cores busy."""
+    """Duration with all cores busy."""
     price: float
-    """In the currency of the price of a core's hour."""
+    """In the currency of `price_core_hour`."""
 
 
 def plan(
     run: Run, events: int, executors: int = 8, executor_cores: int = 4, price_core_hour: float = 0.05
 ) -> Plan:
-    """What `events` need on so many executors, by what the run cost an event."""
+    """Return the resources for `events` on that many executors, from the cost per event of the run."""
     scale = events / run.events
     partitions = max(1, round(run.input_bytes * scale / _PARTITION_BYTES))
     core_hours = run.cpu_seconds * scale / 3600
@@ -53,7 +53,7 @@ def plan(
         executor_cores=executor_cores,
         executor_memory_bytes=round(executor_cores * _HEAP_A_TASK_BYTES * (1 + _OVERHEAD)),
         core_hours=core_hours,
-        # More cores than partitions have nothing to do.
+        # Cores in excess of partitions are idle.
         seconds=core_hours * 3600 / min(executors * executor_cores, partitions),
         price=core_hours * price_core_hour,
     )

@@ -1,6 +1,6 @@
-"""Deliberately broken ways to read message traces, and proof that traces whose truth is known catch each.
+"""Deliberately broken trace readers, with proof that traces with known results detect each of them.
 
-Traces give bounds instead of rows, so that these mutants, unlike those in mutants.py, replace a rule of
+Traces give bounds instead of rows. So these mutants, unlike those in mutants.py, replace a function of
 `traces.py` itself while it reads and judges.
 """
 
@@ -28,7 +28,7 @@ class TraceMutant:
     invariant: str
     story: str
     where: str
-    """module.attribute that is replaced."""
+    """The module.attribute that is replaced."""
     wrong: Callable[..., Any]
 
 
@@ -63,7 +63,7 @@ TRACE_MUTANTS: Final[dict[str, TraceMutant]] = {
 
 
 def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
-    """HELD when what is shown of the mutant's invariant, by the rule that it breaks, is not the truth."""
+    """Return HELD if the result for the mutant's invariant differs from the ground truth."""
     started = time.monotonic()
     with TemporaryDirectory(prefix="mqproof-mutants-") as folder, patch(mutant.where, mutant.wrong):
         store, text = message_traces.write_traces(Path(folder))
@@ -84,7 +84,7 @@ def judge(spark: SparkSession, mutant: TraceMutant) -> Result:
 
 
 def differences(shown: tuple[Result, ...]) -> Iterator[tuple[str, str]]:
-    """Of which invariants something else is shown than the truth, and what."""
+    """Yield the invariants whose result differs from the ground truth, with the difference."""
     found = {result.id: (result.verdict, result.counts) for result in shown}
     for invariant, counts in message_traces.SHOWN.items():
         due = Verdict.VIOLATED if counts.get("rolled_back_and_visible") else Verdict.UNKNOWN

@@ -1,1 +1,1 @@
-"""Turns findings into reports: summary, plots, timelines, the story of one message."""
+"""Converts findings into reports: summary, plots, timelines, and the history of one message."""

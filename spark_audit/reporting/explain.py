@@ -1,7 +1,8 @@
-"""A message's whole life: what every input says of it, in order of time.
+"""The history of a message: all facts about it from every input, in time order.
 
-Its own events; of the rest, only what decided its outcome: the first flush that made it durable, recoveries
-that cut it off, the first commit of each group that passed it; and what is left of it in the stores.
+It consists of the message's own events and of the other events that decided its outcome: the first flush that
+made it durable, recoveries that truncated it, the first commit of each group that passed it. It also has the
+message's remains in the stores.
 """
 
 import re
@@ -25,16 +26,16 @@ _PLACE_SCHEMA: Final = (
     "place_offset bigint, place_at bigint"
 )
 _BROKERS_ID: Final = re.compile("(?:[0-9A-Fa-f]{16}|[0-9A-Fa-f]{40})[0-7][0-9A-Fa-f]{15}")
-"""Address and port, then the commit offset."""
+"""A broker's message id: address and port, then the commit offset."""
 _DETAILS: Final = ("group", "client", "status", "attempt")
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line of the life."""
+    """One line of the history."""
 
     ts: int | None
-    """Microseconds; None for what has no time of its own."""
+    """Microseconds; None for facts without a time."""
     where: str
     """A node, or the store of a broker."""
     what: str
@@ -49,12 +50,12 @@ class Step:
         return f"{self.at:26}  {self.where:20}  {self.what:14}  {self.place:28}  {self.detail}".rstrip()
 
     def moment(self) -> Moment:
-        """As a report shows it."""
+        """Return the step in the form used by reports."""
         return Moment(self.at, self.where, "  ".join(filter(None, (self.what, self.place, self.detail))))
 
 
 def utc(ts: int) -> str:
-    """Microseconds of an event log as people read them; what is no time of theirs as it is."""
+    """Format microseconds of an event log as UTC; values outside the valid range are returned unchanged."""
     try:
         return f"{datetime.fromtimestamp(ts / 1e6, UTC):%Y-%m-%d %H:%M:%S.%f}"
     except (OverflowError, ValueError):
@@ -69,9 +70,9 @@ def lives(
     store: Stored | None,
     traces: DataFrame | None = None,
 ) -> dict[str, list[Step]]:
-    """Each message's steps in order of time, what has none last; those that no input knows are left out.
+    """Return each message's steps in time order, those without a time last; unknown messages are left out.
 
-    The log is read twice, however many messages are asked for.
+    The log is read twice, regardless of the number of messages.
     """
     named = name_broker(log, brokers)
     wanted = f.col("msg_id").isin(*msg_ids)
@@ -95,7 +96,7 @@ def lives(
 
 
 def at_brokers_id(text: str, store: Stored) -> list[str]:
-    """The keys of what the stores have at the place that a broker's own id names, its address left aside."""
+    """Return the messages in the stores at the place in a broker's message id, whose address is ignored."""
     if not _BROKERS_ID.fullmatch(text):
         return []
     at = store.records.where(f.col("commit_offset") == f.lit(int(text[-16:], 16)))
@@ -107,7 +108,7 @@ def _order(step: Step) -> tuple[bool, int, str, str, str]:
 
 
 def _places(own: Iterable[Row], records: Iterable[Row]) -> list[tuple[Any, ...]]:
-    """Where some input says that a message was stored: rows of _PLACE_SCHEMA."""
+    """Return the places at which any input shows a message stored: rows of _PLACE_SCHEMA."""
     since: dict[str, int] = {}
     for row in own:
         since[row["msg_id"]] = min(since.get(row["msg_id"], row["ts"]), row["ts"])
@@ -126,7 +127,7 @@ def _places(own: Iterable[Row], records: Iterable[Row]) -> list[tuple[Any, ...]]
 
 
 def _around(named: DataFrame, marks: DataFrame) -> Iterator[tuple[str, Step]]:
-    """Others' events that decided its outcome: the first of each sort, and every cut."""
+    """Yield other events that decided the outcome: the first of each kind, and every truncation."""
     others = named.where("msg_id IS NULL").join(
         marks, f.col("broker").eqNullSafe(f.col("place_broker")) & (f.col("ts") >= f.col("since"))
     )
@@ -157,7 +158,7 @@ def _event(row: Row) -> Step:
 
 
 def _traced(row: Row) -> Step:
-    """What a client's trace told; of the end of a call older clients do not say when it was."""
+    """Return the step of a client's trace; older clients omit the time of a call's end."""
     told = [
         f"{name} {row[name]}" for name in ("success", "state", "times", "store_host") if row[name] is not None
     ]
@@ -167,7 +168,7 @@ def _traced(row: Row) -> Step:
 
 
 def _in_store(store: Stored, marks: DataFrame) -> Iterator[tuple[str, Step]]:
-    """The queue entry at each place, index entries that point at it, and how far each group is."""
+    """Yield the queue entry at each place, the index entries that point to it, and each group's position."""
     at_queue = (
         (f.col("topic") == f.col("place_topic"))
         & (f.col("queue_id") == f.col("place_queue_id"))

@@ -1,7 +1,6 @@
-"""The numbers behind the plots of the page, added up where the rows are: a few hundred, and some for each
-topic, broker and queue.
+"""Computes the data of the page's plots by aggregation in Spark: a few hundred numbers, and some per queue.
 
-Latencies are of the messages that are looked at one by one: of a large log a sample (evidence.Options).
+Latencies are those of the messages that are checked exactly; in a large log, of a sample (evidence.Options).
 """
 
 from typing import Any, Final
@@ -18,7 +17,7 @@ from mqproof.spec.events import Kind
 
 BUCKETS: Final = 120
 WAIT_MIN_US: Final = 100
-"""What took less is drawn as that."""
+"""Shorter times are drawn as this one."""
 _OVER_TIME: Final = t.StructType(
     [
         t.StructField("bucket", t.LongType()),
@@ -34,19 +33,21 @@ WAITS: Final = {
     "born to acknowledged": ("send_ts", "acked_ts"),
     "stored to delivered": ("stored_ts", "delivered_ts"),
 }
-"""What is waited for, from when to when, by the columns of sums.py."""
+"""Maps a latency to the columns of sums.py between which it is measured."""
 
 
 def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: EventLog) -> dict[str, list[Any]]:
-    """Of the rows of `log`, which `profiled` counts:
+    """Return the data of the plots for the rows of `log`, which `profiled` counts.
 
-    over_time: (bucket's begin, kind, rows). latency: (what, microseconds from which on, messages).
-    lag: (bucket's begin, median and 99th hundredth, in microseconds, of how long what was first delivered
-    then had been stored). topics, brokers: (name, kind, rows).
-    queues: (broker, topic, queue_id, group, rows).
+    - over_time: (bucket's begin, kind, rows).
+    - latency: (what, lower bound in microseconds, messages).
+    - lag: (bucket's begin, median and 99th percentile of the time from storage to first delivery, in
+      microseconds).
+    - topics, brokers: (name, kind, rows).
+    - queues: (broker, topic, queue_id, group, rows).
     """
     width = bucket_us(seen)
-    # Not of the buckets in doubt beside the sample: those have more trouble than others.
+    # Only the sample: buckets that need exact checks have more faults than others.
     messages = evidence.sums.where("sampled")
     by_bucket = f"""
         SELECT (ts - {seen.first_ts}) // {width} AS bucket, kind, count(*) AS rows FROM log GROUP BY ALL
@@ -63,7 +64,7 @@ def pictures(evidence: Evidence, seen: Overview, profiled: DataFrame, log: Event
 
 
 def bucket_us(seen: Overview) -> int:
-    """The width of a bucket of the plots over time."""
+    """Return the width of a bucket of the plots over time."""
     return (seen.last_ts - seen.first_ts) // BUCKETS + 1
 
 
@@ -72,7 +73,7 @@ def _bucket(name: str, seen: Overview) -> Column:
 
 
 def _waited(begin: str, end: str) -> Column:
-    # Clocks differ: what seems to have come before its cause took no time.
+    # Clocks differ: an effect that seems to precede its cause took no time.
     return f.greatest(f.col(end) - f.col(begin), f.lit(WAIT_MIN_US))
 
 
@@ -102,14 +103,14 @@ def _lag(messages: DataFrame, seen: Overview) -> list[Any]:
 
 
 def _teller(seen: Overview) -> Column:
-    """The broker that a row of the profile is about."""
+    """Return the broker that a row of the profile is about."""
     own = f.when(f.col("node").isin(*seen.brokers), f.col("node"))
     sole = f.lit(seen.brokers[0] if len(seen.brokers) == 1 else None).cast("string")
     return f.coalesce(f.col("stated"), own, sole)
 
 
 def _traffic(profiled: DataFrame, by: Column) -> list[Any]:
-    # All of them: which are shown depends on where violations are, which is not known here.
+    # Return all: the selection depends on the places of violations, which are not known here.
     rows = profiled.where(f.col("kind").isin(*map(str, _TRAFFIC)) & by.isNotNull())
     counts = rows.groupBy(by.alias("name"), "kind").agg(f.sum("rows").alias("rows"))
     return [tuple(row) for row in counts.collect()]

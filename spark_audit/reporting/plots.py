@@ -1,4 +1,4 @@
-"""The plots of the page, as SVG: drawn from a few hundred numbers, never from rows."""
+"""The plots of the page, as SVG: drawn from a few hundred numbers, not from rows."""
 
 import io
 import math
@@ -20,14 +20,14 @@ from mqproof.spark_audit.reporting.plot_data import WAITS, bucket_us
 
 _KINDS_MAX: Final = 8
 _PLACES_MAX: Final = 12
-"""Topics, or brokers: no more fit into a plot."""
+"""Maximum number of topics or brokers in a plot."""
 _GROUPS_MAX: Final = 9
-"""With the others together, as many as there are colours."""
+"""Together with one entry for all others, this is the number of colours."""
 _OTHERS: Final = "(others)"
 _NAME_MAX: Final = 32
-"""A topic may have 127 characters and a group 255: the plot itself would have no room."""
+"""Maximum length of a name: a topic may have 127 characters and a group 255, too many for the plot."""
 _PART_MAX: Final = 20
-"""Where a topic and a broker stand side by side."""
+"""Maximum length where a topic and a broker are shown side by side."""
 _QUEUES_MAX: Final = 24
 _ZERO_WIDTH: Final = "\u200b"
 _RED: Final = "#d03b3b"
@@ -36,7 +36,7 @@ _TRAFFIC: Final = {"send": "sent", "append": "stored", "deliver": "delivered"}
 _UNEXPLAINED: Final = "nothing explains it"
 _WIDTH_INCHES: Final = 11.5
 _UNITS: Final = (("days", 86_400), ("hours", 3600), ("minutes", 60), ("seconds", 1))
-_GREY: Final = "#808890"  # reads on a white page and on a dark one
+_GREY: Final = "#808890"  # readable on a white page and on a dark one
 _STYLE: Final[dict[Any, Any]] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mqproof",
@@ -56,15 +56,16 @@ _STYLE: Final[dict[Any, Any]] = {
 }
 
 _COUNT: Final = EngFormatter(sep=" ")
-"""20 k, 50 M: a billion has no room beside another."""
+"""Formats counts as 20 k or 50 M, to save space."""
 
 
 def figures(audit: Audit, causes: Mapping[str, str]) -> tuple[Figure, ...]:
-    """Those plots for which the log has numbers; `causes` puts causes of findings in words."""
+    """Return the plots for which the log has data; `causes` maps causes of findings to texts."""
     times = violation_times(audit, bucket_us(audit.overview))
     again = _duplicates(audit, causes)
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # Its font lacks the glyphs of many names, say Chinese ones; the browser's fonts have them.
+        # matplotlib's font lacks the glyphs of many names, such as Chinese ones; the browser's fonts have
+        # them.
         warnings.simplefilter("ignore", UserWarning)
         plots: tuple[tuple[Any, Callable[[Audit], Figure]], ...] = (
             (audit.pictures.get("over_time"), _over_time),
@@ -86,7 +87,7 @@ def _over_time(audit: Audit) -> Figure:
     series: dict[str, Counter[int]] = defaultdict(Counter)
     for ts, kind, count in audit.pictures["over_time"]:
         series[kind if kind in most else _OTHERS][ts] += count
-    # Every bucket, also those in which nothing happened: a pause is a zero, not a straight line.
+    # Include every bucket, even without events: a pause is drawn as zero, not as a straight line.
     buckets = range(audit.overview.first_ts, audit.overview.last_ts + 1, bucket_us(audit.overview))
     canvas, axes = _axes(2.6)
     for kind in (*most, *series.keys() - set(most)):
@@ -107,7 +108,7 @@ def _over_time(audit: Audit) -> Figure:
 
 
 def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
-    """A lane a rule; where there are many at a time the mark is taller, ten times as many by a step."""
+    """Draw a lane per rule; a mark is taller if there are more violations, by one step per factor of ten."""
     totals: Counter[tuple[str, str]] = Counter()
     for _, *rule, count in times:
         totals[rule[0], rule[1]] += count
@@ -128,7 +129,7 @@ def _timeline(audit: Audit, times: list[tuple[int, str, str, int]]) -> Figure:
 
 
 def _where(audit: Audit) -> Figure:
-    """Topics and brokers side by side: sent, stored, delivered, and in red what is wrong there."""
+    """Draw topics and brokers side by side: sent, stored, delivered, and violations in red."""
     sides = {column: _places(audit, column) for column in ("topic", "broker")}
     rows = max(map(len, sides.values()))
     canvas = Canvas(figsize=(_WIDTH_INCHES, 1.1 + 0.42 * rows), layout="constrained")
@@ -140,7 +141,7 @@ def _where(audit: Audit) -> Figure:
 
 
 class _Place(NamedTuple):
-    """A topic or a broker, or what has no room of its own."""
+    """A topic or a broker, or the entry for all others."""
 
     label: str
     traffic: Mapping[str, int]
@@ -149,7 +150,7 @@ class _Place(NamedTuple):
 
 
 def _places(audit: Audit, column: str) -> list[_Place]:
-    """Where most is wrong and then where most is going on; then all others, so that nothing is missing."""
+    """Return the places with most violations, then with most traffic, and an entry for all others."""
     traffic: dict[str, Counter[str]] = defaultdict(Counter)
     for name, kind, count in audit.pictures[f"{column}s"]:
         traffic[name][kind] += count
@@ -169,7 +170,7 @@ def _places(audit: Audit, column: str) -> list[_Place]:
 
 
 def _bars(axes: Any, places: list[_Place]) -> None:
-    # All others together may be far more than any: they would leave the rest no length.
+    # All others together may be far larger than any single place, so the scale ignores them.
     widest = max((count for place in places if place.is_one for count in place.traffic.values()), default=1)
     for i, (kind, label) in enumerate(_TRAFFIC.items()):
         at = [n + 0.1 + 0.27 * i for n in range(len(places))]
@@ -186,14 +187,14 @@ def _bars(axes: Any, places: list[_Place]) -> None:
             axes.text(end, n + 0.5, words, color=_RED, va="center", fontsize=8)
     axes.set_yticks([n + 0.5 for n in range(len(places))], [place.label for place in places])
     axes.set_ylim(max(len(places), 1), 0)
-    # Room for the red words.
+    # Room for the red text.
     axes.set_xlim(0, widest * 1.3)
     _of_counts(axes.xaxis)
     axes.grid(axis="y", visible=False)
 
 
 def _beyond(axes: Any, end: float, middle: float, count: int) -> None:
-    """Tells of a bar that is cut off how long it is."""
+    """Write the value of a truncated bar onto it."""
     axes.text(end, middle, f"{count:,} → ", color="white", ha="right", va="center", fontsize=7)
 
 
@@ -202,12 +203,12 @@ def _others(names: Sized) -> str:
 
 
 def _duplicates(audit: Audit, causes: Mapping[str, str]) -> dict[str, int]:
-    """Why a message was delivered again, in words, to how often; what nothing explains comes first."""
+    """Return the number of repeated deliveries by cause, as text; unexplained ones come first."""
     invariant = duplicates_explained.INVARIANT
     counts: dict[str, int] = defaultdict(int)
     for result in audit.results:
         if result.id == invariant:
-            # Traces tell of the same invariant, and of no rule.
+            # Results of traces for the same invariant have no rule.
             counts[_UNEXPLAINED] += sum(
                 result.counts.get(rule, 0) for rule in duplicates_explained.CHECK.rules
             )
@@ -258,7 +259,7 @@ def _latency(audit: Audit) -> Figure:
 
 
 def _quantile(bins: list[tuple[float, int]], part: float) -> str:
-    """The end of the bin up to which lies that part."""
+    """Return the end of the bin that contains the quantile."""
     total, seen, end = sum(count for _, count in bins), 0, 0.0
     for low, count in sorted(bins):
         seen, end = seen + count, low * 10**0.1
@@ -284,7 +285,7 @@ def _lag(audit: Audit) -> Figure:
 
 
 def _queues(audit: Audit) -> Figure:
-    """A row a queue, of as many as fit those with most deliveries, then all others in one."""
+    """Draw a row per queue, for the queues with most deliveries, and one row for all others."""
     cells: dict[tuple[Any, ...], Counter[str]] = defaultdict(Counter)
     total: Counter[str] = Counter()
     for broker, topic, queue_id, group, count in audit.pictures["queues"]:
@@ -300,7 +301,8 @@ def _queues(audit: Audit) -> Figure:
         together: Counter[str] = Counter()
         for place in rest:
             together.update(cells[place])
-        # They may be far more than any, and would leave the rest no length: their groups' parts are shown.
+        # They may be far more than any single queue: the bar is scaled down, and shows the groups'
+        # proportions.
         scale = min(1.0, width / together.total())
         rows.append((_others(rest), {group: count * scale for group, count in together.items()}))
     canvas, axes = _axes(max(2.6, 0.9 + 0.24 * len(rows)))
@@ -334,13 +336,13 @@ def _by_name(place: tuple[Any, ...]) -> tuple[str, str, int]:
 
 
 def _name(text: str, most: int = _NAME_MAX) -> str:
-    """A name that comes from a log, as matplotlib is to show it: in one line, short, and no formula."""
+    """Shorten a name from a log for matplotlib: one line, and not interpreted as a formula."""
     shown = one_line(text)
     if len(shown) > most:
         half = (most - 1) // 2
         shown = f"{shown[: most - 1 - half]}…{shown[-half:]}"
     shown = shown.replace("$", r"\$")
-    # Legends leave out labels that begin like this.
+    # Legends omit labels that begin with an underscore.
     return _ZERO_WIDTH + shown if shown.startswith("_") else shown
 
 
@@ -354,18 +356,18 @@ def _axes(height_inches: float) -> tuple[Canvas, Any]:
 
 
 def _of_counts(axis: Any) -> None:
-    """Half an event there is none."""
+    """Use integer ticks for counts."""
     axis.get_major_locator().set_params(integer=True)
     axis.set_major_formatter(_COUNT)
 
 
 def _elapsed(audit: Audit, ts: int) -> float:
-    """Since the log began, in the unit of the axis."""
+    """Return the time since the log began, in the unit of the axis."""
     return (ts - audit.overview.first_ts) / 1e6 / _unit(audit)[1]
 
 
 def _unit(audit: Audit) -> tuple[str, int]:
-    """What a log's length is told in, and its seconds."""
+    """Return the unit for the length of the log, and its seconds."""
     lasts_s = (audit.overview.last_ts - audit.overview.first_ts) / 1e6
     return _unit_of(lasts_s)
 

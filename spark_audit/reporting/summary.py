@@ -1,4 +1,4 @@
-"""Turns a finished audit into the one report that all renderers show."""
+"""Converts a finished audit into the report that all renderers show."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from mqproof.spec.events import Kind
 _CORRUPT_SHOWN: Final = 10
 _LINE_MAX: Final = 160
 _NAMED: Final = 3
-"""So many nodes of which rows are missing are named."""
+"""Maximum number of nodes with missing rows that are named."""
 
 CAUSES: Final = {
     "async_flush": "acknowledged under ASYNC_FLUSH, lost in a crash: outside the guarantee",
@@ -54,7 +54,7 @@ CAUSES: Final = {
     "redelivery": "consumption failed and was tried again",
     "unseen": "not yet handed to the group when the log ends",
 }
-"""Cause of a finding that is no violation, in words."""
+"""Maps the cause of a finding that is not a violation to a text."""
 
 
 def summarise(
@@ -65,7 +65,7 @@ def summarise(
     corrupt: list[tuple[str, str]],
     corrupt_rows: int,
 ) -> Report:
-    """The report; `corrupt` are the first (file, line) of the rows that are no events."""
+    """Return the report; `corrupt` has the first (file, line) of the rows that are not events."""
     seen, files, repeats = audit.overview, log.inputs.files, log.inputs.repeats
     of_stores = ("stored_records", "stored_bytes", "stored_queues", "queue_entries", "index_entries")
     facts = {
@@ -108,7 +108,7 @@ def _missing(seen: Overview) -> str:
 
 
 def _losses(audit: Audit) -> Table:
-    """By what was promised. A message that two groups never get is lost twice."""
+    """Return the losses by promised status. A message that two groups do not receive is counted twice."""
     of_losses = (result.counts for result in audit.results if result.id == NO_ACKED_LOST)
     violations = sum(counts.get(rule, 0) for counts in of_losses for rule in (LOST, TRUNCATED))
     outside: Counter[str] = Counter()

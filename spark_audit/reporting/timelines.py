@@ -1,4 +1,4 @@
-"""Gives the report's witnesses their time, and example messages the story of how it came about."""
+"""Adds times to the report's witnesses, and timelines to example messages."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,9 +12,9 @@ from mqproof.spark_audit.reporting.explain import lives, utc
 from mqproof.spark_audit.sources.store_tables import Stored
 
 EXAMPLES: Final = 3
-"""So many messages of each rule are told whole."""
+"""Number of messages per rule that get a timeline."""
 _MOMENTS_MAX: Final = 200
-"""Of one message: one that was sent again and again is cut here, and it is said."""
+"""Maximum number of moments of a message; a longer timeline is truncated, with a note."""
 
 
 def with_timelines(
@@ -24,7 +24,7 @@ def with_timelines(
     brokers: tuple[str, ...],
     store: Stored | None,
 ) -> tuple[Result, ...]:
-    """The results, with each witness's time, and timelines at the first of each rule that name a message."""
+    """Return the results with each witness's time, and timelines for the first messages of each rule."""
     examples = [witness for result in results for witness in _examples(result.witnesses)]
     wanted = {witness.values["msg_id"] for witness in examples}
     told = lives(spark, wanted, log, brokers, store) if wanted else {}

@@ -1,1 +1,1 @@
-"""What a run needs around it: the Spark session, scratch folders, folders that appear whole."""
+"""The environment of a run: the Spark session, scratch folders, and folders that are replaced atomically."""

@@ -1,4 +1,4 @@
-"""A run's folder of what is temporary: gone at its end, or, of a killed run, when the next one begins."""
+"""The temporary folder of a run: removed at its end, or, if the run was killed, when the next one begins."""
 
 import contextlib
 import fcntl
@@ -15,10 +15,10 @@ _PREFIX: Final = "mqproof-audit-"
 
 @contextmanager
 def scratch(base: Path) -> Iterator[Path]:
-    """An empty folder in `base`, which is made where it is missing, locked as long as this process lives.
+    """Yield an empty folder in `base`, locked as long as this process runs. `base` is created if needed.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
     base.mkdir(parents=True, exist_ok=True)
     _sweep(base)
@@ -34,9 +34,10 @@ def _make(base: Path) -> tuple[Path, int]:
     while True:
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         with contextlib.suppress(FileNotFoundError):
-            # Another run may have taken it for a dead one's before it was locked: then there is a next.
+            # Another run may have removed the folder before it was locked, taking it for a dead run's: then
+            # try again.
             held = os.open(folder, os.O_RDONLY)
-            with contextlib.suppress(OSError):  # of a file system without locks, where none is swept
+            with contextlib.suppress(OSError):  # for a file system without locks, where no folder is swept
                 fcntl.flock(held, fcntl.LOCK_EX)
             if folder.exists():
                 return folder, held
@@ -44,9 +45,9 @@ def _make(base: Path) -> tuple[Path, int]:
 
 
 def _sweep(base: Path) -> None:
-    """Remove what dead runs of this machine left."""
+    """Remove the folders of dead runs on this machine."""
     for folder in base.glob(f"{_PREFIX}*"):
-        with contextlib.suppress(OSError):  # another user's
+        with contextlib.suppress(OSError):  # another user's folder
             held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""Folders that appear whole or not at all: written beside their place, and moved there when they are done."""
+"""Folders that are replaced atomically: written beside their place, and moved there when complete."""
 
 import contextlib
 import shutil
@@ -12,11 +12,11 @@ from mqproof.report.staging import folder_beside
 
 @contextmanager
 def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
-    """An empty folder beside `folder`, which takes its place at the end, as a whole.
+    """Yield an empty folder beside `folder`, which replaces it at the end, as a whole.
 
-    Entries of the same name are replaced, and those that `replaces` names are gone; others stay. After an
-    exception `folder` is as it was; killed in the middle of the move, it is whole again when the next one
-    begins. Moving needs no room, so that a full disk shows before anything is replaced.
+    Entries of the same name are replaced, and those that `replaces` names are removed; others stay. After an
+    exception `folder` is unchanged. If the process is killed during the move, the next call repairs it.
+    Moving needs no space, so a full disk shows before anything is replaced.
 
     Raises:
         OSError: it cannot be written.
@@ -28,7 +28,7 @@ def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
         try:
             yield beside
             with contextlib.suppress(OSError):
-                folder.rmdir()  # where it is empty
+                folder.rmdir()  # if it is empty
             with _undisturbed():
                 if folder.exists():
                     folder.rename(aside)
@@ -38,13 +38,13 @@ def staged(folder: Path, replaces: Collection[str] = ()) -> Iterator[Path]:
                     _bring_back(aside, folder, replaces)
         except OSError as error:
             if str(error.filename).startswith(str(beside)):
-                error.filename = str(folder)  # which the user knows
+                error.filename = str(folder)  # the path that the user knows
             raise
 
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C and SIGTERM wait for what takes no time."""
+    """Block Ctrl-C and SIGTERM during short operations."""
     told_to_end = {signal.SIGINT, signal.SIGTERM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, told_to_end)
     try:
@@ -54,7 +54,7 @@ def _undisturbed() -> Iterator[None]:
 
 
 def _bring_back(aside: Path, folder: Path, replaces: Collection[str]) -> None:
-    """Of what was moved aside, that of which there is no other, and which is not replaced by nothing."""
+    """Move entries back that were moved aside, unless there is a new one or `replaces` names them."""
     if not aside.is_dir():
         return
     if not folder.exists():

@@ -51,7 +51,7 @@ SCHEMA: Final = pa.schema(
     [
         ("kind", pa.string()),  # record | filler | zeros | damage
         ("file", pa.string()),
-        ("commit_offset", pa.int64()),  # where it is, also for damage
+        ("commit_offset", pa.int64()),  # its position, also for damage
         ("size", pa.int64()),  # bytes
         ("topic", pa.string()),
         ("queue_id", pa.int32()),
@@ -72,7 +72,7 @@ SCHEMA: Final = pa.schema(
         ("properties", pa.string()),  # name 0x01 value 0x02 ...
         ("term", pa.int64()),  # of the ledger's entry that it is in
         ("entry_index", pa.int64()),
-        ("detail", pa.string()),  # what is wrong with the damage
+        ("detail", pa.string()),  # description of the damage
     ]
 )
 BODY: Final = pa.field("body", pa.binary())
@@ -104,7 +104,7 @@ Bytes = npt.NDArray[np.uint8]
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What is no record: `size` bytes of a segment from `at` on."""
+    """Bytes that are not a record: `size` bytes of a segment from `at` on."""
 
     kind: str
     at: int
@@ -129,7 +129,7 @@ def read_range(part: Range, *, with_body: bool = False) -> Iterator[pa.RecordBat
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """Of some records: their fixed fields, and where the others are."""
+    """The fixed fields of some records, and the positions of their other fields."""
 
     front: Any
     """Structured array with the names of _FRONT."""

@@ -67,8 +67,7 @@ def find_files(paths: Sequence[str]) -> Inputs:
 
 
 def partition_values(file: Path) -> tuple[tuple[str, str], ...]:
-    """Return the values in the names of a file's folders, as in
-    `topic=orders/date=2026-11-01/part-0.parquet`."""
+    """Return the values in a file's folder names, as in `topic=orders/date=2026-11-01/part-0.parquet`."""
     values: list[tuple[str, str]] = []
     for folder in file.absolute().parents:
         name, separator, value = folder.name.partition("=")

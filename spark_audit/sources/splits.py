@@ -22,7 +22,7 @@ class SplitError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """A Parquet file of events, at a path that every executor sees."""
+    """A Parquet file of events, at a path that every executor can access."""
 
     path: Path
     marks: str | None = None

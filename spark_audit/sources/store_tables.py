@@ -60,8 +60,10 @@ class Stored:
     offsets: DataFrame
     """broker, topic, group, queue_id, queue_offset, from consumerOffset.json."""
     topics: DataFrame
-    """broker, topic, queues, from topics.json; each existing topics.json also has one row with a
-    null topic."""
+    """broker, topic, queues, from topics.json.
+
+    Each existing topics.json also has one row with a null topic.
+    """
     bounds: DataFrame
     """One row per broker: log_begin, whole_end (of the last whole record), is_clean (it was shut down)."""
     replicas: DataFrame
@@ -182,8 +184,10 @@ def read_stores(spark: SparkSession, stores: Mapping[str, Path], scratch: Path, 
 
 
 def _kept(spark: SparkSession, rows: DataFrame, path: Path) -> DataFrame:
-    """Write the rows to files and read them from there: many passes use them, and they are decoded only
-    once."""
+    """Write the rows to files, and return them as read from there.
+
+    Many passes use them, and they are decoded only once.
+    """
     rows.write.mode("overwrite").parquet(str(path))
     return spark.read.schema(rows.schema).parquet(literal(path))
 

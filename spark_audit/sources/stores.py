@@ -3,9 +3,9 @@
     register(spark)
     spark.read.format("rocketmq-commitlog").load("/var/rocketmq/store").where("kind = 'damage'").show()
 
-Options: `splitBytes`, about how much a task reads; for the commit log `body`, true adds the bodies; for the
-index `slots`, maxHashSlotNum where it is not RocketMQ's own. Directories of released brokers and ours are
-alike, and a member's of a group is read as they are.
+Options: `splitBytes` is about how much a task reads. For the commit log, `body` = true adds the bodies. For
+the index, `slots` is maxHashSlotNum if it is not RocketMQ's default. Directories of released brokers, of our
+broker and of group members are read in the same way.
 """
 
 from collections.abc import Iterator, Mapping

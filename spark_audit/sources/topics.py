@@ -3,18 +3,18 @@
     register(spark)
     spark.readStream.format("rocketmq").options(namesrv="127.0.0.1:9876", topics="T").load()
 
-Where the stream is, is in Spark's checkpoint and nowhere else: nothing is committed at a broker, and the same
-positions give the same rows again, so that a batch which is repeated after a failure repeats nothing.
+The position of the stream is kept only in Spark's checkpoint: nothing is committed at a broker. The same
+positions always give the same rows, so a batch that is repeated after a failure adds no duplicates.
 
 | option | default | |
 |---|---|---|
 | namesrv | | HOST:PORT, several separated by `;` |
 | topics | | names, separated by commas |
 | startingOffsets | earliest | or latest, or a JSON object of `TOPIC@BROKER:QUEUE` to offset |
-| maxOffsetsPerTrigger | none | so many messages a batch, spread over the queues |
+| maxOffsetsPerTrigger | none | maximum number of messages a batch, spread over the queues |
 | splitOffsets | 100000 | about how many messages a task reads |
-| failOnDataLoss | true | false goes on behind what was deleted before it was read |
-| group | mqproof_spark | the consumer group in whose name is read |
+| failOnDataLoss | true | false continues after messages that were deleted before they were read |
+| group | mqproof_spark | the consumer group used for reading |
 | tls | | path of a tls.properties |
 | accessKey, secretKey | | sign every request |
 """
@@ -87,7 +87,7 @@ class Ends:
 
 @dataclass
 class Slice(InputPartition):
-    """The messages [start, end) of one queue: what one task reads."""
+    """The messages [start, end) of one queue, read by one task."""
 
     queue: str
     start: int
@@ -96,11 +96,7 @@ class Slice(InputPartition):
 
 @dataclass(frozen=True)
 class Options:
-    """What the reader was told.
-
-    Raises:
-        StoreError: from the function that makes it: an option is missing or not of its form.
-    """
+    """The options of the reader; `read_options` creates them, and raises StoreError if one is invalid."""
 
     name_servers: str
     topics: tuple[str, ...]
@@ -365,7 +361,7 @@ def read_slice(options: Options, partition: InputPartition) -> Iterator[pa.Recor
 
 @dataclass
 class Rows:
-    """Messages of one queue on their way into a batch."""
+    """Collects messages of one queue for a batch."""
 
     queue: MessageQueue
     messages: list[StoredMessage] = field(default_factory=list)

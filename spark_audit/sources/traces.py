@@ -54,8 +54,11 @@ _PRODUCER: Final = ("Pub", "EndTransaction", "Recall")
 @dataclass(frozen=True, slots=True)
 class Traces:
     told: DataFrame
-    """The columns type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times,
-    success, state."""
+    """The records of the traces.
+
+    The columns are type, ts (microseconds), group, topic, msg_id, store_host, msg_type, request_id, times,
+    success, state.
+    """
     unreadable: DataFrame
     """file (for a store, its directory) and line of unreadable records.
 

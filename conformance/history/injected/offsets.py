@@ -55,8 +55,7 @@ def _commits_unread(world: ExactDelivery) -> None:
 
 
 def _takes_over(world: ExactDelivery, told: int, first: int) -> None:
-    """Inject a takeover: a new group's second member receives one offset, and its listener starts at
-    another."""
+    """Inject a takeover: a new group's second member gets one offset, and its listener starts at another."""
     stored = world.queue(QUEUE)
     world.did("x3", AssignValue("new", "x3", (QUEUE,)))
     consumed(world, "new", QUEUE, "x3", *stored[:told])

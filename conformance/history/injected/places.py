@@ -45,8 +45,7 @@ def _two_messages_at_one(world: ExactDelivery) -> None:
 
 
 def _another_at_a_freed_place(world: ExactDelivery) -> None:
-    """Inject a different message at a place that a crash freed and that was since assigned to
-    another send."""
+    """Inject another message at a place that a crash freed and that was since assigned to another send."""
     given_again(world)
     read(world, placed(unknown(world), len(world.queue(QUEUE)) - 1))
 

@@ -99,8 +99,10 @@ def _never_dead(world: ExactDelivery) -> None:
 
 
 def _done_and_never_dead(world: ExactDelivery) -> None:
-    """Inject a missing dead letter: a consumed message is delivered again after a restart and fails its last
-    retry."""
+    """Inject a missing dead letter.
+
+    A consumed message is delivered again after a restart and fails its last retry.
+    """
     message = send(world)
     fail(world, message, 2)
     last = replace(message, times=2, offset=10_002)

@@ -113,8 +113,7 @@ def overlapping(told: Record) -> Finding:
 
 
 def head_block(told: Record) -> Finding:
-    """C10 (head-block): an orderly queue with messages and an owner makes progress within
-    `stall_within_ms`."""
+    """C10 (head-block): an orderly queue with messages and an owner progresses within `stall_within_ms`."""
     within = told.setup.stall_within_ms
     if within is None:
         return not_judged()
@@ -122,8 +121,7 @@ def head_block(told: Record) -> Finding:
     lost = gone(told)
     last: dict[tuple[str, str], Read] = {}
     furthest: dict[tuple[str, str], int] = {}
-    """The furthest offset, not that of the last call: after a rebalance a member may repeat earlier
-    messages."""
+    """The furthest offset, not the last one: after a rebalance a member may repeat earlier messages."""
     for read in told.reads:
         if read.kind == "consume" and told.group(read.group).orderly:
             at = (read.group, read.queue)

@@ -56,8 +56,7 @@ def acked_then_truncated(told: Record) -> Finding:
 
 
 def stale(told: Record) -> Finding:
-    """A14: readable messages stay readable, and acknowledged ones become readable within
-    `visible_within_ms`."""
+    """A14: readable messages stay readable, and acknowledged ones become so within `visible_within_ms`."""
     tally = Tally()
     vanished = _vanished(told)
     tally.looked = vanished.looked
@@ -77,8 +76,7 @@ def resurrected(told: Record) -> Finding:
 
 
 def unseen(told: Record) -> Finding:
-    """A02: acknowledged messages that were not delivered by the end; whether they are lost or late is
-    unknown."""
+    """A02: acknowledged messages that were not delivered by the end: lost or late, which is unknown."""
     lost = gone(told) | {id(sent) for sent, _ in _left_out(told)[0]}
     acked = [sent for sent in told.stored if sent.status == SEND_OK]
     missing = [s for s in acked if s.message.id not in told.seen and id(s) not in lost and is_own(s.topic)]
@@ -141,8 +139,10 @@ def _judge_drains(told: Record) -> tuple[list[tuple[Sent, str]], int]:
 
 
 def gone(told: Record) -> set[int]:
-    """Return the sends (`id`) whose message is lost: a reader passed them, or an observed queue end is
-    before them."""
+    """Return the sends (`id`) whose message is lost.
+
+    A reader passed them, or an observed queue end is before them.
+    """
     return told.once(_judge_gone)
 
 
@@ -265,8 +265,7 @@ class _Ends:
     """At index i of list k: the minimum offset of i .. i + 2**k - 1."""
 
     def deny(self, offset: int, begin: int, stop: int) -> bool:
-        """Return whether an observation in [begin, stop) shows that the queue ends at or before the
-        offset."""
+        """Return whether an observation in [begin, stop) ends the queue at or before the offset."""
         if begin >= stop:
             return False
         if not self._least:

@@ -37,9 +37,10 @@ class _Running:
 def offset_regression(told: Record) -> Finding:
     """C06: a group's committed offset in a queue goes back only for a known reason.
 
-    Reasons are a reset, a rebalance that assigned the queue to another member (both may have owned it for a
-    while), or the loss of commits that were not persisted when a broker's life ended. After a takeover, a
-    member's listener begins no lower than the offset that the member received.
+    Reasons are a reset, a rebalance, and the end of a broker's life. A rebalance counts if it assigned the
+    queue to another member; both may have owned it for a while. At the end of a broker's life, commits that
+    were not persisted may be lost. After a takeover, a member's listener begins no lower than the offset that
+    the member received.
     """
     tally = Tally()
     for taken in told.once(_taken_over):
@@ -241,8 +242,10 @@ class _Taken:
 
 
 def _taken_over(told: Record) -> list[_Taken]:
-    """Return the takeovers with a listener call; calls after a reset or the end of a broker's life do not
-    count."""
+    """Return the takeovers with a listener call.
+
+    Calls after a reset or the end of a broker's life do not count.
+    """
     found: list[_Taken] = []
     owned: dict[tuple[str, str], frozenset[str]] = {}
     asked: dict[tuple[str, str, str], _Taken] = {}

@@ -35,8 +35,7 @@ def poll_skip(told: Record) -> Finding:
 
 
 def queue_hole(told: Record) -> Finding:
-    """C04 (cq-hole): no poll of an unfiltered group passes an offset at which no client ever knew a
-    message."""
+    """C04 (cq-hole): no poll of an unfiltered group passes an offset without a known message."""
     return told.once(_polled).hole.finding("polled")
 
 

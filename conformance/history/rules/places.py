@@ -134,8 +134,7 @@ def duplicate_offset(told: Record) -> Finding:
 
 
 def phantom(told: Record) -> Finding:
-    """A04, and A05 `recovered`: a delivered message was sent earlier, to that topic, and did not certainly
-    fail.
+    """A04, and A05 `recovered`: a delivered message was sent before, to that topic, and did not surely fail.
 
     A message whose send has an unknown outcome may be delivered: that is counted, and legal.
     """
@@ -259,8 +258,7 @@ def misplaced(told: Record) -> Finding:
 
 
 def times(told: Record) -> Finding:
-    """C18: along a queue the broker's store time does not go back, and no message is stored before it was
-    born."""
+    """C18: along a queue store times do not go back, and no message is stored before it was born."""
     tally = Tally()
     skew = told.setup.skew_ms * 1_000_000
     stored: dict[str, dict[int, Delivered]] = {}

@@ -1,4 +1,4 @@
-"""The operations as tables, a module for each part of the protocol. `ALL` has them in the report's order."""
+"""Tables of the operations, a module for each part of the protocol. `ALL` has them in the report's order."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Topics, groups and the configuration of a broker."""
+"""Operations on topics, groups and the configuration of a broker."""
 
 from typing import Final
 
@@ -213,7 +213,7 @@ ACL_OPERATIONS: Final = (
         strength=Strength.MAY,
     ),
 )
-"""Of 4.9 alone, and only where access control is on: what is answered else is told."""
+"""Only in 4.9, and only with access control enabled; other answers are reported."""
 
 OPERATIONS: Final = (
     CREATE_TOPIC,

@@ -1,4 +1,4 @@
-"""Clients that tell of themselves, lock queues, and are asked in turn."""
+"""Operations of clients: registration, queue locks, and requests to clients."""
 
 from typing import Final
 
@@ -23,7 +23,7 @@ HEART_BEAT: Final = Operation(
     34, "HEART_BEAT", "heartbeat", Server.BROKER, "Client registration", body=_HEARTBEAT
 )
 BEATEN: Final = (Ask(Request(HEART_BEAT.code, body=_HEARTBEAT)),)
-"""The connection's client is a consumer and a producer of the group `$live`."""
+"""Registers the connection's client as a consumer and a producer of the group `$live`."""
 
 UNREGISTER: Final = Operation(
     35,
@@ -138,7 +138,7 @@ RESET_OFFSET: Final = Operation(
         queueId   I?5
         offset    L?5
     """),
-    # 4.9 wants members and committed offsets, 5.x neither.
+    # 4.9 requires members and committed offsets, 5.x neither.
     expect=Expect(codes=(0, 1, 206)),
 )
 CONSUMER_STATUS: Final = Operation(

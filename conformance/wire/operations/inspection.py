@@ -1,4 +1,4 @@
-"""Statistics of a broker, and what groups have consumed."""
+"""Operations for statistics of a broker and the progress of groups."""
 
 from typing import Final
 
@@ -48,7 +48,7 @@ CONSUME_SPAN: Final = Operation(
     """),
     expect=Expect(has=('"consumeTimeSpanSet":[{', '"minTimeStamp":')),
 )  # fmt: skip
-# Without filterGroups: released brokers forget the offsets of the groups that it names.
+# Without filterGroups: released brokers delete the offsets of the groups that it names.
 CORRECTION: Final = Operation(
     308, "QUERY_CORRECTION_OFFSET", "correction-offset", Server.BROKER, "Statistics of a broker",
     fields("""

@@ -1,4 +1,4 @@
-"""Sending, pulling, looking up: what moves messages."""
+"""Operations for sending, pulling and querying messages."""
 
 import struct
 from typing import Final
@@ -112,7 +112,7 @@ PULLED: Final = Expect(
 
 
 def batch(*bodies: bytes, properties: bytes = b"") -> bytes:
-    """The body of a send of several messages: docs/protocol.md, "Batches"."""
+    """Return the body of a send of several messages: docs/protocol.md, "Batches"."""
     return b"".join(
         struct.pack(">iiiii", 22 + len(body) + len(properties), 0, 0, 0, len(body))
         + body

@@ -1,4 +1,4 @@
-"""Routes, registrations, permissions, key-value configuration."""
+"""Operations of the name server: routes, registrations, permissions, key-value configuration."""
 
 from typing import Final
 
@@ -167,8 +167,8 @@ CONFIG: Final = Operation(
     expect=Expect(has=("listenPort=", "kvConfigPath=")),
 )  # fmt: skip
 
-# Registrations last: 5.5.0 does not get over one without a broker's name. From then on it breaks off the list
-# of GET_SYSTEM_TOPIC_LIST_FROM_NS where it comes to that broker.
+# Registrations come last: 5.5.0 does not recover from one without a broker name. Afterwards it truncates the
+# list of GET_SYSTEM_TOPIC_LIST_FROM_NS at that broker.
 OPERATIONS: Final = (
     ROUTE, CLUSTER_INFO, DATA_VERSION, MEMBER_GROUP, BROKER_HEARTBEAT, TOPICS, TOPICS_OF_CLUSTER,
     SYSTEM_TOPICS, UNIT_TOPICS, UNIT_SUB_TOPICS, UNIT_SUB_UNUNIT_TOPICS, WIPE, ADD, DELETE_TOPIC,

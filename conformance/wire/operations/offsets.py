@@ -1,4 +1,4 @@
-"""Where queues begin and end, and how far groups are."""
+"""Operations for the beginning and end of queues, and for committed offsets."""
 
 from typing import Final
 

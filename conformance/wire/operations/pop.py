@@ -1,4 +1,4 @@
-"""Consuming by pop, of 5.x. Its codes do not fit a binary header."""
+"""Pop operations of 5.x. Their codes do not fit into a binary header."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from mqproof.conformance.wire.requests import valid
 
 _SOURCE: Final = "Pop"
 _HANDLE: Final = "0 $pop_time 60000 $revive_queue 0 $broker 0 0"
-"""Of the first message of the queue, popped by `POPPED`."""
+"""Handle of the first message of the queue, popped by `POPPED`."""
 _ACK: Final = f"""
     consumerGroup S! $live
     topic         S! $topic
@@ -39,7 +39,7 @@ POP: Final = Operation(
         order         B? false
         attemptId     S?
     """),
-    # 209 and 210: none there, and it is not held.
+    # 209 and 210: there are no messages, and the request is not held.
     expect=Expect(codes=(0, 19, 209, 210), fields={"popTime": Kind.LONG, "invisibleTime": Kind.LONG}),
     since=Since.V5,
 )
@@ -51,7 +51,7 @@ POPPED: Final = (
         keep={"pop_time": "popTime", "revive_queue": "reviveQid"},
     ),
 )
-"""A group of its own has popped one message."""
+"""A group of the case has popped one message."""
 
 ACK: Final = Operation(
     200_051,

@@ -1,4 +1,4 @@
-"""What a slave asks of its master."""
+"""Requests of a slave to its master."""
 
 from typing import Final
 

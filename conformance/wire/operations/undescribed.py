@@ -1,4 +1,4 @@
-"""Request codes that a server may know and of which nothing more is described, and codes that none knows."""
+"""Request codes that a server may know and that are not described further, and codes that no server knows."""
 
 from typing import Final
 
@@ -12,7 +12,10 @@ EXISTING: Final = {
     **{code: f"users and policies {code}" for code in range(3001, 3011)},
     200_056: "POP_ROLLBACK",
 }  # fmt: skip
-"""Known to some servers (301 to 4.9.5, the others to 5.x); asked without fields, so that nothing is done."""
+"""Known to some servers (301 to 4.9.5, the others to 5.x).
+
+They are requested without fields, so that they have no effect.
+"""
 
 WITHOUT_HANDLER: Final = {
     13: "QUERY_BROKER_OFFSET", 22: "GET_TOPIC_CONFIG_LIST", 23: "GET_TOPIC_NAME_LIST",
@@ -20,13 +23,13 @@ WITHOUT_HANDLER: Final = {
     211: "RESET_CONSUMER_OFFSET_IN_CONSUMER", 212: "RESET_CONSUMER_OFFSET_IN_BROKER",
     213: "ADJUST_CONSUMER_THREAD_POOL", 214: "WHO_CONSUME_THE_MESSAGE", 302: "REGISTER_MESSAGE_FILTER_CLASS",
 }  # fmt: skip
-"""Have a number and a name, and nobody who answers them."""
+"""Codes with a number and a name, but without a handler in any server."""
 
 OF_CLIENTS: Final = {
     39: "CHECK_TRANSACTION_STATE", 40: "NOTIFY_CONSUMER_IDS_CHANGED", 220: "RESET_CONSUMER_CLIENT_OFFSET",
     221: "GET_CONSUMER_STATUS_FROM_CLIENT", 326: "PUSH_REPLY_MESSAGE_TO_CLIENT",
 }  # fmt: skip
-"""Servers ask these; a server that is asked does not know them."""
+"""Servers send these codes; a server that receives one does not know it."""
 
 UNKNOWN: Final = (9_999, 32_767, 65_535, 1_000_000, 2**31 - 1, 0, -1, -(2**31))
-"""Nobody's."""
+"""Codes that no server knows."""

@@ -1,7 +1,7 @@
-"""Cases written by hand: what requests mean, one after the other. Their numbers begin at 400.
+"""Handwritten cases about the meaning of requests. Their numbers begin at 400.
 
-A rule is `Rule(operation, number, title, steps)`; each module has those of one part of the protocol. What is
-numbered stays numbered: a case that goes leaves a hole.
+A rule is `Rule(operation, number, title, steps)`; each module has the rules of one part of the protocol.
+Numbers are stable: a removed case leaves a gap.
 """
 
 from collections.abc import Iterator

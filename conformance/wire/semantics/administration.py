@@ -1,4 +1,4 @@
-"""Topics, groups, configuration and statistics of a broker."""
+"""Rules about topics, groups, configuration and statistics of a broker."""
 
 from typing import Final
 

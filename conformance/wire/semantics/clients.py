@@ -1,4 +1,4 @@
-"""Groups and their members, locks, and requests that are passed on to a member."""
+"""Rules about groups and their members, locks, and requests that are forwarded to a member."""
 
 from dataclasses import replace
 from typing import Final
@@ -26,7 +26,7 @@ _IDS_CHANGED: Final = Pushed(40, {"consumerGroup": "$live"})
 
 
 def _by_other(ask: Ask) -> Ask:
-    """The same of a second client, on a connection of its own."""
+    """Return the same request by a second client, on its own connection."""
     assert isinstance(ask.request.body, str)
     request = replace(ask.request, body=ask.request.body.replace("$client", "${client}b"))
     return replace(ask, request=request, connection="b")

@@ -1,4 +1,4 @@
-"""Sending, batches, pulling, held pulls, looking up, transactions."""
+"""Rules about sending, batches, pulling, held pulls, queries, transactions."""
 
 from dataclasses import replace
 from typing import Final
@@ -28,7 +28,7 @@ _REFUSED: Final = code(1, 29)
 _BODY_MAX: Final = 4 << 20
 _PROPERTIES_MAX: Final = 32_767
 _FRESH: Final = asked(CREATE_TOPIC, topic="$own")
-"""A topic of the case's own: its two queues are empty."""
+"""Creates a topic of the case's own, whose two queues are empty."""
 _NOTHING: Final = Expect(codes=(19,), values={"nextBeginOffset": "0"})
 _FOUND_ONE: Final = Expect(fields=PULL.expect.fields, records=1, has=("wire-$case",))
 _STORED_FIRST: Final = Expect(values={"queueOffset": "0", "queueId": "1"})
@@ -43,7 +43,10 @@ def _pulled(expect: Expect, **fields: str | None) -> Ask:
 
 
 def _found(expect: Expect, **fields: str | None) -> Ask:
-    """Released brokers let a message be read a moment after its send is answered."""
+    """Pull until the message is found.
+
+    Released brokers make it readable shortly after its send is answered.
+    """
     return eventually(_pulled(expect, **fields))
 
 

@@ -1,4 +1,4 @@
-"""Routes as brokers come and go, and key-value configuration."""
+"""Rules about routes while brokers register and unregister, and about key-value configuration."""
 
 from dataclasses import replace
 from typing import Final
@@ -37,7 +37,7 @@ _OLD: Final = 317
 
 
 def _registered(**fields: str) -> Ask:
-    """A broker of the case's own, with topics of its own, which goes with the connection."""
+    """Register a broker of the case's own, with its own topics; it disappears with the connection."""
     return Ask(valid(REGISTER, _BODY, **{**_BROKER, **fields}))
 
 

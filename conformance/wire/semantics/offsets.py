@@ -1,4 +1,4 @@
-"""Extents of queues, and how far a group is."""
+"""Rules about the extents of queues and the committed offsets of a group."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A case as it is written by hand."""
+"""A handwritten case."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class Rule:
     since: Since = Since.V4_9
     strength: Strength = Strength.MUST
     source: str | None = None
-    """The operation's, unless it is named."""
+    """Section of docs/protocol.md; the operation's, unless given."""
 
 
 def case(rule: Rule) -> Case:
@@ -34,7 +34,7 @@ def case(rule: Rule) -> Case:
 
 
 def asked(operation: Operation, expect: Expect | None = None, **fields: str | None) -> Ask:
-    """The operation's valid request with other fields, and the answer it must get (SUCCESS without any)."""
+    """Return the operation's valid request with changed fields, and its required answer (default SUCCESS)."""
     return Ask(valid(operation, **fields), expect or Expect())
 
 
@@ -43,5 +43,5 @@ def code(*codes: int) -> Expect:
 
 
 def eventually(ask: Ask) -> Ask:
-    """The answer may be another one for a while."""
+    """Accept other answers for a while."""
     return replace(ask, manner=Manner.EVENTUALLY)
