@@ -181,8 +181,7 @@ def _report(run: Demo, total: float) -> Report:
         facts={
             **{name: f"{count:,}" for name, count in run.counts.items()},
             "not in the demo": ", ".join(untested) or "none",
-            "without a row": f"{cells['n/a']} checks that a layer cannot make, {cells['open']} to be built: see"
-            " mqproof coverage --open",
+            "without a row": _without_row(cells),
             "seconds": f"{total:.0f}",
         },
         tables=(
@@ -195,6 +194,10 @@ def _report(run: Demo, total: float) -> Report:
         ),
         figures=tuple(figure for report in run.reports.values() for figure in report.figures),
     )
+
+
+def _without_row(cells: Counter[str]) -> str:
+    return f"{cells['n/a']} checks are impossible and {cells['open']} to be built: mqproof coverage --open"
 
 
 def _tested(results: Iterable[Result]) -> list[Result]:
