@@ -4,12 +4,16 @@ docs/client.md has an example of each. The names in `__all__` are public and sta
 `mqproof.impl` that define them are internal.
 """
 
-from mqproof.impl.client.allocation import Strategy, averagely
-from mqproof.impl.client.assigned_queues import PullLimits
 from mqproof.impl.client.blocking import BlockingClient, BlockingPoller
-from mqproof.impl.client.compose import new_message
-from mqproof.impl.client.connect import connect
-from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.allocation import Strategy, averagely
+from mqproof.impl.client.consuming.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import (
     ClientError,
     Listener,
@@ -25,12 +29,8 @@ from mqproof.impl.client.model import (
     Sent,
     Unknown,
 )
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
-from mqproof.impl.client.queue_choice import Selector, by_hash
-from mqproof.impl.client.session import Session
-from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.queue_choice import Selector, by_hash
 from mqproof.impl.remoting.message import Message, StoredMessage
 from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.properties import ConfigError

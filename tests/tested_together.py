@@ -97,8 +97,16 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/package/test_extras.py",
     ),
     # A broker, a client, a store or a member is tested as a whole where its parts do little by themselves.
-    "impl/broker": ("tests/impl/broker/test_groups.py",),
-    "impl/client": ("tests/impl/client/test_orderly.py", "tests/impl/client/test_blocking.py"),
+    "impl/broker": ("tests/impl/broker/processors/test_broker_admin.py",),
+    "impl/broker/processors": ("tests/impl/broker/processors/test_broker_admin.py",),
+    "impl/broker/state": ("tests/impl/broker/processors/test_groups.py",),
+    "impl/client": ("tests/impl/client/connection/test_inbound_requests.py",),
+    "impl/client/connection": (
+        "tests/impl/client/connection/test_name_servers.py",
+        "tests/impl/admin/test_cli.py",
+    ),
+    "impl/client/consuming": ("tests/impl/client/consuming/test_orderly.py",),
+    "impl/client/messages": ("tests/impl/admin/test_cli.py",),
     "impl/dledger": ("tests/impl/dledger/test_ledger_store.py",),
     "impl/examine": ("tests/impl/examine/test_ledger_walk.py",),
     "impl/namesrv": ("tests/impl/namesrv/test_administration.py",),

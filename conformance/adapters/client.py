@@ -5,11 +5,11 @@ from collections.abc import Awaitable
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.faults.controls import Place
 from mqproof.conformance.suites.flush.target import Outcome, Pulled, PulledMessage, PullStatus, Sent
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, PullResult, Refused
 from mqproof.impl.client.model import Sent as Stored
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.runtime.network import Address

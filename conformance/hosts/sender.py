@@ -7,7 +7,7 @@ from typing import Final
 
 from mqproof.conformance.hosts.processes import ClusterError
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import Sent
 
 _SECONDS_MAX: Final = 120.0

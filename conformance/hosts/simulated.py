@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.client.session import Session, SessionConfig
+from mqproof.impl.client.connection.session import Session, SessionConfig
 from mqproof.impl.dledger.config import Membership, Peer
 from mqproof.impl.dledger.ledger_log import stored_in
 from mqproof.impl.dledger.ledger_store import LedgerStore

@@ -6,12 +6,12 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker import checks
-from mqproof.impl.broker.durable_table import DurableTable
-from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.processors import checks
 from mqproof.impl.broker.services import Services
-from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.broker.state.durable_table import DurableTable
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.message import KEYS, UNIQUE_KEY, Message
 from mqproof.impl.store.message_store import MessageStore
@@ -100,7 +100,7 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
 
 
 _STORE: Final = "mqproof.impl.store.message_store:MessageStore"
-_TOPICS: Final = "mqproof.impl.broker.topics:TopicTable"
+_TOPICS: Final = "mqproof.impl.broker.state.topics:TopicTable"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -138,27 +138,28 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "group-not-changed", "a group that is there cannot be changed", "SPEC-1",
-            "mqproof.impl.broker.subscription_groups:SubscriptionGroupTable.put_all", _known_groups_stay,
+            "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable.put_all",
+            _known_groups_stay,
         ),
         _mutant(
             "group-may-always", "a group that may not consume does", "SPEC-1",
-            "mqproof.impl.broker.pull:require_consuming_group", _group_may_always,
+            "mqproof.impl.broker.processors.pull:require_consuming_group", _group_may_always,
         ),
         _mutant(
             "any-queue-is-read", "permission and number of queues do not count for pulls", "SPEC-1",
-            "mqproof.impl.broker.pull:require_readable_queue", _any_queue,
+            "mqproof.impl.broker.processors.pull:require_readable_queue", _any_queue,
         ),
         _mutant(
             "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
-            "mqproof.impl.broker.offsets:OffsetTable.remove_group", _every_group_forgotten,
+            "mqproof.impl.broker.state.offsets:OffsetTable.remove_group", _every_group_forgotten,
         ),
         _mutant(
             "cloned-offsets-added", "a clone keeps offsets in queues in which the other group has none",
-            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.clone", _cloned_offsets_added,
+            "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
         ),
         _mutant(
             "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",
-            "mqproof.impl.broker.durable_table:DurableTable.change", _not_written_yet,
+            "mqproof.impl.broker.state.durable_table:DurableTable.change", _not_written_yet,
         ),
     ]
 )  # fmt: skip

@@ -6,8 +6,8 @@ Each replaces one rule by a wrong one.
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
+from mqproof.impl.client.consuming.offset_store import Offsets
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.client.offset_store import Offsets
 
 _load = Offsets.load
 
@@ -31,19 +31,19 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
-            "mqproof.impl.broker.offset_admin:_tell_members", _nobody,
+            "mqproof.impl.broker.processors.offset_admin:_tell_members", _nobody,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
-            "mqproof.impl.client.push_consumer:PushConsumer.reset_offsets", _nobody,
+            "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _nobody,
         ),
         Mutant(
             "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
-            "SPEC-1", "mqproof.impl.client.offset_store:Offsets.load", _one_behind,
+            "SPEC-1", "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_behind,
         ),
         Mutant(
             "taken-over-too-high", "a push consumer that takes a queue over passes a message over", "SPEC-1",
-            "mqproof.impl.client.offset_store:Offsets.load", _one_ahead,
+            "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_ahead,
         ),
     )
 }  # fmt: skip

@@ -5,9 +5,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.clients import ClientTable
-from mqproof.impl.broker.offsets import OffsetTable
 from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.bodies import Heartbeat
 from mqproof.impl.remoting.channel import Channel
 from mqproof.impl.store import reader
@@ -77,8 +77,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_CLIENTS: Final = "mqproof.impl.broker.clients:ClientTable"
-_OFFSETS: Final = "mqproof.impl.broker.offsets:OffsetTable"
+_CLIENTS: Final = "mqproof.impl.broker.state.clients:ClientTable"
+_OFFSETS: Final = "mqproof.impl.broker.state.offsets:OffsetTable"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -116,7 +116,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nobody-notified", "members do not hear that others came or went", "SPEC-1",
-            "mqproof.impl.broker.groups:notify", _nobody_is_told,
+            "mqproof.impl.broker.processors.groups:notify", _nobody_is_told,
         ),
         _mutant(
             "joining-not-told", "members hear of who goes, not of who comes", "SPEC-1",

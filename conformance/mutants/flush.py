@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.store import reader, record, recovery
 from mqproof.impl.store.appender import Appender
 from mqproof.impl.store.commit_log import CommitLog
@@ -238,7 +238,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "commit-goes-back",
             "a committed offset is stored as the one before",
             "DELIV-5",
-            "mqproof.impl.broker.offsets:OffsetTable.commit",
+            "mqproof.impl.broker.state.offsets:OffsetTable.commit",
             _commit_one_less,
         ),
         Mutant(

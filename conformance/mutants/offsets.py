@@ -5,10 +5,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker import pull, queries
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.processors import pull, queries
 from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.headers import PullRequest, UpdateOffsetRequest
 from mqproof.impl.store import reader, recovery
 from mqproof.impl.store.message_store import MessageStore
@@ -126,7 +126,7 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
 
 _READ: Final = "mqproof.impl.store.base:read_messages"
 _REFUSAL: Final = "mqproof.impl.store.reader:_refusal"
-_COMMIT: Final = "mqproof.impl.broker.offsets:OffsetTable.commit"
+_COMMIT: Final = "mqproof.impl.broker.state.offsets:OffsetTable.commit"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -147,13 +147,13 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "pull-commits-nothing", "the offset that comes with a pull is not noted", "DELIV-5",
-            "mqproof.impl.broker.pull:commit_offset", _not_with_a_pull,
+            "mqproof.impl.broker.processors.pull:commit_offset", _not_with_a_pull,
         ),
         _mutant("tags-ignored", "a pull is answered with every tag", "DELIV-10",
-                "mqproof.impl.broker.pull:_tags", _every_tag),
+                "mqproof.impl.broker.processors.pull:_tags", _every_tag),
         _mutant(
-            "first-tag-only", "of `A || B` only A is answered", "DELIV-10", "mqproof.impl.broker.pull:_tags",
-            _first_tag_only,
+            "first-tag-only", "of `A || B` only A is answered", "DELIV-10",
+            "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,
         ),
         _mutant(
             "rest-passed-over", "an answer goes on behind messages that did not fit", "DELIV-10", _READ,
@@ -179,11 +179,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nothing-is-zero", "a group without an offset is at 0 where the first message has expired",
-            "SPEC-1", "mqproof.impl.broker.offsets:OffsetTable.query", _nothing_is_zero,
+            "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.query", _nothing_is_zero,
         ),
         _mutant(
             "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
-            "mqproof.impl.broker.queries:offset_at_time", _one_later,
+            "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
         ),
         _mutant(
             "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",

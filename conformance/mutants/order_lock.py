@@ -10,11 +10,11 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.client.locks import QueueLocks
+from mqproof.impl.client.consuming.locks import QueueLocks
+from mqproof.impl.client.consuming.orderly import OrderlyConsumption, _Lane
+from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
-from mqproof.impl.client.orderly import OrderlyConsumption, _Lane
-from mqproof.impl.client.process_queue import ProcessQueue
-from mqproof.impl.client.push_consumer import PushConsumer
 
 _gain, _unlock, _renew = PushConsumer.gain, QueueLocks.unlock, QueueLocks._renew
 
@@ -64,8 +64,8 @@ def _a_lane_a_pull(consumption: OrderlyConsumption, held: ProcessQueue, _: Seque
     lane.task = asyncio.create_task(consumption._run(held, lane))
 
 
-_LOCKS: Final = "mqproof.impl.client.locks:QueueLocks"
-_CONSUMER: Final = "mqproof.impl.client.push_consumer:PushConsumer"
+_LOCKS: Final = "mqproof.impl.client.consuming.locks:QueueLocks"
+_CONSUMER: Final = "mqproof.impl.client.consuming.push_consumer:PushConsumer"
 
 MUTANTS: Final = {
     mutant.name: mutant
@@ -96,7 +96,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "lane-for-each-pull", "messages that come while the listener is at work do not wait", "SPEC-1",
-            "mqproof.impl.client.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
+            "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
         ),
     )
 }  # fmt: skip

@@ -5,13 +5,13 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.broker.broker import Broker
-from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.broker.state.queue_locks import QueueLockTable
 from mqproof.impl.remoting.bodies import MessageQueue
 from mqproof.impl.remoting.channel import Channel
 
 Queues = Iterable[MessageQueue]
 
-_LOCKS: Final = "mqproof.impl.broker.queue_locks:QueueLockTable"
+_LOCKS: Final = "mqproof.impl.broker.state.queue_locks:QueueLockTable"
 
 _lock, _unlock, _channel_closed = QueueLockTable.lock, QueueLockTable.unlock, Broker._channel_closed
 

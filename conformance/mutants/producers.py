@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.client.producer import Producer
-from mqproof.impl.client.queue_choice import QueueChoice
+from mqproof.impl.client.producing.producer import Producer
+from mqproof.impl.client.producing.queue_choice import QueueChoice
 
 Queues = Sequence[MessageQueue]
 
@@ -101,7 +101,8 @@ def _latest_alone(choice: QueueChoice, broker: str, took_s: float, now_s: float)
 
 
 def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[..., Any]) -> tuple[str, Mutant]:
-    return name, Mutant(name, defect, breaks, f"mqproof.impl.client.queue_choice:QueueChoice.{where}", wrong)
+    where = f"mqproof.impl.client.producing.queue_choice:QueueChoice.{where}"
+    return name, Mutant(name, defect, breaks, where, wrong)
 
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
@@ -150,11 +151,11 @@ STEPPED: Final = {
     for mutant in (
         Mutant(
             "chosen-queue-in-turn", "a send to a queue that the application chose counts in the round robin",
-            "SPEC-1", "mqproof.impl.client.producer:Producer._target", _chosen_in_turn,
+            "SPEC-1", "mqproof.impl.client.producing.producer:Producer._target", _chosen_in_turn,
         ),
         Mutant(
             "latest-rest-alone", "the end of an attempt ends what other brokers are to be rested", "SPEC-1",
-            "mqproof.impl.client.queue_choice:QueueChoice.answered", _latest_alone,
+            "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_alone,
         ),
     )
 }  # fmt: skip

@@ -9,8 +9,8 @@ from typing import Any, Final
 from msgspec.structs import replace as with_members
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker import retries
 from mqproof.impl.broker.delayed import DelayedDelivery
+from mqproof.impl.broker.processors import retries
 from mqproof.impl.broker.services import Services
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import ResponseCode
@@ -120,8 +120,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
     return name, Mutant(name, defect, breaks, where, wrong)
 
 
-_AGAIN: Final = "mqproof.impl.broker.retries:_again"
-_GIVEN_UP: Final = "mqproof.impl.broker.retries:is_given_up"
+_AGAIN: Final = "mqproof.impl.broker.processors.retries:_again"
+_GIVEN_UP: Final = "mqproof.impl.broker.processors.retries:is_given_up"
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
@@ -169,11 +169,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant(
             "nothing-sent-back", "a message that never was is sent back with success", "DELIV-3",
-            "mqproof.impl.broker.retries:_find", _nearest_message,
+            "mqproof.impl.broker.processors.retries:_find", _nearest_message,
         ),
         _mutant(
             "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
-            "mqproof.impl.broker.retries:_find", _first_copies_only,
+            "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
         ),
         _mutant(
             "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",

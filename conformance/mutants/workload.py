@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from mqproof.conformance.mutants.mutant import Mutant
-from mqproof.impl.broker.checks import scheduled_or_refused
-from mqproof.impl.client import group_requests
-from mqproof.impl.client.concurrent import ConcurrentConsumption
+from mqproof.impl.broker.processors.checks import scheduled_or_refused
+from mqproof.impl.client.connection.routes import subscribe_queues
+from mqproof.impl.client.consuming import group_requests
+from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
+from mqproof.impl.client.consuming.offset_store import Offsets
+from mqproof.impl.client.consuming.orderly import OrderlyConsumption
+from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
-from mqproof.impl.client.offset_store import Offsets
-from mqproof.impl.client.orderly import OrderlyConsumption
-from mqproof.impl.client.process_queue import ProcessQueue
-from mqproof.impl.client.routes import subscribe_queues
 from mqproof.impl.remoting.message import Message, StoredMessage
 
 _receive = ConcurrentConsumption.receive
@@ -76,35 +76,36 @@ MUTANTS: Final = {
     for mutant in (
         Mutant(
             "consumed-twice", "a listener is called twice for each message", "DELIV-3",
-            "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _consume_twice,
+            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _consume_twice,
         ),
         Mutant(
             "one-too-many-committed", "a push consumer commits one message more than it consumed", "DELIV-1",
-            "mqproof.impl.client.offset_store:Offsets.advance", _one_too_many,
+            "mqproof.impl.client.consuming.offset_store:Offsets.advance", _one_too_many,
         ),
         Mutant(
             "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",
-            "mqproof.impl.client.rebalance:Rebalancer._share", _everything,
+            "mqproof.impl.client.consuming.rebalance:Rebalancer._share", _everything,
         ),
         Mutant(
             "never-given-up", "no message comes often enough to be a dead letter", "DELIV-7",
-            "mqproof.impl.broker.retries:is_given_up", _never_given_up,
+            "mqproof.impl.broker.processors.retries:is_given_up", _never_given_up,
         ),
         Mutant(
             "delays-ignored", "a delayed message is stored where it can be read at once", "DELIV-8",
-            "mqproof.impl.broker.send:scheduled_or_refused", _at_once,
+            "mqproof.impl.broker.processors.send:scheduled_or_refused", _at_once,
         ),
         Mutant(
             "wanted-messages-dropped", "a subscription by tags leaves some of its messages out", "DELIV-10",
-            "mqproof.impl.client.group_requests:_wanted", _some_of_the_wanted,
+            "mqproof.impl.client.consuming.group_requests:_wanted", _some_of_the_wanted,
         ),
         Mutant(
             "cached-messages-dropped", "some messages that a consumer pulled never reach its listener",
-            "DELIV-11", "mqproof.impl.client.concurrent:ConcurrentConsumption.receive", _forget_some,
+            "DELIV-11",
+            "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
         ),
         Mutant(
             "two-lanes", "an orderly queue is consumed by several at a time", "DELIV-13",
-            "mqproof.impl.client.orderly:OrderlyConsumption.receive", _another_lane,
+            "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
         ),
     )
 }  # fmt: skip

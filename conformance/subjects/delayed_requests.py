@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from mqproof.conformance.behaviours.subject import DeviationError
-from mqproof.impl.client.name_servers import NameServerChoice
-from mqproof.impl.client.routes import Routes
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting.channel import ConnectionLostError
 from mqproof.impl.remoting.client import RemotingClient
 from mqproof.impl.remoting.command import Command

@@ -24,9 +24,9 @@ from mqproof.conformance.hosts.simulated import (
     Cluster,
     Setup,
 )
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role

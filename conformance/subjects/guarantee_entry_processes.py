@@ -15,11 +15,11 @@ from typing import Final
 
 from mqproof.conformance.hosts.processes import STOP_SECONDS_MAX, Cluster, cluster, free_port
 from mqproof.conformance.subjects.guarantee_entry import TOPIC, Played, fate
-from mqproof.impl.client.connect import connect
+from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, Outcome, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.spec.guarantee.matrix import Cell

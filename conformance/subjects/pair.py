@@ -6,9 +6,9 @@ from typing import Any, Final, TypeVar
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster, Setup
 from mqproof.conformance.subjects.released_consumer import ReleasedCommits
 from mqproof.impl.broker.broker import Broker
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue, NoRouteError, Unknown
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.message import UNIQUE_KEY, WAIT, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated

@@ -4,10 +4,10 @@ Released consumers do so and ours do not; only these consumers show how our brok
 docs/protocol.md, "Replication".
 """
 
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import MessageQueue
-from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
-from mqproof.impl.client.push_consumer import PushConsumer
 from mqproof.impl.runtime.network import Address
 
 

@@ -15,10 +15,10 @@ from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_member import QUEUE, SteppedMember
 from mqproof.conformance.subjects.stepped_service import SERVICE, Service
-from mqproof.impl.client.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ReceivedMessage
-from mqproof.impl.client.push_consumer import PushConsumerConfig
-from mqproof.impl.client.start_offset import ConsumeFrom
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import PullRequest

@@ -18,14 +18,14 @@ from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleErr
 from mqproof.conformance.faults.expected_warnings import expected_warnings
 from mqproof.conformance.subjects.delayed_requests import Held, all_ended, at_rest
 from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE, SteppedMember
-from mqproof.impl.broker import groups
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.queue_locks import QueueLockTable, _Lease
+from mqproof.impl.broker.processors import groups
 from mqproof.impl.broker.services import Services
-from mqproof.impl.client.group_requests import GroupRequests
-from mqproof.impl.client.locks import LIFE_S, QueueLocks
+from mqproof.impl.broker.state.queue_locks import QueueLockTable, _Lease
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.locks import LIFE_S, QueueLocks
+from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.model import ReceivedMessage
-from mqproof.impl.client.push_consumer import PushConsumerConfig
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import (
     LockedQueues,

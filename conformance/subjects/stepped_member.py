@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any, Final
 
 from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, at_rest, session
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import PERM_READ_WRITE, BrokerData, ConsumerIds, QueueData, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

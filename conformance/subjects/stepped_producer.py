@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, bounded
 from mqproof.conformance.behaviours.subject import DeviationError
 from mqproof.conformance.subjects.delayed_requests import Held, HeldRequests, all_ended, at_rest, session
+from mqproof.impl.client.connection.routes import publish_queues
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.queue_choice import LatencyLevels, Selector
-from mqproof.impl.client.routes import publish_queues
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.queue_choice import LatencyLevels, Selector
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import PERM_READ, PERM_READ_WRITE, BrokerData, QueueData, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

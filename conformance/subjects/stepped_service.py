@@ -20,14 +20,14 @@ from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables, b
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
 from mqproof.conformance.subjects.stepped_member import GROUP, QUEUE
 from mqproof.conformance.subjects.stepped_pair import LOG, TOPIC, Node
-from mqproof.impl.broker import offset_admin, pull, queries
-from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.pull_progress import PullProgress
+from mqproof.impl.broker.processors import offset_admin, pull, queries
 from mqproof.impl.broker.services import Processor, Services
-from mqproof.impl.broker.statistics import Statistics
-from mqproof.impl.client.records import read_records
+from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.pull_progress import PullProgress
+from mqproof.impl.broker.state.statistics import Statistics
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.channel import Channel

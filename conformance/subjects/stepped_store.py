@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from mqproof.conformance.behaviours.corpus import Script, Stimulus, Variables
 from mqproof.conformance.behaviours.subject import DeviationError, ImpossibleError
-from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime

@@ -25,12 +25,12 @@ from mqproof.fuzz.cluster import judge
 from mqproof.fuzz.cluster.group_witness import GroupWitness
 from mqproof.fuzz.cluster.witness import GROUP, RESERVED_MS, Topic, Witness
 from mqproof.fuzz.target import Finding
+from mqproof.impl.client.connection.session import Session, SessionConfig
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, ReceivedMessage
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.session import Session, SessionConfig
-from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.command import new_request

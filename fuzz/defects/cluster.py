@@ -12,8 +12,8 @@ from mqproof.conformance.mutants import flush, replication
 from mqproof.conformance.mutants.mutant import Mutant as ImplMutant
 from mqproof.fuzz.defects import dledger
 from mqproof.fuzz.defects.defect import Mutant
-from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue
 from mqproof.impl.replication.client import SlaveClient
 from mqproof.impl.replication.follow import Follow
@@ -154,14 +154,14 @@ MUTANTS: Final = (
         "ConsumerStartsAtTheEnd",
         "a group begins behind what is in a queue",
         "AckedDelivered",
-        "client.push_consumer:start_offset",
+        "client.consuming.push_consumer:start_offset",
         _at_the_end,
     ),
     _mutant(
         "CommitForAllQueues",
         "a commit counts for every queue of its topic in which the group has committed",
         "OffsetMonotone",
-        "broker.offsets:OffsetTable.commit",
+        "broker.state.offsets:OffsetTable.commit",
         _commit_for_all,
     ),
     _mutant(

@@ -11,8 +11,8 @@ from typing import Final, Self, TypeVar
 
 from msgspec import structs
 
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import ClientError, NoRouteError, RefusalError
-from mqproof.impl.client.session import Session
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.bodies import ClusterInfo, TopicRoute

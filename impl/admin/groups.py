@@ -8,7 +8,7 @@ from typing import Final
 from mqproof.impl.admin.admin import Admin, read_body
 from mqproof.impl.admin.brokers import status
 from mqproof.impl.admin.topics import delete_topic, queue_of, topic_names
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, NoRouteError, RefusalError
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import (

@@ -7,11 +7,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from mqproof.impl.admin.admin import Admin, read_body
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.connection.records import read_records
+from mqproof.impl.client.connection.routes import subscribe_queues
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import ClientError, MessageQueue, Outcome, RefusalError
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.records import read_records
-from mqproof.impl.client.routes import subscribe_queues
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.bodies import ConsumedDirectly
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.headers import (

@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from mqproof.impl.broker import groups
 from mqproof.impl.broker.acl_file import POLL_S, AclFile
-from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.elected_role import ElectedRole
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.broker.processors import PROCESSORS
-from mqproof.impl.broker.pull_progress import PullProgress
-from mqproof.impl.broker.queue_locks import QueueLockTable
+from mqproof.impl.broker.processors import groups
+from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.broker.registration import Registrar
 from mqproof.impl.broker.replicas import Replicas, SlaveTables
-from mqproof.impl.broker.rolling_counts import ROLL_S
 from mqproof.impl.broker.services import Processor, Services, loop_ms
-from mqproof.impl.broker.statistics import Statistics
-from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.topics import TopicTable, built_in
+from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.pull_progress import PullProgress
+from mqproof.impl.broker.state.queue_locks import QueueLockTable
+from mqproof.impl.broker.state.rolling_counts import ROLL_S
+from mqproof.impl.broker.state.statistics import Statistics
+from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.state.topics import TopicTable, built_in
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import account_file
 from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S

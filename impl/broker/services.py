@@ -5,17 +5,17 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from mqproof.impl.broker.acl_file import AclFile
-from mqproof.impl.broker.clients import ClientTable
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.broker.delayed import DelayedDelivery
 from mqproof.impl.broker.flow_control import SendGate
 from mqproof.impl.broker.long_polling import PullHolds
-from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.broker.pull_progress import PullProgress
-from mqproof.impl.broker.queue_locks import QueueLockTable
-from mqproof.impl.broker.statistics import Statistics
-from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.broker.state.clients import ClientTable
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.pull_progress import PullProgress
+from mqproof.impl.broker.state.queue_locks import QueueLockTable
+from mqproof.impl.broker.state.statistics import Statistics
+from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.remoting.bodies import DataVersion
 from mqproof.impl.remoting.channel import Channel, Reply
 from mqproof.impl.remoting.command import Command

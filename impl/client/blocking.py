@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from mqproof.impl.client.connect import connect
-from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue, Outcome, PullResult, ReceivedMessage
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.queue_choice import Selector
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.queue_choice import Selector
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.remoting.signing import Credentials
 

@@ -335,7 +335,7 @@ def _message_properties(
     topic: str, tags: str | None, keys: str | None, delay_level: int, pairs: list[str]
 ) -> dict[str, str]:
     """Return the properties that every message of `send` has."""
-    from mqproof.impl.client.compose import new_message
+    from mqproof.impl.client.messages.compose import new_message
     from mqproof.impl.client.model import MessageError
 
     own = {}

@@ -9,7 +9,11 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from mqproof.impl.client.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import (
     ClientError,
     MessageQueue,
@@ -17,10 +21,6 @@ from mqproof.impl.client.model import (
     ReceivedMessage,
     RetryLater,
 )
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.session import Session
-from mqproof.impl.client.start_offset import ConsumeFrom
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.message import StoredMessage
 from mqproof.impl.remoting.signing import Credentials

@@ -9,10 +9,10 @@ from typing import Final
 
 import msgspec
 
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import Outcome, Refused, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.queue_choice import by_hash
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.queue_choice import by_hash
 from mqproof.impl.remoting.address_server import NameServers
 from mqproof.impl.remoting.message import UNIQUE_KEY, Message, UniqueKeys
 from mqproof.impl.remoting.signing import Credentials

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from mqproof.impl.broker.durable_table import read_config
+from mqproof.impl.broker.state.durable_table import read_config
 from mqproof.impl.dledger import entry_format
 from mqproof.impl.dledger.entry_format import HEADER_BYTES
 from mqproof.impl.examine.directory import LedgerFiles, StoreDirectory

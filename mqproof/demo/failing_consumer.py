@@ -8,10 +8,10 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
-from mqproof.impl.client.connect import connect
+from mqproof.impl.client.connection.connect import connect
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ReceivedMessage, RetryLater
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.start_offset import ConsumeFrom
 from mqproof.impl.runtime.clock import SystemClock
 from mqproof.impl.runtime.event_log import EventLog
 

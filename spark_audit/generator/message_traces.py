@@ -6,7 +6,7 @@ Half of them are exported text, half are in a store that has the trace topic.
 from pathlib import Path
 from typing import Final
 
-from mqproof.impl.client.compression import deflated
+from mqproof.impl.client.messages.compression import deflated
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.store import record
 

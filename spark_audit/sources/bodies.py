@@ -5,7 +5,7 @@ from typing import Final
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType
 
-from mqproof.impl.client.compression import inflated_body
+from mqproof.impl.client.messages.compression import inflated_body
 
 
 def text_of(body: bytes, sys_flag: int) -> str | None:

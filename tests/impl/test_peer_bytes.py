@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.impl.client import records, routes
+from mqproof.impl.client.connection import records, routes
 from mqproof.impl.namesrv.registration import read_body
 from mqproof.impl.remoting import address_server, bodies, headers, java_json
 from mqproof.impl.remoting.channel import RemotingError

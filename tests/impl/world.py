@@ -6,9 +6,9 @@ from typing import TypeVar
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting import headers

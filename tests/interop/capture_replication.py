@@ -16,7 +16,7 @@ from mqproof.conformance.adapters.apache.servers import running
 from mqproof.conformance.adapters.apache.tap import Tap
 from mqproof.conformance.hosts.processes import cluster
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.runtime.network import Address
 from tests.interop.capture import write_hex
 from tests.interop.test_replication import TOPIC, apaches, ha_of, send, send_until_ok

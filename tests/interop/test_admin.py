@@ -13,7 +13,7 @@ from mqproof.conformance.adapters.apache.clients import mqadmin
 from mqproof.conformance.adapters.apache.servers import ApacheServer
 from mqproof.conformance.hosts.processes import Cluster
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import Sent
 from mqproof.impl.runtime.network import Address
 

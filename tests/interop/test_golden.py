@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from mqproof.impl.broker.delayed import DelayOffsets
-from mqproof.impl.broker.durable_table import read_config
-from mqproof.impl.broker.offsets import OffsetTable
-from mqproof.impl.broker.subscription_groups import SubscriptionGroupTable
-from mqproof.impl.broker.topics import TopicTable
+from mqproof.impl.broker.state.durable_table import read_config
+from mqproof.impl.broker.state.offsets import OffsetTable
+from mqproof.impl.broker.state.subscription_groups import SubscriptionGroupTable
+from mqproof.impl.broker.state.topics import TopicTable
 from mqproof.impl.namesrv.registration import read_body
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (

@@ -11,7 +11,7 @@ from mqproof.conformance.adapters.apache.clients import java_client
 from mqproof.conformance.adapters.apache.servers import running
 from mqproof.conformance.hosts.processes import cluster
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import NoRouteError, Sent
 from mqproof.impl.runtime.network import Address
 from tests.interop.test_our_clients import FIRST, Gathering

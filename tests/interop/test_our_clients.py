@@ -11,11 +11,11 @@ from mqproof.conformance.adapters.remoting import RemotingTarget
 from mqproof.conformance.engine.suite_run import run_suite
 from mqproof.conformance.suites.flush.suite import FLUSH
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
-from mqproof.impl.client.lite_pull_consumer import LitePullConfig
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ReceivedMessage, RetryLater, Sent
-from mqproof.impl.client.push_consumer import MessageModel, PushConsumerConfig
-from mqproof.impl.client.start_offset import ConsumeFrom
 from mqproof.report.model import Verdict
 
 pytestmark = pytest.mark.apache

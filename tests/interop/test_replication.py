@@ -18,7 +18,7 @@ from mqproof.conformance.adapters.apache.servers import ApacheServer, running
 from mqproof.conformance.adapters.apache.tap import Tap
 from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, Sent
 from mqproof.impl.remoting.java_json import quote_keys
 from mqproof.impl.replication.stream import Transfer, read_position, read_transfer

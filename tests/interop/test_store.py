@@ -19,7 +19,7 @@ from mqproof.conformance.adapters.apache.servers import ApacheServer
 from mqproof.conformance.adapters.apache.single_request import ask
 from mqproof.conformance.hosts.processes import Cluster, cluster
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import MessageQueue, Sent
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs

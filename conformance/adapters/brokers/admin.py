@@ -8,7 +8,7 @@ from mqproof.conformance.adapters.brokers.environments import Environment, OnEnv
 from mqproof.conformance.engine.broker_faults import CRASHES, ENDS, BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.admin.target import GROUPS, TOPICS
-from mqproof.impl.client.records import read_records
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import SubscriptionGroup, SubscriptionGroups, TopicConfigs, TopicRoute
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

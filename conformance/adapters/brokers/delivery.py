@@ -13,7 +13,7 @@ from mqproof.conformance.adapters.caller import TIMEOUT_S
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE, TargetError
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Capability, Message
-from mqproof.impl.client.records import read_records
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerData, ConsumerIds, Heartbeat, Subscription, SubscriptionGroup
 from mqproof.impl.remoting.channel import Channel, RemotingError, Reply

@@ -11,7 +11,7 @@ from mqproof.conformance.adapters.caller import TIMEOUT_S
 from mqproof.conformance.engine.broker_faults import BrokerFault
 from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.offsets.target import QUEUES, Capability, Held, Message, Pulled, Searched
-from mqproof.impl.client.records import read_records
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

@@ -32,10 +32,10 @@ from mqproof.conformance.suites.delivery.steps import (
     faults_of_members,
 )
 from mqproof.conformance.suites.delivery.target import MEMBERS, QUEUES, Message
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.records import read_records
-from mqproof.impl.client.session import Session
-from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.client.connection.records import read_records
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerIds, SubscriptionGroup
 from mqproof.impl.remoting.channel import ConnectError

@@ -10,7 +10,7 @@ from mqproof.conformance.engine.targets import REFERENCE
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
 from mqproof.conformance.suites.retry.steps import SendBack
 from mqproof.conformance.suites.retry.target import RETRIES_MAX, Answer, Copy, Place, Setup, Span
-from mqproof.impl.client.records import read_records
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.bodies import SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode

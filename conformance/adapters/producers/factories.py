@@ -31,9 +31,9 @@ from mqproof.conformance.suites.producers.target import (
     ProducerTarget,
     Setup,
 )
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.message import Message
 from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import simulated

@@ -11,8 +11,8 @@ from typing import Final
 
 from mqproof.conformance.engine.targets import TargetError
 from mqproof.conformance.suites.routing.target import Broker, Route
-from mqproof.impl.client.routes import Routes, publish_queues
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.connection.routes import Routes, publish_queues
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     PERM_WRITE,

@@ -39,13 +39,13 @@ from mqproof.conformance.history.lines import (
 from mqproof.conformance.history.lines import Message as Told
 from mqproof.conformance.history.recorder import Historian
 from mqproof.conformance.history.workload import Workload
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
 from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage, RetryLater, Sent, Unknown
 from mqproof.impl.client.model import Outcome as SendOutcome
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
-from mqproof.impl.client.session import Session
-from mqproof.impl.client.start_offset import ConsumeFrom
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.message import DELAY, KEYS, TAGS, UNIQUE_KEY, Message, StoredMessage
 from mqproof.impl.runtime.event_log import EventLog

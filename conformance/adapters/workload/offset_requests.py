@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from mqproof.conformance.history.lines import CommitValue, QueryValue, Type
 from mqproof.conformance.history.recorder import Historian
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets
+from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
-from mqproof.impl.client.offset_store import BrokerOffsets, FileOffsets
-from mqproof.impl.client.push_consumer import PushConsumer
 
 _ERROR_MAX: Final = 200
 

@@ -12,7 +12,7 @@ from mqproof.conformance.behaviours.drawing import draw
 from mqproof.conformance.behaviours.replay import Replayed, replay
 from mqproof.conformance.crash_images.store_images import Recovered, States, expand
 from mqproof.conformance.subjects.stepped_targets import resolve
-from mqproof.impl.broker.offsets import OffsetTable
+from mqproof.impl.broker.state.offsets import OffsetTable
 from mqproof.impl.store import recovery
 from mqproof.impl.store.message_store import MessageStore
 from mqproof.impl.store.results import PutStatus

@@ -15,9 +15,9 @@ from mqproof.conformance.subjects.pair_run import record
 from mqproof.conformance.traces.check import LogVerdict, check_logs, results
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.connection.session import Session
 from mqproof.impl.client.model import Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer
 from mqproof.impl.remoting.message import Message

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.cli import app
 from mqproof.impl.admin.commands import brokers, groups, messages, name_servers, topics
+from mqproof.impl.client.connection.records import read_records
 from mqproof.impl.client.model import ClientError
-from mqproof.impl.client.records import read_records
 from mqproof.impl.remoting import bodies, headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumedDirectly,

@@ -6,7 +6,7 @@ import pytest
 
 from mqproof.impl.admin import brokers, groups, messages, name_servers, topics
 from mqproof.impl.admin.admin import Admin
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.consuming.group_requests import GroupRequests
 from mqproof.impl.client.model import MessageQueue, NoRouteError, RefusalError, Sent
 from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
 from mqproof.impl.remoting.codes import RequestCode

@@ -13,10 +13,10 @@ from typing import TypeVar
 import pytest
 
 from mqproof.impl.broker.acl import parse
-from mqproof.impl.client.lite_pull_consumer import LitePullConsumer
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConsumer
 from mqproof.impl.client.model import MessageQueue, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.session import Session
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import (
     ConsumerData,
@@ -41,7 +41,7 @@ from mqproof.impl.remoting.signing import Credentials
 from mqproof.impl.runtime.disk import read_whole, write_durably
 from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
-from tests.impl.broker.test_send import CONFIG
+from tests.impl.broker.processors.test_send import CONFIG
 from tests.impl.world import World
 
 T = TypeVar("T")

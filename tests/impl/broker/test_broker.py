@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqproof.impl.broker.config import BrokerConfig
-from mqproof.impl.broker.processors import PROCESSORS
-from mqproof.impl.broker.send import _CODES as SEND_CODES
+from mqproof.impl.broker.processors.all_processors import PROCESSORS
+from mqproof.impl.broker.processors.send import _CODES as SEND_CODES
 from mqproof.impl.client.model import MessageQueue, Outcome, PullResult, Sent
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import ConsumerConnection, ConsumerData, Heartbeat, Subscription

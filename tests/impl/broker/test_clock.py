@@ -12,9 +12,9 @@ from mqproof.impl.remoting.bodies import ClusterInfo, LockedQueues, MessageQueue
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.runtime.simulated_loop import SimulatedClock
-from tests.impl.broker.test_groups import Client
-from tests.impl.broker.test_pull import pull
-from tests.impl.broker.test_send import send
+from tests.impl.broker.processors.test_groups import Client
+from tests.impl.broker.processors.test_pull import pull
+from tests.impl.broker.processors.test_send import send
 from tests.impl.world import World, play
 
 HOUR_S = 3600

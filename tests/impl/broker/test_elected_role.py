@@ -10,11 +10,11 @@ from collections.abc import Collection
 import pytest
 
 from mqproof.conformance.hosts.simulated import Cluster, Setup
-from mqproof.impl.broker.pull import pull_message
+from mqproof.impl.broker.processors.pull import pull_message
+from mqproof.impl.client.connection.session import SessionConfig
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue, Outcome, Sent
-from mqproof.impl.client.producer import Producer
-from mqproof.impl.client.pull_consumer import PullConsumer
-from mqproof.impl.client.session import SessionConfig
+from mqproof.impl.client.producing.producer import Producer
 from mqproof.impl.dledger.ledger_store import LedgerStore
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import QueueLocks, TopicConfig

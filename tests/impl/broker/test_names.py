@@ -9,7 +9,7 @@ import re
 
 import pytest
 
-from mqproof.impl.broker.processors import PROCESSORS
+from mqproof.impl.broker.processors.all_processors import PROCESSORS
 from mqproof.impl.remoting import headers
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from mqproof.impl.broker.send import send_message
+from mqproof.impl.broker.processors.send import send_message
 from mqproof.impl.remoting.codes import RequestCode, ResponseCode
 from mqproof.impl.remoting.command import new_request
 from mqproof.impl.runtime.disk import read_whole
 from mqproof.impl.runtime.network import Address
+from tests.impl.broker.processors.test_groups import Client
+from tests.impl.broker.processors.test_send import flusher_of, hanging_disk, send, stored
 from tests.impl.broker.test_broker import PULL, QUEUE, SEND, altered
-from tests.impl.broker.test_groups import Client
-from tests.impl.broker.test_send import flusher_of, hanging_disk, send, stored
 from tests.impl.world import World, play
 
 

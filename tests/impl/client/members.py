@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from mqproof.impl.client.group_requests import GroupRequests
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import Listener, MessageQueue, ReceivedMessage, RetryLater, Sent
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.session import Session
 from mqproof.impl.remoting.message import Message
 from tests.impl.world import World
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
-from mqproof.impl.client.lite_pull_consumer import LitePullConfig
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig
+from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import MessageError, ReceivedMessage, Sent, Unknown
-from mqproof.impl.client.push_consumer import PushConsumerConfig
-from mqproof.impl.client.start_offset import ConsumeFrom
 from mqproof.impl.remoting.signing import Credentials
 from tests.impl.client.test_client_page import cluster
 

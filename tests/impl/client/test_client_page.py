@@ -14,7 +14,7 @@ import pytest
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import Refused, Sent
 from mqproof.impl.namesrv.config import NameServerConfig
 from mqproof.impl.namesrv.server import NameServer

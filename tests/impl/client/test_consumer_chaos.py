@@ -11,12 +11,12 @@ from collections.abc import Sequence
 
 import pytest
 
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.push_consumer import PushConsumer, PushConsumerConfig
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
-from mqproof.impl.client.push_consumer import PushConsumer, PushConsumerConfig
-from mqproof.impl.client.session import Session
 from mqproof.impl.remoting.message import Message
+from tests.impl.client.consuming.test_push_consumer import FIXED_PORT
 from tests.impl.client.members import GROUP, make_topic
-from tests.impl.client.test_push_consumer import FIXED_PORT
 from tests.impl.world import World, play
 
 MESSAGES = 60

@@ -9,9 +9,9 @@ import pytest
 
 from mqproof.impl.broker.broker import Broker
 from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.client.consuming.push_consumer import PushConsumerConfig
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
-from mqproof.impl.client.push_consumer import PushConsumerConfig
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.channel import RemotingError
 from mqproof.impl.remoting.codes import RequestCode
 from mqproof.impl.remoting.message import Message

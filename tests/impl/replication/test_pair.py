@@ -14,8 +14,8 @@ import pytest
 
 from mqproof.conformance.hosts.simulated import MASTER, SLAVE, Cluster
 from mqproof.conformance.subjects.pair import QUEUE, TOPIC, Pair, play
+from mqproof.impl.client.consuming.push_consumer import PushConsumer
 from mqproof.impl.client.model import ClientError, MessageQueue
-from mqproof.impl.client.push_consumer import PushConsumer
 from mqproof.impl.remoting import headers, java_json
 from mqproof.impl.remoting.bodies import MessageQueue as Locked
 from mqproof.impl.remoting.bodies import QueueLocks, SubscriptionGroup

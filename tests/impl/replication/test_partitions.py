@@ -18,7 +18,7 @@ from mqproof.conformance.hosts import namespaces
 from mqproof.conformance.hosts.namespaces import Machines, machines, on_a_network
 from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
 from mqproof.impl.runtime.network import Address
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
 from mqproof.impl.client.blocking import BlockingClient
-from mqproof.impl.client.compose import new_message
+from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, MessageQueue, Sent
 from mqproof.impl.command.cli import app
 from mqproof.impl.replication.config import ReplicationConfig, Role

@@ -11,7 +11,7 @@ import pytest
 
 from mqproof.conformance.hosts.simulated import BROKER_NAMES, MASTER, SLAVE, STORE, Cluster, Setup
 from mqproof.impl.client.model import MessageQueue, Sent
-from mqproof.impl.client.producer import Producer, ProducerConfig
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
 from mqproof.impl.remoting.message import UNIQUE_KEY, WAIT, Message
 from mqproof.impl.replication.config import ReplicationConfig, Role
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated

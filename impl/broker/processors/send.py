@@ -1,0 +1,270 @@
+"""SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check, store the messages, answer the status.
+
+See docs/protocol.md, "Sending", "Batches" and "Put statuses".
+"""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from mqproof.impl.broker.processors.checks import require_group, require_master, scheduled_or_refused
+from mqproof.impl.broker.processors.retries import dead_letter_topic, is_given_up
+from mqproof.impl.broker.services import Services
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, NOT_FOR_CLIENTS, name_problem
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.batch import decode_batch
+from mqproof.impl.remoting.bodies import PERM_WRITE, TopicConfig
+from mqproof.impl.remoting.channel import Channel, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import HeaderError, SendRequest
+from mqproof.impl.remoting.message import (
+    DELAY,
+    RETRY_PREFIX,
+    SYS_MULTI_TAGS,
+    SYS_TRANSACTION_MASK,
+    UNIQUE_KEY,
+    WAIT,
+    Message,
+    decode_properties,
+)
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.store.results import STORED, PutResult, PutStatus
+from mqproof.spec.events import Kind
+
+_CODES: Final = {
+    PutStatus.PUT_OK: ResponseCode.SUCCESS,
+    PutStatus.FLUSH_DISK_TIMEOUT: ResponseCode.FLUSH_DISK_TIMEOUT,
+    PutStatus.FLUSH_SLAVE_TIMEOUT: ResponseCode.FLUSH_SLAVE_TIMEOUT,
+    PutStatus.SLAVE_NOT_AVAILABLE: ResponseCode.SLAVE_NOT_AVAILABLE,
+    PutStatus.MESSAGE_ILLEGAL: ResponseCode.MESSAGE_ILLEGAL,
+    PutStatus.SERVICE_NOT_AVAILABLE: ResponseCode.SERVICE_NOT_AVAILABLE,
+    PutStatus.UNKNOWN_ERROR: ResponseCode.SYSTEM_ERROR,
+    PutStatus.OS_PAGECACHE_BUSY: ResponseCode.SYSTEM_ERROR,
+    PutStatus.IN_SYNC_REPLICAS_NOT_ENOUGH: ResponseCode.SYSTEM_ERROR,
+}
+"""Maps every put status to its response code; a test fails if a status is missing."""
+
+_BATCH_MESSAGES_MAX: Final = 16_384
+"""The most messages in one batch: no other client is served while they are stored."""
+
+_MULTI_TAG: Final = "MULTI_TAG"
+
+
+class _Target(NamedTuple):
+    """The topic and queue in which a send is stored.
+
+    For a retry beyond the limit this is the dead-letter topic, not the topic of the request.
+    """
+
+    topic: TopicConfig
+    queue_id: int
+    is_dead_letter: bool = False
+
+
+def send_message(services: Services, request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
+    """Store the message or the batch and answer with one of the four stored statuses, or refuse."""
+    try:
+        header = read_header(request)
+        require_master(services)
+        if header.topic in NOT_FOR_CLIENTS:
+            raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
+        topic = services.topics.get(header.topic)
+        if topic is None or header.topic.startswith(RETRY_PREFIX):
+            return _send_when_made(services, request, header, channel)
+        return _store(services, request, header, _checked(services, header, topic), channel)
+    except (RefusedError, HeaderError) as error:
+        return _refused(services, request, error)
+
+
+async def _send_when_made(
+    services: Services, request: Command, header: SendRequest, channel: Channel
+) -> Reply:
+    """Send like `send_message`, after creating the topic if necessary."""
+    try:
+        with services.sends.admitted(len(request.body)):
+            target = await _target(services, header)
+        return await _store(services, request, header, target, channel)
+    except RefusedError as error:
+        return _refused(services, request, error)
+
+
+def _store(
+    services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
+) -> asyncio.Future[Reply]:
+    """Store the messages together with all others of this turn of the event loop.
+
+    The answer is sent when their status is known.
+    """
+    messages, wait = _messages(services, request, header, target, channel)
+    # A send that only waits for the end of this turn does not indicate that the disk is slow.
+    ticket = None if services.store.confirms_at_once(wait) else services.sends.enter(len(request.body))
+    reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+
+    def done(results: list[PutResult]) -> None:
+        if ticket is not None:
+            services.sends.leave(ticket)
+        if not reply.done():  # cancelled when the answer is no longer awaited
+            reply.set_result(_answer(services, request, target, messages, wait, results))
+
+    services.store.put_soon(messages, done, wait=wait)
+    return reply
+
+
+def _answer(
+    services: Services,
+    request: Command,
+    target: _Target,
+    messages: list[Message],
+    wait: bool,
+    results: list[PutResult],
+) -> Command:
+    first, tracing = results[0], services.tracing_fields()
+    code = _CODES[first.status]
+    if first.status not in STORED:
+        services.statistics.failed_puts.add(len(results))
+        return request.answer(code, tracing, remark=first.reason)
+    services.statistics.put(target.topic.topic_name, len(results), len(request.body))
+    if services.events is not None and not request.is_oneway:
+        for message, result in zip(messages, results, strict=True):
+            _report(services, message, wait, result)
+    fields = headers.write_send_response(
+        msg_id=first.message_id if len(results) == 1 else ",".join(result.message_id for result in results),
+        queue_id=target.queue_id,
+        queue_offset=first.queue_offset,
+        transaction_id=messages[0].properties.get(UNIQUE_KEY),
+    )
+    fields.update(tracing)
+    return request.answer(code, fields, remark=first.reason or None)
+
+
+def _refused(services: Services, request: Command, error: RefusedError | HeaderError) -> Command:
+    code, remark = ResponseCode.SYSTEM_ERROR, str(error)
+    if isinstance(error, RefusedError):
+        code, remark = error.code, error.remark
+    return request.answer(code, services.tracing_fields(), remark=remark)
+
+
+def read_header(request: Command) -> SendRequest:
+    """Return the header, with its long or one-letter field names. Raises HeaderError."""
+    if request.code == RequestCode.SEND_MESSAGE:
+        return headers.read(SendRequest, request.fields)
+    return headers.read_send_v2(request.fields)
+
+
+# Topic and queue.
+
+
+async def _target(services: Services, header: SendRequest) -> _Target:
+    topic = services.topics.get(header.topic) or await _made(services, header)
+    target = _checked(services, header, topic)
+    if header.topic.startswith(RETRY_PREFIX):
+        name = header.topic.removeprefix(RETRY_PREFIX)
+        group = require_group(services, name)
+        if is_given_up(header.reconsume_times or 0, header.max_reconsume_times, group):
+            return _Target(await dead_letter_topic(services, name), 0, is_dead_letter=True)
+    return target
+
+
+def _checked(services: Services, header: SendRequest, topic: TopicConfig) -> _Target:
+    if topic.order and not services.config.permission & PERM_WRITE:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+    return _Target(topic, _queue_id(services, header.queue_id, topic))
+
+
+async def _made(services: Services, header: SendRequest) -> TopicConfig:
+    if problem := name_problem(header.topic):
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, problem)
+    template = header.default_topic or DEFAULT_TOPIC
+    made = None
+    if (
+        services.config.auto_create_topics
+        or template != DEFAULT_TOPIC
+        or header.topic.startswith(RETRY_PREFIX)
+    ):
+        made = await services.topics.create_for_send(header.topic, template, header.default_topic_queue_nums)
+    if made is None:
+        raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"topic {header.topic} does not exist")
+    return made
+
+
+def _queue_id(services: Services, asked: int, topic: TopicConfig) -> int:
+    queues = max(topic.read_queue_nums, topic.write_queue_nums)
+    if asked >= queues:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"queue {asked} of topic {topic.topic_name}, which has {queues} queues"
+        )
+    # A topic without write queues still has read queues; a send that leaves the choice to the broker gets one
+    # of them.
+    return asked if asked >= 0 else services.runtime.random.randrange(topic.write_queue_nums or queues)
+
+
+# Messages.
+
+
+def _messages(
+    services: Services, request: Command, header: SendRequest, target: _Target, channel: Channel
+) -> tuple[list[Message], bool]:
+    """Return the messages to store, one unless it is a batch, and whether the producer waits."""
+    properties = decode_properties(header.properties or "")
+    if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
+        raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
+    wait = properties.pop(WAIT, "true").lower() != "false"
+    properties["CLUSTER"] = services.config.cluster
+    if target.is_dead_letter:
+        properties.pop(DELAY, None)
+    common = Message(
+        topic=target.topic.topic_name,
+        body=request.body,
+        properties=properties,
+        queue_id=target.queue_id,
+        flag=header.flag,
+        sys_flag=header.sys_flag | (SYS_MULTI_TAGS if target.topic.topic_filter_type == _MULTI_TAG else 0),
+        born_timestamp_ms=header.born_timestamp,
+        born_host=channel.remote,
+        store_host=services.address,
+        reconsume_times=header.reconsume_times or 0,
+    )
+    if header.batch:
+        return _unpacked(services, header, common), wait
+    return [scheduled_or_refused(services, common)], wait
+
+
+def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
+    """Return the messages of a batch; a property of a message overrides that of the batch."""
+    if header.topic.startswith(RETRY_PREFIX):
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a batch cannot be sent to a retry topic")
+    bytes_max = services.config.store.message_bytes_max
+    if len(batch.body) > bytes_max:
+        raise RefusedError(
+            ResponseCode.MESSAGE_ILLEGAL, f"batch has {len(batch.body)} bytes, at most {bytes_max} expected"
+        )
+    try:
+        parts = decode_batch(batch.body, _BATCH_MESSAGES_MAX)
+    except ValueError as error:
+        raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, str(error)) from None
+    messages = []
+    for part in parts:
+        own = {name: value for name, value in part.properties.items() if name != WAIT}
+        properties = {**batch.properties, **own}
+        if properties.get(DELAY, "0") != "0":
+            raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
+        messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))
+    return messages
+
+
+def _report(services: Services, message: Message, wait: bool, result: PutResult) -> None:
+    assert services.events is not None
+    ok = result.status is PutStatus.PUT_OK
+    services.events.emit(
+        Kind.SEND_ACK,
+        msg_id=message.properties.get(UNIQUE_KEY) or result.message_id,
+        topic=message.topic,
+        queue_id=message.queue_id,
+        queue_offset=result.queue_offset,
+        commit_offset=result.commit_offset,
+        status="SEND_OK" if ok else result.status.value,
+        attrs={} if wait else {"wait": "false"},
+    )

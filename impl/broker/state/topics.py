@@ -1,0 +1,215 @@
+"""The broker's topics: those that exist, those that can be created, and topics.json.
+
+A topic is on disk before the first message in it is acknowledged. Otherwise no consumer could read that
+message after a crash. See docs/protocol.md, "Topics".
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from mqproof.impl.broker.state.durable_table import DurableTable, read_config
+from mqproof.impl.remoting.bodies import PERM_INHERIT, PERM_READ_WRITE, TopicConfig, TopicConfigs
+from mqproof.impl.remoting.codes import ResponseCode
+from mqproof.impl.remoting.message import RETRY_PREFIX
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.impl.runtime.runtime import Runtime
+
+DEFAULT_TOPIC: Final = "TBW102"
+"""The template of topics that are created by a send."""
+
+DEAD_LETTER_PREFIX: Final = "%DLQ%"
+NAME_CHARACTERS_MAX: Final = 127
+
+SYSTEM_TOPICS: Final = frozenset(
+    {
+        DEFAULT_TOPIC,
+        "SCHEDULE_TOPIC_XXXX",
+        "BenchmarkTest",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRACE_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""Topics that no administrator creates, changes or deletes, together with those of `system_topics`."""
+
+_SYSTEM_PREFIX: Final = "rmq_sys_"
+
+NOT_FOR_CLIENTS: Final = frozenset(
+    {
+        "SCHEDULE_TOPIC_XXXX",
+        "RMQ_SYS_TRANS_HALF_TOPIC",
+        "RMQ_SYS_TRANS_OP_HALF_TOPIC",
+        "TRANS_CHECK_MAX_TIME_TOPIC",
+        "SELF_TEST_TOPIC",
+        "OFFSET_MOVED_EVENT",
+    }
+)
+"""Topics to which no client may send."""
+
+_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]+")
+
+
+def name_problem(topic: str) -> str | None:
+    """Return why this cannot be a topic's name; None if it can."""
+    if not topic:
+        return "the topic is empty"
+    if len(topic) > NAME_CHARACTERS_MAX:
+        return f"the topic has {len(topic)} characters, at most {NAME_CHARACTERS_MAX} are allowed"
+    if not _NAME.fullmatch(topic):
+        return f"the topic {topic!r} has a character other than % | a-z A-Z 0-9 _ -"
+    return None
+
+
+def system_topics(broker: str, cluster: str) -> list[str]:
+    """Return the system topics of a broker."""
+    return sorted({*SYSTEM_TOPICS, broker, cluster, reply_topic(cluster)})
+
+
+def is_system_topic(topic: str, broker: str, cluster: str) -> bool:
+    own = (broker, cluster, reply_topic(cluster))
+    return topic in SYSTEM_TOPICS or topic in own or topic.startswith(_SYSTEM_PREFIX)
+
+
+def reply_topic(cluster: str) -> str:
+    """Return the topic for responses to requests between clients."""
+    return f"{cluster}_REPLY_TOPIC"
+
+
+def built_in(*, broker: str, cluster: str, auto_create: bool, default_queues: int) -> list[TopicConfig]:
+    """Return the topics that every broker has from its first start."""
+    inherit = PERM_READ_WRITE | PERM_INHERIT
+    topics = [
+        _topic("SELF_TEST_TOPIC", 1),
+        _topic(cluster, 16, inherit),
+        _topic(broker, 1, inherit),
+        _topic("OFFSET_MOVED_EVENT", 1),
+        _topic("SCHEDULE_TOPIC_XXXX", 18),
+        _topic("BenchmarkTest", 1024),
+        _topic(reply_topic(cluster), 1),
+    ]
+    if auto_create:
+        topics.append(_topic(DEFAULT_TOPIC, default_queues, inherit))
+    return topics
+
+
+class TopicTable:
+    """All topics, in memory and in topics.json. `on_change` is called after the file was written."""
+
+    def __init__(self, path: str, runtime: Runtime, *, topics_max: int, queues_max: int) -> None:
+        self._path = path
+        self._disk = runtime.disk
+        self._topics_max = topics_max
+        self._queues_max = queues_max
+        self._table: DurableTable[TopicConfig] = DurableTable(path, runtime, TopicConfigs)
+        self.on_change: Callable[[], None] = lambda: None
+
+    def load(self, defaults: list[TopicConfig]) -> None:
+        """Read topics.json, if it exists, and add the default topics that it lacks.
+
+        Raises:
+            StoreError: the file is not a topic table. OSError: it cannot be read or written.
+        """
+        stored = read_config(self._disk, self._path, TopicConfigs)
+        if stored is not None:
+            self._table.load(stored.data_version, stored.topic_config_table)
+        self._table.add_now({topic.topic_name: topic for topic in defaults if not self.get(topic.topic_name)})
+        self._table.persist_now()
+
+    def get(self, topic: str) -> TopicConfig | None:
+        return self._table.get(topic)
+
+    def snapshot(self) -> TopicConfigs:
+        """Return all topics, as stored in topics.json."""
+        return TopicConfigs(self._table.version, self._table.values())
+
+    def registered(self, permission: int) -> TopicConfigs:
+        """Return the topics registered with name servers, limited to the permissions of the whole broker."""
+        configs = self.snapshot()
+        table = {
+            name: msgspec.structs.replace(topic, perm=topic.perm & (permission | PERM_INHERIT))
+            for name, topic in configs.topic_config_table.items()
+        }
+        return TopicConfigs(configs.data_version, table)
+
+    def registered_otherwise(self) -> None:
+        """Renew the version after the registered topics changed, as name servers need a new one."""
+        self._table.renew_version()
+        self.on_change()
+
+    async def create_for_send(self, topic: str, template_name: str, queues: int) -> TopicConfig | None:
+        """Return the topic; create it like its template if the template allows that, otherwise return None.
+
+        Raises:
+            RefusedError: there are too many topics already. OSError: topics.json cannot be written. The topic
+                does not exist then.
+        """
+        if topic.startswith(RETRY_PREFIX):
+            return await self.ensure(topic, 1)
+        template = self.get(template_name)
+        if template is None or not template.perm & PERM_INHERIT:
+            return None
+        queues = max(1, min(queues, template.write_queue_nums, self._queues_max))
+        return await self.ensure(topic, queues, template.perm & ~PERM_INHERIT)
+
+    async def ensure(self, topic: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+        """Return the existing topic, or create it with these settings. Raises as `create_for_send`."""
+        existing = self.get(topic)
+        if existing is None:
+            await self.put(_topic(topic, queues, perm))
+            existing = self.get(topic)
+            assert existing is not None
+        return existing
+
+    async def ensure_all(self, topics: Mapping[str, int]) -> None:
+        """Create the topics that do not exist, with the given numbers of queues, in one write.
+
+        Raises as `ensure`.
+        """
+        await self.put_all(_topic(name, queues) for name, queues in topics.items() if self.get(name) is None)
+
+    async def put(self, topic: TopicConfig) -> None:
+        """Create or replace a topic. Raises as `create_for_send`."""
+        await self.put_all([topic])
+
+    async def put_all(self, topics: Iterable[TopicConfig]) -> None:
+        """Create or replace topics, in one write. Raises as `create_for_send`."""
+        changed = {topic.topic_name: topic for topic in topics}
+        if changed:
+            self._require_room(sum(self.get(name) is None for name in changed))
+            await self._table.change(changed)
+            self.on_change()
+
+    async def adopt(self, topics: TopicConfigs) -> None:
+        """Replace the table by a master's, unless it has the same version.
+
+        Raises OSError when the file cannot be written; nothing has changed then.
+        """
+        if topics.data_version != self._table.version:
+            await self._table.replace(topics.data_version, topics.topic_config_table)
+            self.on_change()
+
+    async def delete(self, topics: Iterable[str]) -> None:
+        """Delete those of the topics that exist.
+
+        Raises OSError when topics.json cannot be written; none is deleted then.
+        """
+        known: dict[str, TopicConfig | None] = {name: None for name in topics if self.get(name) is not None}
+        if known:
+            await self._table.change(known)
+            self.on_change()
+
+    def _require_room(self, count: int) -> None:
+        if count and len(self._table) + count > self._topics_max:
+            raise RefusedError(
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
+            )
+
+
+def _topic(name: str, queues: int, perm: int = PERM_READ_WRITE) -> TopicConfig:
+    return TopicConfig(topic_name=name, perm=perm, read_queue_nums=queues, write_queue_nums=queues)

@@ -1,0 +1,109 @@
+"""Requests that brokers send to a client. See docs/protocol.md, "Asked of clients"."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from mqproof.impl.client.connection.records import read_records
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.remoting import bodies, headers, java_json
+from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerStatus, QueueOffsets, RunningInfo
+from mqproof.impl.remoting.channel import Channel, Handler, Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import ConsumerRequest, ConsumerStatusRequest, ResetOffsetRequest
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.remoting.request_handler import RefusedError
+
+
+class Member(Protocol):
+    """A consumer that divides the queues of its group with other members."""
+
+    def members_changed(self) -> None:
+        """Handle that a member joined, left, or changed its subscriptions."""
+        ...
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        """Move the group to the offsets that an operator sets."""
+        ...
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        """Return the member's offsets in the queues of a topic."""
+        ...
+
+    def running_info(self) -> RunningInfo:
+        """Return the queues that the member reads, and the messages that it holds and consumes."""
+        ...
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
+        """Pass a message to the listener, whatever queue it is from.
+
+        Returns None if the member has no listener.
+        """
+        ...
+
+
+def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
+    """Return the handlers by request code.
+
+    `members` holds the current members, by group, and is read on each request.
+    """
+
+    def ids_changed(request: Command, channel: Channel) -> Reply:  # noqa: ARG001  # a Handler's signature
+        # Notify all groups, whichever the request names. This makes up for a notification that a group
+        # missed.
+        for member in list(members.values()):
+            member.members_changed()
+        return request.answer(ResponseCode.SUCCESS)
+
+    def reset(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ResetOffsetRequest, request.fields)
+        table = java_json.read(QueueOffsets, request.body).offset_table
+        named = {key.as_a(bodies.MessageQueue): offset for key, offset in table.items()}
+        offsets = {MessageQueue(q.topic, q.broker_name, q.queue_id): n for q, n in named.items()}
+        _member(members, header.group).reset_offsets(header.topic, offsets)
+        return request.answer(ResponseCode.SUCCESS)
+
+    def status(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerStatusRequest, request.fields)
+        progress = _member(members, header.group).progress(header.topic)
+        table = {
+            ObjectKey(bodies.MessageQueue(queue.broker_name, queue.queue_id, queue.topic)): offset
+            for queue, offset in progress.items()
+        }
+        return request.answer(
+            ResponseCode.SUCCESS, body=java_json.write(ConsumerStatus(message_queue_table=table))
+        )
+
+    def running(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerRequest, request.fields)
+        info = _member(members, header.consumer_group).running_info()
+        return request.answer(ResponseCode.SUCCESS, body=java_json.write(info))
+
+    async def consume(request: Command, channel: Channel) -> Reply:  # noqa: ARG001
+        header = headers.read(ConsumerRequest, request.fields)
+        member = _member(members, header.consumer_group)
+        try:
+            (message,) = read_records(request.body)
+        except ValueError as error:
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
+        result = await member.consume_directly(message, header.broker_name or "")
+        if result is None:
+            remark = f"the consumer of group {header.consumer_group} polls, it has no listener"
+            raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
+        return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
+
+    return {
+        RequestCode.GET_CONSUMER_RUNNING_INFO: running,
+        RequestCode.CONSUME_MESSAGE_DIRECTLY: consume,
+        RequestCode.NOTIFY_CONSUMER_IDS_CHANGED: ids_changed,
+        RequestCode.RESET_CONSUMER_CLIENT_OFFSET: reset,
+        RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT: status,
+    }
+
+
+def _member(members: Mapping[str, Member], group: str) -> Member:
+    member = members.get(group)
+    if member is None:
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"no consumer of group {group} is here")
+    return member

@@ -1,0 +1,175 @@
+"""The connections, routes and heartbeats that the producers and consumers of one application share."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from mqproof.impl.client.connection.inbound_requests import Member, processors
+from mqproof.impl.client.connection.name_servers import NameServerChoice
+from mqproof.impl.client.connection.periodic import repeat
+from mqproof.impl.client.connection.routes import Routes
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.address_server import FETCH_INTERVAL_S, NameServers
+from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, ProducerData
+from mqproof.impl.remoting.channel import Channel, RemotingError
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode
+from mqproof.impl.remoting.command import VERSION_NAME, new_request
+from mqproof.impl.remoting.headers import UnregisterClientRequest
+from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.remoting.signing import Credentials
+from mqproof.impl.runtime.network import Address
+from mqproof.impl.runtime.runtime import Runtime
+
+_log = logging.getLogger(__name__)
+
+_TIMEOUT_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionConfig:
+    route_refresh_ms: int = 30_000
+    heartbeat_ms: int = 30_000
+
+
+class Session:
+    """One client instance. Groups join it, and its heartbeats register them at the brokers.
+
+    `client_id` must be unique among all clients of a group. A broadcast consumer that must continue at its
+    last offset needs the same id after a restart.
+    """
+
+    def __init__(
+        self,
+        name_servers: NameServers,
+        runtime: Runtime,
+        client_id: str | None = None,
+        config: SessionConfig | None = None,
+        credentials: Credentials | None = None,
+    ) -> None:
+        self.runtime = runtime
+        self._members: dict[str, Member] = {}
+        self.remoting = RemotingClient(
+            runtime.remoting,
+            handler(processors(self._members)),
+            on_connected=self._greet_again,
+            credentials=credentials,
+        )
+        self.name_servers = NameServerChoice(self.remoting, runtime.network, name_servers, runtime.random)
+        self.routes = Routes(self.name_servers)
+        self.client_id = client_id or f"127.0.0.1@{runtime.random.getrandbits(48):012x}"
+        self._config = config or SessionConfig()
+        self._producers: dict[str, ProducerData] = {}
+        self._consumers: dict[str, ConsumerData] = {}
+        self._greeted: dict[Address, Channel | None] = {}
+        """The connection on which each broker last accepted a heartbeat.
+
+        The broker forgets this client when it closes.
+        """
+        self._greetings: set[asyncio.Task[None]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Start to refresh routes and send heartbeats."""
+        self._every(self._config.route_refresh_ms / 1000, self.routes.refresh_all)
+        self._every(self._config.heartbeat_ms / 1000, self.heartbeat)
+        if self.name_servers.is_fetched:
+            self._every(FETCH_INTERVAL_S, self.name_servers.refresh)
+
+    async def stop(self) -> None:
+        """Leave the groups and close all connections. Pending requests fail. Stop push consumers first."""
+        for task in (*self._tasks, *self._greetings):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._greetings, return_exceptions=True)
+        self._tasks.clear()
+        for group in list(self._producers):
+            await self._leave(UnregisterClientRequest(self.client_id, producer_group=group))
+        for group in list(self._consumers):
+            await self.leave_as_consumer(group)
+        await self.remoting.close()
+
+    def join_as_producer(self, group: str) -> None:
+        self._producers[group] = ProducerData(group)
+
+    def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
+        """Register the group at brokers from the next heartbeat on. `member` answers requests of brokers."""
+        self._consumers[data.group_name] = data
+        self._greeted.clear()  # no broker has the new group yet
+        if member is not None:
+            self._members[data.group_name] = member
+
+    async def leave_as_consumer(self, group: str) -> None:
+        """Unregister the group at every connected broker."""
+        self._members.pop(group, None)
+        if self._consumers.pop(group, None):
+            await self._leave(UnregisterClientRequest(self.client_id, consumer_group=group))
+
+    def properties(self, consume_type: str) -> dict[str, str]:
+        """Return the properties of a consumer that administrators see, under RocketMQ's names."""
+        return {
+            "PROP_CLIENT_VERSION": VERSION_NAME,
+            "PROP_CONSUME_TYPE": consume_type,
+            "PROP_NAMESERVER_ADDR": ";".join(map(str, self.name_servers.addresses)),
+        }
+
+    async def heartbeat(self) -> None:
+        """Send one heartbeat to every broker in the routes. Failures are only logged."""
+        await self._beat(self.routes.brokers())
+
+    async def greet(self) -> None:
+        """Send a heartbeat to brokers that do not know this client: new ones, or reconnected ones."""
+        channel = self.remoting.channel
+        await self._beat(
+            address
+            for address in self.routes.brokers()
+            if channel(address) is None or self._greeted.get(address) is not channel(address)
+        )
+
+    def _greet_again(self, address: Address) -> None:
+        """Send a heartbeat to a broker after a reconnect, if it had accepted one before.
+
+        The broker has forgotten this client and assigns its queues to other members.
+        """
+        if address in self._greeted:
+            task = asyncio.create_task(self._beat([address]))
+            self._greetings.add(task)
+            task.add_done_callback(self._greetings.discard)
+
+    async def _beat(self, addresses: Iterable[Address]) -> None:
+        body = java_json.write(
+            Heartbeat(self.client_id, list(self._consumers.values()), list(self._producers.values())),
+            standard=True,
+        )
+        await asyncio.gather(*(self._beat_at(address, body) for address in addresses))
+
+    async def _beat_at(self, address: Address, body: bytes) -> None:
+        try:
+            request = new_request(RequestCode.HEART_BEAT, body=body)
+            await self.remoting.invoke(address, request, _TIMEOUT_S)
+            self._greeted[address] = self.remoting.channel(address)
+        except RemotingError as error:
+            _log.info("no heartbeat: %s", error)
+
+    async def _leave(self, header: UnregisterClientRequest) -> None:
+        for address in self.routes.brokers():
+            if self.remoting.is_connected(address):
+                try:
+                    request = new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header))
+                    await self.remoting.invoke(address, request, _TIMEOUT_S)
+                except RemotingError as error:
+                    _log.info("no good-bye: %s", error)
+
+    def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
+        self._tasks.append(asyncio.create_task(repeat(work, seconds)))

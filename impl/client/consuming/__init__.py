@@ -1,0 +1,4 @@
+"""Consumers: push, pull and lite pull, with rebalance, offsets, queue locks and redelivery.
+
+Start with `push_consumer.py`.
+"""

@@ -1,0 +1,307 @@
+"""A consumer that pulls messages ahead in the background and returns them when the application polls.
+
+See docs/protocol.md, "Lite pull consumers".
+"""
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from mqproof.impl.client.connection.periodic import repeat
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.allocation import Strategy, averagely
+from mqproof.impl.client.consuming.assigned_queues import AssignedQueues, PullLimits
+from mqproof.impl.client.consuming.consume_rates import ConsumeRates
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, Offsets
+from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.consuming.pull_consumer import topic_queues
+from mqproof.impl.client.consuming.rebalance import Rebalancer
+from mqproof.impl.client.consuming.running_info import running_info
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.consuming.subscriptions import Subscriptions
+from mqproof.impl.client.model import ClientError, MessageQueue, ReceivedMessage
+from mqproof.impl.remoting.bodies import ConsumerData, RunningInfo
+from mqproof.impl.remoting.message import StoredMessage
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.event_log import EventLog
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LitePullConfig:
+    """The configuration of a lite pull consumer. The defaults are RocketMQ's."""
+
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    consume_from_ms: int | None = None
+    """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
+    """
+    strategy: Strategy = averagely
+    limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
+    auto_commit: bool = True
+    """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
+    commit_interval_ms: int = 5000
+
+
+class LitePullConsumer:
+    """A member of a consumer group that requests messages when it is ready for them.
+
+        async with LitePullConsumer(session, "orders") as consumer:
+            await consumer.subscribe("T")
+            while messages := await consumer.poll():
+                ...
+
+    With `subscribe`, the members of the group divide the queues among themselves. With `assign`, the
+    application chooses the queues. The messages of one poll count as consumed at the next poll, at `commit`,
+    and when the `async with` block ends without an exception.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        group: str,
+        config: LitePullConfig | None = None,
+        events: EventLog | None = None,
+    ) -> None:
+        self._session = session
+        self._group = group
+        self._config = config or LitePullConfig()
+        self._events = ConsumerEvents(events, group, session.client_id)
+        self._calls = GroupRequests(session, group)
+        self._offsets = Offsets(BrokerOffsets(self._calls, self._events))
+        self._subscriptions = Subscriptions(session.runtime.clock)
+        self._rates = ConsumeRates()
+        self._queues = AssignedQueues(
+            self._calls,
+            self._offsets,
+            self._config.limits,
+            self._subscriptions.tags_of,
+            self._received,
+            self._settled,
+            self._rates,
+        )
+        self._rebalancer = Rebalancer(
+            session, self._calls, self, self._events, self._subscriptions.topics, self._config.strategy
+        )
+        self._arrived = asyncio.Event()
+        self._paused: set[MessageQueue] = set()
+        self._polled: tuple[ProcessQueue, list[ReceivedMessage]] | None = None
+        self._last_polled: MessageQueue | None = None
+        self._is_assigned = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is None:
+            self._done()
+        await self.stop()
+
+    async def start(self) -> None:
+        """Join the group."""
+        since_ms = self._config.consume_from_ms
+        half_an_hour_ago_ms = now_ms(self._session.runtime.clock) - 30 * 60_000
+        self._since_ms = half_an_hour_ago_ms if since_ms is None else since_ms
+        await self._announce()
+        if self._config.auto_commit:
+            saving = repeat(self._offsets.save, self._config.commit_interval_ms / 1000)
+            self._tasks.append(asyncio.create_task(saving))
+
+    async def stop(self) -> None:
+        """Store the consumed offsets and leave the group.
+
+        The messages of the last poll will be delivered again.
+        """
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._queues.stop()
+        if self._config.auto_commit:
+            await self._offsets.save()
+        await self._session.leave_as_consumer(self._group)
+
+    async def subscribe(self, topic: str, tags: str = "*") -> None:
+        """Read part of the topic's queues. `tags` selects messages: `TagA || TagB`, or `*` for all."""
+        assert not self._is_assigned, "either subscribe or assign"
+        is_first = not self._subscriptions.topics()
+        self._subscriptions.add(topic, tags)
+        await self._announce()
+        if is_first:
+            self._tasks.append(asyncio.create_task(self._rebalancer.run()))
+        self._rebalancer.soon()
+
+    async def assign(self, queues: Iterable[MessageQueue]) -> None:
+        """Read exactly these queues from now on.
+
+        Raises:
+            ClientError: the start offset of a queue cannot be determined. The queues before it, in sorted
+                order, are read.
+        """
+        assert not self._subscriptions.topics(), "either subscribe or assign"
+        self._is_assigned = True
+        wanted, had = set(queues), set(self._queues.queues())
+        for queue in had - wanted:
+            await self.lose(queue)
+        for queue in sorted(wanted - had):
+            self._queues.assign(queue, await self._start_offset(queue))
+
+    def assignment(self) -> list[MessageQueue]:
+        """Return the queues that are being read, sorted."""
+        return sorted(self._queues.queues())
+
+    async def queues(self, topic: str) -> list[MessageQueue]:
+        """Return the topic's readable queues. Raises ClientError, NoRouteError."""
+        return await topic_queues(self._session, topic)
+
+    async def poll(self, timeout_ms: int = 5000, max_count: int = 10) -> list[ReceivedMessage]:
+        """Return the next messages, all of one queue and in its order; an empty list if none arrive in time.
+
+        Do not poll concurrently: each poll marks the messages of the previous poll as consumed.
+        """
+        self._done()
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while (held := self._next()) is None:
+                    self._arrived.clear()
+                    await self._arrived.wait()
+        except TimeoutError:
+            return []
+        messages = held.first(max_count)
+        self._polled, self._last_polled = (held, messages), held.queue
+        self._events.delivered(held.queue, [message.stored for message in messages])
+        return messages
+
+    async def commit(self) -> None:
+        """Mark everything polled as consumed and store the offsets.
+
+        Offsets that a broker rejects are sent again later.
+        """
+        self._done()
+        await self._offsets.save()
+
+    async def committed(self, queue: MessageQueue) -> int | None:
+        """Return the group's stored offset, or None if there is none. Raises ClientError."""
+        return await self._calls.committed(queue)
+
+    async def seek(self, queue: MessageQueue, offset: int) -> None:
+        """Continue at this offset, forward or back. The queue must be one that is being read."""
+        if queue not in self._queues:
+            raise ClientError(f"{queue} is not among the queues that are being read")
+        await self._queues.go_to(queue, offset)
+
+    async def seek_to_begin(self, queue: MessageQueue) -> None:
+        """Move to the first message that the queue has."""
+        await self.seek(queue, await self._calls.min_offset(queue))
+
+    async def seek_to_end(self, queue: MessageQueue) -> None:
+        """Move to the end of the queue, behind the last message."""
+        await self.seek(queue, await self._calls.max_offset(queue))
+
+    async def offset_for_time(self, queue: MessageQueue, timestamp_ms: int) -> int:
+        """Return the offset of the message whose store time is nearest to the timestamp.
+
+        Raises ClientError.
+        """
+        return await self._calls.search_offset(queue, timestamp_ms)
+
+    def pause(self, queues: Iterable[MessageQueue]) -> None:
+        """Return no messages of these queues from polls, until `resume`."""
+        self._paused.update(queues)
+
+    def resume(self, queues: Iterable[MessageQueue]) -> None:
+        self._paused.difference_update(queues)
+        self._arrived.set()
+
+    # The methods that the rebalancer calls.
+
+    def owned(self) -> Collection[MessageQueue]:
+        return self._queues.queues()
+
+    async def gain(self, queue: MessageQueue) -> bool:
+        try:
+            offset = await self._start_offset(queue)
+        except ClientError as error:
+            _log.warning("%s is not read yet: %s", queue, error)
+            return False
+        self._queues.assign(queue, offset)
+        return True
+
+    async def lose(self, queue: MessageQueue) -> None:
+        if self._queues.drop(queue) is not None:
+            await self._offsets.release(queue)
+
+    # The methods that answer requests of brokers.
+
+    def members_changed(self) -> None:
+        self._rebalancer.soon()
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        self._queues.reset(topic, offsets)
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        return self._queues.progress(topic)
+
+    def running_info(self) -> RunningInfo:
+        return running_info(
+            self._session.runtime.clock,
+            self._queues.process_queues(),
+            self._offsets,
+            None,
+            self._rates,
+            self._subscriptions,
+            self._session.properties("CONSUME_ACTIVELY"),
+        )
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> None:
+        """Return None: a consumer that polls has no listener."""
+
+    # Internals.
+
+    async def _announce(self) -> None:
+        data = ConsumerData(
+            self._group,
+            self._config.consume_from,
+            "CONSUME_ACTIVELY",
+            subscription_data_set=self._subscriptions.all(),
+        )
+        self._session.join_as_consumer(data, self)
+        await self._session.heartbeat()
+
+    async def _start_offset(self, queue: MessageQueue) -> int:
+        return await start_offset(
+            queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
+        )
+
+    def _received(self, held: ProcessQueue, messages: list[ReceivedMessage]) -> None:  # noqa: ARG002  # polls read the process queues themselves
+        self._arrived.set()
+
+    async def _settled(self, held: ProcessQueue) -> None:
+        """Return at once: polled messages of a dropped queue are ignored, so there is nothing to wait for."""
+
+    def _next(self) -> ProcessQueue | None:
+        """Return a queue that has messages, taking the queues in turn."""
+        ready = [
+            held
+            for held in self._queues.process_queues()
+            if len(held) and not held.is_dropped and held.queue not in self._paused
+        ]
+        ready.sort(key=lambda held: held.queue)
+        behind = (held for held in ready if self._last_polled is None or held.queue > self._last_polled)
+        return next(behind, ready[0] if ready else None)
+
+    def _done(self) -> None:
+        """Mark the messages of the last poll as consumed."""
+        if self._polled is not None:
+            held, messages = self._polled
+            self._polled = None
+            if not held.is_dropped:
+                self._offsets.advance(held.queue, held.remove(messages))

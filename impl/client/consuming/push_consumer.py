@@ -1,0 +1,358 @@
+"""Passes messages of subscribed topics to a listener, and keeps track of which are consumed.
+
+See docs/protocol.md, "Push consumers".
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import Collection, Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from types import TracebackType
+from typing import Any, Final, Self
+
+from mqproof.impl.client.connection.periodic import repeat
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.allocation import Strategy, averagely
+from mqproof.impl.client.consuming.assigned_queues import AssignedQueues, PullLimits
+from mqproof.impl.client.consuming.concurrent import ConcurrentConsumption
+from mqproof.impl.client.consuming.consume_rates import ConsumeRates
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.listener import SafeListener
+from mqproof.impl.client.consuming.locks import RENEWAL_S, QueueLocks
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.client.consuming.orderly import OrderlyConsumption
+from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.consuming.rebalance import Rebalancer
+from mqproof.impl.client.consuming.redelivery import Redelivery
+from mqproof.impl.client.consuming.running_info import running_info
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom, start_offset
+from mqproof.impl.client.consuming.subscriptions import Subscriptions
+from mqproof.impl.client.model import ClientError, Listener, MessageQueue, ReceivedMessage
+from mqproof.impl.client.producing.producer import Producer, ProducerConfig
+from mqproof.impl.remoting.bodies import ConsumedDirectly, ConsumerData, RunningInfo
+from mqproof.impl.remoting.message import RETRY_PREFIX, StoredMessage
+from mqproof.impl.runtime.clock import now_ms
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.properties import as_text
+
+_log = logging.getLogger(__name__)
+
+_RECONSUME_MAX: Final = 16
+_FIRST_RENEWAL_S: Final = 1.0
+_GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
+
+
+class MessageModel(StrEnum):
+    CLUSTERING = "CLUSTERING"
+    """Each message is delivered to one member of the group."""
+    BROADCASTING = "BROADCASTING"
+    """Each message is delivered to every member. A message that fails is not redelivered."""
+
+
+@dataclass(frozen=True, slots=True)
+class PushConsumerConfig:
+    """The configuration of a push consumer. The defaults are RocketMQ's."""
+
+    message_model: MessageModel = MessageModel.CLUSTERING
+    orderly: bool = False
+    """Consume each queue in order, by one member at a time. A message that fails blocks its queue."""
+    consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    consume_from_ms: int | None = None
+    """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
+    """
+    strategy: Strategy = averagely
+    """How the queues are divided among the members. All members must use the same strategy."""
+    concurrency: int = 20
+    """The maximum number of concurrent calls of the listener."""
+    batch_max: int = 1
+    """The maximum number of messages in one call of the listener."""
+    limits: PullLimits = field(default_factory=PullLimits)
+    reconsume_max: int | None = None
+    """How often a message is redelivered before it becomes a dead letter.
+
+    None means 16, and for orderly consumers no limit.
+    """
+    consume_timeout_ms: int = 15 * 60_000
+    """A message whose listener takes longer is sent back while the listener runs.
+
+    Orderly consumers ignore it.
+    """
+    offsets_directory: str | None = None
+    """The directory in which a broadcast consumer keeps its offsets. Required for broadcast."""
+    persist_interval_ms: int = 5000
+    stop_timeout_ms: int = 5000
+    """How long a stop waits for listeners to return."""
+
+
+class PushConsumer:
+    """A member of a consumer group that passes messages to a listener as they arrive.
+
+        async with PushConsumer(session, "orders", listener) as consumer:
+            await consumer.subscribe("T", "TagA || TagB")
+
+    Delivery is at least once, so the listener may receive a message more than once. Messages that were not
+    consumed are delivered again through the group's retry topic. After too many deliveries they go to
+    `%DLQ%<group>`.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        group: str,
+        listener: Listener,
+        config: PushConsumerConfig | None = None,
+        events: EventLog | None = None,
+    ) -> None:
+        """Create a consumer.
+
+        Raises:
+            ValueError: the group name is invalid, or a broadcast consumer has no directory for offsets.
+        """
+        config = config or PushConsumerConfig()
+        if not _GROUP_NAME.fullmatch(group):
+            raise ValueError(f"group {group!r}: 1 to 120 letters, digits or %|_- expected")
+        self._session = session
+        self._group = group
+        self._config = config
+        self._is_cluster = config.message_model is MessageModel.CLUSTERING
+        self._subscriptions = Subscriptions(session.runtime.clock)
+        in_order = config.orderly and self._is_cluster
+        self._events = ConsumerEvents(events, group, session.client_id, orderly=in_order)
+        self._calls = GroupRequests(session, group)
+        self._offsets = Offsets(self._offset_store())
+        self._locks = QueueLocks(self._calls) if in_order else None
+        self._rates = ConsumeRates()
+        self._listening = SafeListener(listener, session.runtime.offload, self._rates)
+        self._leaving: dict[MessageQueue, asyncio.Task[None]] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    async def subscribe(self, topic: str, tags: str = "*") -> None:
+        """Consume the topic's messages with one of these tags: `TagA || TagB`, or `*` for all.
+
+        All members of a group must have the same subscriptions. The topic need not exist yet: its route is
+        requested until it does.
+        """
+        self._subscriptions.add(topic, tags)
+        if self._tasks:
+            await self._announce()
+
+    async def unsubscribe(self, topic: str) -> None:
+        """Stop consuming the topic."""
+        self._subscriptions.remove(topic)
+        if self._tasks:
+            await self._announce()
+
+    async def start(self) -> None:
+        """Join the group and start consuming in the background. Operations that fail are retried."""
+        assert not self._tasks, "a consumer is started once"
+        config = self._config
+        since_ms = config.consume_from_ms
+        self._started_ms = now_ms(self._session.runtime.clock)
+        self._since_ms = self._started_ms - 30 * 60_000 if since_ms is None else since_ms
+        if self._is_cluster:
+            self._subscriptions.add(RETRY_PREFIX + self._group)
+        self._consumption = self._new_consumption()
+        self._queues = AssignedQueues(
+            self._calls,
+            self._offsets,
+            # An orderly consumer also consumes the messages in between, so the span cannot grow large.
+            replace(config.limits, span_max=None) if config.orderly else config.limits,
+            self._subscriptions.tags_of,
+            self._consumption.receive,
+            self._consumption.settled,
+            self._rates,
+        )
+        strategy = config.strategy if self._is_cluster else None
+        self._rebalancer = Rebalancer(
+            self._session, self._calls, self, self._events, self._subscriptions.topics, strategy
+        )
+        await self._announce()
+        self._tasks = [asyncio.create_task(each) for each in self._background()]
+
+    async def stop(self) -> None:
+        """Wait for the listeners, store the offsets, and leave the group."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+        self._queues.stop()
+        await self._consumption.stop(self._config.stop_timeout_ms / 1000)
+        if self._leaving:
+            await asyncio.wait(self._leaving.values(), timeout=self._config.stop_timeout_ms / 1000)
+        await self._offsets.save()
+        if self._locks is not None:
+            await self._locks.unlock_all()
+        await self._session.leave_as_consumer(self._group)
+
+    # The methods that the rebalancer calls.
+
+    def owned(self) -> Collection[MessageQueue]:
+        return self._queues.queues()
+
+    async def gain(self, queue: MessageQueue) -> bool:
+        if queue in self._leaving:
+            return False  # the listener of an earlier assignment may still be running
+        if self._locks is not None and not await self._locks.lock(queue):
+            return False
+        try:
+            offset = await start_offset(
+                queue, self._calls, self._offsets, self._config.consume_from, self._since_ms
+            )
+        except ClientError as error:
+            _log.warning("%s is not read yet: %s", queue, error)
+            return False
+        if self._locks is not None and self._locks.confirmed_s(queue) is None:
+            return False  # a renewal found meanwhile that another client has the lock
+        self._queues.assign(queue, offset)
+        return True
+
+    async def lose(self, queue: MessageQueue) -> None:
+        held = self._queues.drop(queue)
+        if held is not None:
+            task = self._leaving[queue] = asyncio.create_task(self._leave(held))
+            task.add_done_callback(lambda _: self._leaving.pop(queue, None))
+
+    async def _leave(self, held: ProcessQueue) -> None:
+        await self._offsets.release(held.queue)
+        # The next owner waits for the lock, and so for the listener to return.
+        await self._consumption.settled(held)
+        if self._locks is not None:
+            await self._locks.unlock([held.queue])
+
+    # The methods that answer requests of brokers.
+
+    def members_changed(self) -> None:
+        self._rebalancer.soon()
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        self._queues.reset(topic, offsets)
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        return self._queues.progress(topic)
+
+    def running_info(self) -> RunningInfo:
+        config = self._config
+        properties = {
+            **self._session.properties("CONSUME_PASSIVELY"),
+            "PROP_CONSUMEORDERLY": as_text(config.orderly),
+            "PROP_CONSUMER_START_TIMESTAMP": str(self._started_ms),
+            "PROP_THREADPOOL_CORE_SIZE": str(config.concurrency),
+            "consumeMessageBatchMaxSize": str(config.batch_max),
+            "messageModel": config.message_model,
+            "pullBatchSize": str(config.limits.batch),
+        }
+        return running_info(
+            self._session.runtime.clock,
+            self._queues.process_queues(),
+            self._offsets,
+            self._locks,
+            self._rates,
+            self._subscriptions,
+            properties,
+        )
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly:
+        """Pass the message to the listener and return the result. Nothing is committed or sent back."""
+        queue = MessageQueue(message.message.topic, broker_name, message.message.queue_id)
+        received = ReceivedMessage(message, queue, message.message.reconsume_times)
+        begun_s = asyncio.get_running_loop().time()
+        remark = None
+        try:
+            answer = await self._listening.attempt([received])
+            result = "CR_SUCCESS" if answer is None or answer.done else "CR_LATER"
+        except Exception as error:  # the exception is the result to report
+            result, remark = "CR_THROW_EXCEPTION", f"{type(error).__name__}: {error}"
+        spent_s = asyncio.get_running_loop().time() - begun_s
+        return ConsumedDirectly(
+            consume_result=result,
+            order=self._config.orderly,
+            remark=remark,
+            spent_time_mills=round(spent_s * 1000),
+        )
+
+    # Internals.
+
+    def _background(self) -> list[Coroutine[Any, Any, None]]:
+        """Return the coroutines that run in the background while the consumer is started."""
+        config = self._config
+        work = [self._rebalancer.run(), repeat(self._offsets.save, config.persist_interval_ms / 1000)]
+        if isinstance(self._consumption, ConcurrentConsumption):
+            work.append(repeat(self._give_back_overdue, config.consume_timeout_ms / 1000))
+        if self._locks is not None:
+            work.append(repeat(self._renew_locks, RENEWAL_S, _FIRST_RENEWAL_S))
+        return work
+
+    def _offset_store(self) -> BrokerOffsets | FileOffsets:
+        if self._is_cluster:
+            return BrokerOffsets(self._calls, self._events)
+        if self._config.offsets_directory is None:
+            raise ValueError("a broadcast consumer needs an offsets_directory")
+        directory, client_id = self._config.offsets_directory, self._session.client_id
+        return FileOffsets(directory, client_id, self._group, self._session.runtime)
+
+    def _new_consumption(self) -> ConcurrentConsumption | OrderlyConsumption:
+        config = self._config
+        redelivery = None
+        if self._is_cluster:
+            producer = Producer(self._session, ProducerConfig(group="CLIENT_INNER_PRODUCER"))
+            most = _RECONSUME_MAX if config.reconsume_max is None else config.reconsume_max
+            redelivery = Redelivery(self._calls, producer, most, self._events)
+        if not config.orderly:
+            return ConcurrentConsumption(
+                self._listening,
+                self._offsets,
+                redelivery,
+                self._events,
+                concurrency=config.concurrency,
+                batch_max=config.batch_max,
+            )
+        return OrderlyConsumption(
+            self._listening,
+            self._offsets,
+            redelivery,
+            self._locks,
+            self._events,
+            concurrency=config.concurrency,
+            batch_max=config.batch_max,
+            reconsume_max=config.reconsume_max,
+        )
+
+    async def _announce(self) -> None:
+        """Send the current subscriptions to all brokers known so far.
+
+        The rebalancer sends them to the others.
+        """
+        data = ConsumerData(
+            self._group,
+            self._config.consume_from,
+            "CONSUME_PASSIVELY",
+            self._config.message_model,
+            self._subscriptions.all(),
+        )
+        self._session.join_as_consumer(data, self)
+        await self._session.heartbeat()
+        self._rebalancer.soon()
+
+    async def _renew_locks(self) -> None:
+        assert self._locks is not None
+        for queue in await self._locks.renew():
+            _log.warning("the lock of %s is somebody else's", queue)
+            await self.lose(queue)
+            self._rebalancer.soon()
+
+    async def _give_back_overdue(self) -> None:
+        assert isinstance(self._consumption, ConcurrentConsumption)
+        for held in self._queues.process_queues():
+            await self._consumption.give_back_overdue(held, self._config.consume_timeout_ms / 1000)

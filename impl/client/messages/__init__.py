@@ -1,0 +1,1 @@
+"""Composes, encodes and compresses messages before they are sent."""

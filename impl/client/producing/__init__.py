@@ -1,0 +1,1 @@
+"""Producers, and the choice of a queue for each message."""

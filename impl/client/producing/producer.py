@@ -1,0 +1,377 @@
+"""Sends messages: chooses a queue, retries at other brokers, and reports the outcome precisely."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from mqproof.impl.client.connection.routes import publish_queues, require
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.messages.payload import Payload, PayloadBuilder, unique_key
+from mqproof.impl.client.model import (
+    STORED_STATUSES,
+    MessageQueue,
+    NoRouteError,
+    Outcome,
+    Refused,
+    Sent,
+    Unknown,
+)
+from mqproof.impl.client.producing.queue_choice import LEVELS_5, LatencyLevels, QueueChoice, Selector
+from mqproof.impl.remoting import headers
+from mqproof.impl.remoting.bodies import QueueData, TopicRoute
+from mqproof.impl.remoting.channel import ConnectError, RemotingError
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode, is_retriable, response_name
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import HeaderError, SendRequest, SendResponse
+from mqproof.impl.remoting.message import DELAY, KEYS, Message
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.spec.events import Kind
+
+_UNKNOWN: Final = "unknown"
+_NOT_CONNECTED: Final = "NOT_CONNECTED"
+_WRONG_BROKER: Final = (_NOT_CONNECTED, _UNKNOWN, ResponseCode.SERVICE_NOT_AVAILABLE.name)
+"""Statuses of an attempt that suggest that the broker is gone, or is no longer a master."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerConfig:
+    """The defaults of a producer, which a call may override. They are RocketMQ's."""
+
+    group: str = "mqproof_producer"
+    send_timeout_ms: int = 3000
+    """The time limit for all attempts of one send together."""
+    retries: int = 2
+    """The number of attempts after the first, each at another broker if there is one."""
+    retry_unconfirmed: bool = False
+    """Whether to retry when the message is stored but not confirmed on disk or on a slave.
+
+    It may be stored twice.
+    """
+    body_bytes_max: int = 4 << 20
+    compress_from_bytes: int = 4096
+    """Bodies of at least this size are compressed. Batches are never compressed."""
+    latency_fault_strategy: bool = False
+    """Whether to avoid brokers that were slow or failed, for some time (sendLatencyFaultEnable)."""
+    latency_levels: LatencyLevels = LEVELS_5
+    default_topic: str = "TBW102"
+    default_topic_queues: int = 4
+    """The number of queues requested when a send creates its topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """How one attempt ended. If it has a response, the message is stored."""
+
+    status: str
+    """One of STORED_STATUSES, the name of a refusal, NO_ROUTE, _NOT_CONNECTED or _UNKNOWN."""
+    attempt: int
+    remark: str = ""
+    may_retry: bool = False
+    queue: MessageQueue | None = None
+    response: SendResponse | None = None
+
+
+class Producer:
+    """A producer of one group. Its methods may run concurrently; responses may arrive in any order.
+
+    A send has one of three outcomes, and does not raise for any of them. `Sent` means stored. `Refused` means
+    certainly not stored. `Unknown` means that the message may be stored. Sending an unknown message again may
+    store it twice, under the same id.
+    """
+
+    def __init__(
+        self, session: Session, config: ProducerConfig | None = None, events: EventLog | None = None
+    ) -> None:
+        self._session = session
+        self._config = config or ProducerConfig()
+        self._events = events
+        self._payloads = PayloadBuilder(
+            session.runtime, self._config.body_bytes_max, self._config.compress_from_bytes
+        )
+        levels = self._config.latency_levels if self._config.latency_fault_strategy else None
+        self._choice = QueueChoice(session.runtime.random.randrange(1 << 16), levels)
+        self._queues: dict[str, tuple[TopicRoute, list[MessageQueue]]] = {}
+        session.join_as_producer(self._config.group)
+
+    async def send(
+        self,
+        message: Message,
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> Outcome:
+        """Send one message and return its outcome.
+
+        The producer chooses the queue and retries at other brokers. If `queue` or `select` chooses the queue,
+        there is only one attempt. `timeout_ms` limits all attempts together, including the route lookup. If a
+        send is cancelled, its outcome is unknown.
+
+        Raises:
+            MessageError: the body is empty or too long, or the topic or the properties cannot be encoded.
+        """
+        (outcome,) = await self._send(self._payloads.single(message), queue, select, timeout_ms)
+        return outcome
+
+    async def send_batch(
+        self,
+        messages: Iterable[Message],
+        queue: MessageQueue | None = None,
+        *,
+        select: Selector | None = None,
+        timeout_ms: int | None = None,
+    ) -> list[Outcome]:
+        """Send messages of one topic in one request, to one queue, and return an outcome for each.
+
+        Works as `send`. All outcomes are of the same kind: a batch is stored as a whole, at consecutive
+        offsets. (If the broker's machine crashes, only the start of the batch may survive.)
+
+        Raises:
+            MessageError: as `send`, or the messages differ in topic or in WAIT, are delayed, or are too long
+                together.
+        """
+        return await self._send(self._payloads.batch(list(messages)), queue, select, timeout_ms)
+
+    async def send_oneway(
+        self, message: Message, queue: MessageQueue | None = None, *, select: Selector | None = None
+    ) -> str:
+        """Send a message without waiting for a response. Returns the message id.
+
+        Raises:
+            MessageError: as `send`.
+            NoRouteError, RemotingError: nothing was sent.
+        """
+        payload = self._payloads.single(message)
+        target = await self._target(payload.topic, None, queue, select)
+        address = self._session.routes.address(payload.topic, target.broker_name)
+        if address is None:
+            self._doubt(payload.topic)
+            raise NoRouteError(f"broker {target.broker_name} has no master")
+        self._emit(Kind.SEND, payload, target, attempt=1)
+        request = self._request(payload, target, oneway=True)
+        try:
+            await self._session.remoting.send_oneway(address, request)
+        except RemotingError:
+            self._doubt(payload.topic)
+            raise
+        return unique_key(payload.first)
+
+    def _request(self, payload: Payload, queue: MessageQueue, *, oneway: bool = False) -> Command:
+        config = self._config
+        header = SendRequest(
+            producer_group=config.group,
+            topic=payload.topic,
+            default_topic=config.default_topic,
+            default_topic_queue_nums=config.default_topic_queues,
+            queue_id=queue.queue_id,
+            sys_flag=payload.first.sys_flag,
+            born_timestamp=payload.first.born_timestamp_ms,
+            flag=payload.first.flag,
+            properties=payload.properties,
+            reconsume_times=payload.first.reconsume_times,
+            unit_mode=False,
+            max_reconsume_times=payload.reconsume_max,
+            batch=payload.is_batch,
+        )
+        code = RequestCode.SEND_BATCH_MESSAGE if payload.is_batch else RequestCode.SEND_MESSAGE_V2
+        return new_request(code, headers.write_send_v2(header), payload.body, oneway=oneway)
+
+    # Queue and route.
+
+    async def _target(
+        self,
+        topic: str,
+        last_broker: str | None,
+        asked: MessageQueue | None,
+        select: Selector | None,
+        deadline_s: float | None = None,
+    ) -> MessageQueue:
+        """Return the queue for the next attempt. Raises NoRouteError, RemotingError."""
+        route = self._session.routes.known(topic)
+        if route is None:
+            try:
+                async with asyncio.timeout_at(deadline_s):
+                    route = await self._route(topic)
+            except TimeoutError:
+                raise NoRouteError(f"the route of {topic} was not found in time") from None
+        if asked is not None:
+            return asked
+        queues = self._writable_queues(topic, route)
+        if not queues:
+            self._doubt(topic)
+            raise NoRouteError(f"topic {topic} has no writable queue")
+        if select is not None:
+            return select(queues)
+        return self._choice.choose(queues, last_broker, _now_s())
+
+    async def _route(self, topic: str) -> TopicRoute:
+        route = await self._session.routes.get(topic)
+        if route is None:
+            template = await self._session.routes.get(self._config.default_topic)
+            route = template and self._as_if_created(template)
+        return require(topic, route)
+
+    def _doubt(self, topic: str) -> None:
+        """Report that the topic's route may be out of date, or the default topic's if the topic has none."""
+        routes = self._session.routes
+        routes.doubt(topic if routes.known(topic) else self._config.default_topic)
+
+    def _writable_queues(self, topic: str, route: TopicRoute) -> Sequence[MessageQueue]:
+        known = self._queues.get(topic)
+        if known is None or known[0] is not route:
+            known = self._queues[topic] = (route, publish_queues(topic, route))
+        return known[1]
+
+    def _as_if_created(self, template: TopicRoute) -> TopicRoute:
+        """Return the route that a topic will have once its first send makes the broker create it."""
+        most = self._config.default_topic_queues
+        queues = [
+            QueueData(
+                broker_name=data.broker_name,
+                perm=data.perm,
+                read_queue_nums=min(data.read_queue_nums, most),
+                topic_sys_flag=data.topic_sys_flag,
+                write_queue_nums=min(data.read_queue_nums, most),
+            )
+            for data in template.queue_datas
+        ]
+        return TopicRoute(broker_datas=template.broker_datas, queue_datas=queues)
+
+    # Attempts.
+
+    async def _send(
+        self, payload: Payload, queue: MessageQueue | None, select: Selector | None, timeout_ms: int | None
+    ) -> list[Outcome]:
+        deadline_s = _now_s() + (timeout_ms or self._config.send_timeout_ms) / 1000
+        attempts = 1 if queue is not None or select is not None else 1 + self._config.retries
+        last_broker: str | None = None
+        ends: list[_Ended] = []
+        for attempt in range(1, attempts + 1):
+            try:
+                target = await self._target(payload.topic, last_broker, queue, select, deadline_s)
+            except (RemotingError, NoRouteError) as error:
+                ends.append(_Ended("NO_ROUTE", attempt - 1, str(error)))
+                break
+            last_broker = target.broker_name
+            ends.append(await self._attempt(payload, target, attempt, deadline_s))
+            if not ends[-1].may_retry or _now_s() >= deadline_s:
+                break
+        return _outcomes(payload, ends)
+
+    async def _attempt(
+        self, payload: Payload, queue: MessageQueue, attempt: int, deadline_s: float
+    ) -> _Ended:
+        address = self._session.routes.address(queue.topic, queue.broker_name)
+        if address is None:
+            self._doubt(queue.topic)
+            remark = f"broker {queue.broker_name} has no master"
+            return _Ended("NO_ROUTE", attempt, remark, may_retry=True)
+        self._emit(Kind.SEND, payload, queue, attempt)
+        request = self._request(payload, queue)
+        began_s = _now_s()
+        try:
+            answer = await self._session.remoting.invoke(address, request, max(0.0, deadline_s - began_s))
+        except ConnectError as error:
+            ended = _Ended(_NOT_CONNECTED, attempt, str(error), may_retry=True)
+        except RemotingError as error:
+            ended = _Ended(_UNKNOWN, attempt, str(error), may_retry=True)
+        else:
+            ended = self._judged(queue, attempt, answer)
+        if ended.status in _WRONG_BROKER:
+            self._doubt(queue.topic)
+        ended_s = _now_s()
+        if ended.may_retry:
+            self._choice.failed(queue.broker_name, ended_s)
+        else:
+            self._choice.answered(queue.broker_name, ended_s - began_s, ended_s)
+        offset = ended.response.queue_offset if ended.response else None
+        kind = Kind.SEND_FAIL if ended.response is None else Kind.SEND_ACK
+        self._emit(kind, payload, ended.queue or queue, attempt, ended.status, offset)
+        return ended
+
+    def _judged(self, queue: MessageQueue, attempt: int, answer: Command) -> _Ended:
+        stored = STORED_STATUSES.get(answer.code)
+        if stored is not None:
+            try:
+                response = headers.read(SendResponse, answer.fields)
+            except HeaderError as error:
+                return _Ended(_UNKNOWN, attempt, f"{stored}, but {error}")
+            again = self._config.retry_unconfirmed and answer.code != ResponseCode.SUCCESS
+            queue = replace(queue, queue_id=response.queue_id)
+            return _Ended(stored, attempt, "", again, queue, response)
+        name, remark = response_name(answer.code), answer.remark or ""
+        if answer.code == ResponseCode.SYSTEM_ERROR:
+            # Brokers also send this code when they failed halfway, so the record may be stored.
+            return _Ended(_UNKNOWN, attempt, f"{name}: {remark}", may_retry=True)
+        return _Ended(name, attempt, remark, is_retriable(answer.code))
+
+    def _emit(
+        self,
+        kind: Kind,
+        payload: Payload,
+        queue: MessageQueue,
+        attempt: int,
+        status: str | None = None,
+        queue_offset: int | None = None,
+    ) -> None:
+        if self._events is None:
+            return
+        for place, message in enumerate(payload.messages):
+            self._events.emit(
+                kind,
+                msg_id=unique_key(message),
+                topic=message.topic,
+                queue_id=queue.queue_id,
+                queue_offset=None if queue_offset is None or _waits(message) else queue_offset + place,
+                group=self._config.group,
+                client=self._session.client_id,
+                status=status,
+                attempt=attempt,
+                keys=message.properties.get(KEYS),
+                born_ts=message.born_timestamp_us,
+                attrs={"broker": queue.broker_name},
+            )
+
+
+def _waits(message: Message) -> bool:
+    """Return whether the message is delayed.
+
+    Its response gives the position in the delay queue, and its position in the topic is not known before it
+    is due.
+    """
+    return message.properties.get(DELAY, "0") != "0"
+
+
+def _outcomes(payload: Payload, ends: Sequence[_Ended]) -> list[Outcome]:
+    """Combine all attempts into the outcome of each message.
+
+    If any attempt stored the message, it is stored, whatever came later. A refusal does not make an earlier
+    unknown attempt certain, so the outcome is then unknown.
+    """
+    attempts = ends[-1].attempt
+    confirmed = [end for end in ends if end.status == "SEND_OK"]
+    for end in confirmed or [end for end in ends if end.response]:
+        assert end.response is not None
+        assert end.queue is not None
+        ids = end.response.msg_id.split(",")
+        return [
+            Sent(
+                status=end.status,
+                message_id=unique_key(message),
+                queue=end.queue,
+                queue_offset=end.response.queue_offset + place,
+                offset_message_id=ids[place] if place < len(ids) else "",
+                attempts=attempts,
+            )
+            for place, message in enumerate(payload.messages)
+        ]
+    doubts = [end for end in ends if end.status == _UNKNOWN]
+    if doubts:
+        return [Unknown(unique_key(message), doubts[-1].remark, attempts) for message in payload.messages]
+    last = ends[-1]
+    return [Refused(unique_key(message), last.status, last.remark, attempts) for message in payload.messages]
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()

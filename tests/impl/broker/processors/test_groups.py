@@ -1,0 +1,352 @@
+"""Clients at a broker: who is there, who is told, what a client can have us remember.
+
+Sources: docs/protocol.md, "Client registration", "Queue locks", "Subscription groups".
+"""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from mqproof.impl.broker.processors.groups import notify
+from mqproof.impl.broker.services import loop_ms
+from mqproof.impl.broker.state.clients import ConsumerGroup, Member
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
+    ClientCheck,
+    ConsumerConnection,
+    ConsumerData,
+    ConsumerIds,
+    Heartbeat,
+    LockedQueues,
+    MessageQueue,
+    ProducerConnection,
+    ProducerData,
+    ProducerTable,
+    QueueLocks,
+    Subscription,
+    SubscriptionGroup,
+)
+from mqproof.impl.remoting.client import RemotingClient
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import ConsumerGroupRequest, ProducerGroupRequest, UnregisterClientRequest
+from tests.impl.broker.processors.test_send import CONFIG
+from tests.impl.broker.test_broker import QUEUE, message
+from tests.impl.world import World, play
+
+
+class Client:
+    """A client of its own connection, which counts the notes that it gets."""
+
+    def __init__(self, world: World, client_id: str) -> None:
+        self.world = world
+        self.client_id = client_id
+        self.told: list[str] = []
+        self.remoting = RemotingClient(world.network, self._told)
+
+    def _told(self, request: Command, _: object) -> None:
+        assert request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
+        self.told.append(request.fields["consumerGroup"])
+
+    async def beat(self, *groups: str, topics: tuple[str, ...] = ("T",), model: str = "CLUSTERING") -> int:
+        subscriptions = [Subscription(topic) for topic in topics]
+        consumers = [
+            ConsumerData(group, message_model=model, subscription_data_set=subscriptions) for group in groups
+        ]
+        beat = Heartbeat(self.client_id, consumers, [ProducerData("PG")])
+        request = new_request(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
+        return (await self.remoting.invoke(self.world.broker_address, request, 3.0)).code
+
+    async def leave(self, group: str) -> None:
+        fields = headers.write(UnregisterClientRequest(self.client_id, None, group))
+        request = new_request(RequestCode.UNREGISTER_CLIENT, fields)
+        await self.remoting.invoke(self.world.broker_address, request, 3.0)
+
+    async def heard(self) -> list[str]:
+        await asyncio.sleep(0.1)
+        told, self.told = self.told, []
+        return told
+
+
+async def group_put(world: World, group: SubscriptionGroup) -> None:
+    assert world.broker is not None
+    assert world.broker.services is not None
+    await world.broker.services.groups.put(group)
+
+
+def test_members_are_told_of_arrivals_departures_and_new_topics_and_of_nothing_else() -> None:
+    async def scene(world: World) -> None:
+        first, second = Client(world, "c1"), Client(world, "c2")
+        await first.beat("G")
+        assert await first.heard() == ["G"]
+        await first.beat("G")
+        assert await first.heard() == []
+        await second.beat("G", "H")
+        assert (await first.heard(), sorted(await second.heard())) == (["G"], ["G", "H"])
+        await second.beat("G", topics=("T", "U"))
+        assert await first.heard() == ["G"]
+        await second.heard()
+        await second.leave("G")
+        assert (await first.heard(), await second.heard()) == (["G"], [])
+        await second.beat("G")
+        await first.heard()
+        await second.remoting.close()
+        assert await first.heard() == ["G"]
+        await first.remoting.close()
+
+    play(scene)
+
+
+def test_a_group_that_does_not_want_to_be_told_is_not() -> None:
+    async def scene(world: World) -> list[str]:
+        await group_put(world, SubscriptionGroup(group_name="G", notify_consumer_ids_changed_enable=False))
+        client = Client(world, "c1")
+        await client.beat("G")
+        told = await client.heard()
+        await client.remoting.close()
+        return told
+
+    assert play(scene) == []
+
+
+def test_a_member_that_does_not_read_is_not_told() -> None:
+    async def scene(world: World) -> list[str]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        told: list[str] = []
+
+        class Peer:
+            def __init__(self, name: str, *, takes: bool) -> None:
+                self.name, self.takes = name, takes
+
+            def send_oneway(self, _: Command) -> None:
+                told.append(self.name)
+
+        beat = Heartbeat("c", [ConsumerData("G")])
+        member = Member("c", "JAVA", 409, loop_ms())
+        for peer in (Peer("reads", takes=True), Peer("does not", takes=False)):
+            services.clients.heartbeat(peer, beat, member)  # type: ignore[arg-type]
+        notify(services, ["G"])
+        return told
+
+    assert play(scene) == ["reads"]
+
+
+def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more() -> None:
+    group = ConsumerGroup()
+
+    def beat(**versions: int) -> bool:
+        wanted = [
+            Subscription(topic, f"v{version}", sub_version=version) for topic, version in versions.items()
+        ]
+        return group.update(ConsumerData("G", subscription_data_set=wanted))
+
+    def known() -> dict[str, str | None]:
+        return {topic: subscription.sub_string for topic, subscription in group.subscriptions.items()}
+
+    assert beat(T=5, U=5)
+    assert not beat(T=4, U=6)
+    assert known() == {"T": "v5", "U": "v6"}
+    assert beat(T=5)
+    assert known() == {"T": "v5"}
+    assert beat(T=5, U=1)
+    assert known() == {"T": "v5", "U": "v1"}, "what was wanted before is forgotten"
+
+
+def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> None:
+    async def scene(world: World) -> None:
+        client = Client(world, "c1")
+        await client.beat("G")
+        for _ in range(12):
+            await asyncio.sleep(10)
+            await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
+            fields = headers.write(ConsumerGroupRequest("G"))
+            alive = new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, fields)
+            await client.remoting.invoke(world.broker_address, alive, 3.0)
+        await asyncio.sleep(11)
+        answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
+        assert answer.code == ResponseCode.SYSTEM_ERROR
+        await client.remoting.close()
+
+    play(scene, config=replace(CONFIG, client_expiry_ms=120_000))
+
+
+def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_member() -> None:
+    async def scene(world: World) -> None:
+        before, other, again = Client(world, "c1"), Client(world, "c2"), Client(world, "c1")
+        for client in (before, other):
+            await client.beat("G")
+        await asyncio.sleep(10)
+        await again.beat("G")
+        answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
+        assert java_json.read(ConsumerIds, answer.body).consumer_id_list == ["c1", "c2"]
+        assert world.broker is not None
+        assert world.broker.services is not None
+        group = world.broker.services.clients.consumer_group("G")
+        assert group is not None
+        newest = group.channel_of("c1")
+        assert newest is list(group.members)[2]
+        for client in (before, other, again):
+            await client.remoting.close()
+
+    play(scene)
+
+
+def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> None:
+    async def scene(world: World) -> None:
+        client = Client(world, "c1")
+        await client.beat("G", model="BROADCASTING")
+        answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
+        group = java_json.read(ConsumerConnection, answer.body)
+        assert (group.message_model, group.consume_type) == ("BROADCASTING", "CONSUME_PASSIVELY")
+        assert list(group.subscription_table) == ["T"]
+        (connection,) = group.connection_set
+        assert (connection.client_id, connection.language, connection.version) == ("c1", "PYTHON", 409)
+        answer = await world.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupRequest("PG"))
+        producers = java_json.read(ProducerConnection, answer.body).connection_set
+        assert connection in producers
+        answer = await world.ask(RequestCode.GET_ALL_PRODUCER_INFO)
+        (info,) = [
+            one for one in java_json.read(ProducerTable, answer.body).data["PG"] if one.client_id == "c1"
+        ]
+        assert info.remote_ip == f"/{connection.client_addr}"
+        assert abs(info.last_update_timestamp - world.runtime.clock.now_us() // 1000) < 100
+        await client.remoting.close()
+
+    play(scene)
+
+
+CPP_HEARTBEAT = (
+    b'{"clientID":"8908-127.0.0.1@DEFAULT","consumerDataSet":[{"consumeFromWhere":0,"consumeType":1,'
+    b'"groupName":"G","messageModel":1,"subscriptionDataSet":['
+    b'{"subString":"*","subVersion":"1795310808099","topic":"%RETRY%G"},'
+    b'{"codeSet":[0,0],"subString":"A || B","subVersion":"1795311016914","tagsSet":["A","B"],'
+    b'"topic":"T"}]}]}\n'
+)
+"""As a released C++ client says it (seen of rocketmq-client-python 0.5.0rc2)."""
+
+
+def test_a_client_in_cpp_names_constants_by_their_places() -> None:
+    async def scene(world: World) -> ConsumerConnection:
+        assert (await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT)).code == 0
+        answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
+        return java_json.read(ConsumerConnection, answer.body)
+
+    group = play(scene)
+    assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
+    assert group.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
+    assert group.subscription_table["T"].sub_string == "A || B"
+    assert group.subscription_table["T"].sub_version == 1795311016914
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [(b'"consumeType":1', b'"consumeType":3'), (b'"messageModel":1', b'"messageModel":-1')]
+)
+def test_a_place_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
+    async def scene(world: World) -> Command:
+        return await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT.replace(old, new))
+
+    answer = play(scene)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert "or a name expected" in (answer.remark or "")
+
+
+def test_groups_without_members_have_no_connections() -> None:
+    async def scene(world: World) -> list[int]:
+        consumers = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
+        producers = await world.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupRequest("none"))
+        return [consumers.code, producers.code]
+
+    assert play(scene) == [ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.SYSTEM_ERROR]
+
+
+@pytest.mark.parametrize(
+    ("subscription", "code"),
+    [
+        (None, ResponseCode.SUCCESS),
+        (Subscription("T", "a"), ResponseCode.SUCCESS),
+        (Subscription("T", "a", expression_type=None), ResponseCode.SUCCESS),
+        (Subscription("T", "a > 1", expression_type="SQL92"), ResponseCode.SYSTEM_ERROR),
+    ],
+)
+def test_a_filter_is_checked_before_a_consumer_starts(subscription: Subscription | None, code: int) -> None:
+    async def scene(world: World) -> int:
+        body = java_json.write(ClientCheck("c1", "G", subscription), standard=True)
+        return (await world.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code
+
+    assert play(scene) == code
+
+
+def test_queues_are_locked_for_one_client_and_given_back() -> None:
+    async def scene(world: World) -> None:
+        await world.producer.send(message("x"), QUEUE)
+        queues = [MessageQueue("broker-a", 0, "T"), MessageQueue("broker-a", 3, "T")]
+        others = [
+            MessageQueue("broker-a", 4, "T"),
+            MessageQueue("other", 0, "T"),
+            MessageQueue("broker-a", 0, "U"),
+        ]
+
+        async def lock(client: str) -> list[MessageQueue]:
+            body = java_json.write(QueueLocks(client, "G", queues + others), standard=True)
+            answer = await world.ask(RequestCode.LOCK_BATCH_MQ, body=body)
+            return java_json.read(LockedQueues, answer.body).lock_ok_mq_set
+
+        assert (await lock("c1"), await lock("c2")) == (queues, [])
+        body = java_json.write(QueueLocks("c1", "G", queues[:1]), standard=True)
+        assert (await world.ask(RequestCode.UNLOCK_BATCH_MQ, body=body)).code == 0
+        assert await lock("c2") == queues[:1]
+        await asyncio.sleep(61)
+        assert await lock("c1") == queues
+
+    play(scene)
+
+
+def test_what_a_client_can_have_us_remember_is_bounded() -> None:
+    async def scene(world: World) -> list[int]:
+        client = Client(world, "c1")
+        codes = [
+            await client.beat("G", topics=tuple(f"T{number}" for number in range(20_000))),
+            await client.beat(*(f"G{number}" for number in range(1001))),
+            await client.beat(*(f"G{number}" for number in range(900))),
+            await client.beat(*(f"H{number}" for number in range(900))),
+            await client.beat("I"),
+        ]
+        await client.remoting.close()
+        return codes
+
+    assert play(scene) == [1, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize("group", ["", "a b", "a@b", "g" * 121])
+def test_a_group_that_cannot_be_is_refused_and_makes_no_topic(group: str) -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        topics = len(world.broker.services.topics.snapshot().topic_config_table)
+        client = Client(world, "c1")
+        assert await client.beat(group) == ResponseCode.SYSTEM_ERROR
+        assert len(world.broker.services.topics.snapshot().topic_config_table) == topics
+        await client.remoting.close()
+
+    play(scene)
+
+
+def test_a_group_made_by_its_name_is_there_after_a_restart() -> None:
+    async def scene(world: World) -> int:
+        client = Client(world, "c1")
+        await client.beat("G")
+        await client.remoting.close()
+        await asyncio.sleep(6)
+        world.disk.lose_power()
+        await world.stop_broker()
+        world.config = replace(CONFIG, auto_create_groups=False)
+        await world.start_broker()
+        client = Client(world, "c1")
+        code = await client.beat("G")
+        await client.remoting.close()
+        return code
+
+    assert play(scene) == ResponseCode.SUCCESS

@@ -1,0 +1,179 @@
+"""What administrators look into. Source: docs/protocol.md, "Administration of a broker"."""
+
+import asyncio
+
+import pytest
+
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import (
+    BrokerStats,
+    ConsumeStatsList,
+    CorrectionOffsets,
+    GroupSubscription,
+    QueueEntries,
+    QueueProgress,
+    StatsWindow,
+    Subscription,
+    SubscriptionGroup,
+    SubscriptionGroupList,
+    TopicConfig,
+    TopicConfigList,
+    TopicList,
+)
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import (
+    AllConsumeStatsRequest,
+    CorrectionRequest,
+    GroupRequest,
+    GroupTopicRequest,
+    QueueEntriesRequest,
+    StatsRequest,
+)
+from mqproof.impl.store import record
+from tests.impl.broker.processors.test_broker_admin import Consumer, commit, key, services, three_messages
+from tests.impl.broker.test_broker import QUEUE, message, sent
+from tests.impl.world import World, play
+
+
+def test_the_entries_of_a_queue_are_shown_with_what_a_group_wants() -> None:
+    async def scene(world: World) -> None:
+        await three_messages(world)
+        consumer = await Consumer(world).join()
+        header = QueueEntriesRequest("T", 0, 1, 10, "G")
+        answer = await world.ask(RequestCode.QUERY_CONSUME_QUEUE, header)
+        shown = java_json.read(QueueEntries, answer.body)
+        assert (shown.min_queue_index, shown.max_queue_index, shown.filter_data) == (0, 3, None)
+        assert shown.subscription_data is not None
+        assert shown.subscription_data.topic == "T"
+        assert len(shown.queue_data) == 2
+        for place, entry in enumerate(shown.queue_data, start=1):
+            stored = services(world).store.record_at(entry.physic_offset)
+            assert stored is not None
+            assert len(stored) == entry.physic_size
+            assert record.decode(stored).queue_offset == place
+        await consumer.remoting.close()
+
+    play(scene)
+
+
+def test_entries_that_are_not_there_are_said_so() -> None:
+    async def scene(world: World) -> None:
+        await three_messages(world)
+        answers = [
+            await world.ask(RequestCode.QUERY_CONSUME_QUEUE, QueueEntriesRequest(topic, queue, index, count))
+            for topic, queue, index, count in (
+                ("T", 0, 3, 1),
+                ("T", 0, -1, 1),
+                ("T", 9, 0, 1),
+                ("unknown", 0, 0, 1),
+                ("T", 0, 0, -1),
+            )
+        ]
+        assert [(answer.code, bool(answer.body)) for answer in answers] == [
+            (0, False),
+            (0, False),
+            (1, False),
+            (1, False),
+            (0, True),
+        ]
+        nobody = java_json.read(QueueEntries, answers[-1].body)
+        assert (nobody.filter_data, nobody.queue_data) == ("@T is not online", [])
+
+    play(scene)
+
+
+def test_topics_and_subscriptions_of_a_group_are_told() -> None:
+    async def scene(world: World) -> None:
+        sent(await world.producer.send(message("x"), QUEUE))
+        consumer = await Consumer(world).join()
+        await commit(world, 1)
+        answer = await world.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupRequest("G"))
+        assert java_json.read(TopicList, answer.body) == TopicList(str(world.broker_address), ["T"])
+        answer = await world.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupRequest("nobody"))
+        assert java_json.read(TopicList, answer.body).topic_list == []
+        found = []
+        for header in (GroupTopicRequest("G", "T"), GroupTopicRequest("G", "U"), GroupTopicRequest("X", "T")):
+            answer = await world.ask(RequestCode.QUERY_SUBSCRIPTION_BY_CONSUMER, header)
+            found.append(java_json.read(GroupSubscription, answer.body))
+        assert isinstance(found[0].subscription_data, Subscription)
+        assert [one.subscription_data is None for one in found] == [False, True, True]
+        assert [(one.group, one.topic) for one in found] == [("G", "T"), ("G", "U"), ("X", "T")]
+        await consumer.remoting.close()
+
+    play(scene)
+
+
+def test_the_least_offsets_of_groups_leave_out_groups_and_change_nothing() -> None:
+    async def least(world: World, filtered: str | None) -> dict[int, int]:
+        answer = await world.ask(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionRequest("T", "G", filtered))
+        return dict(java_json.read(CorrectionOffsets, answer.body).correction_offsets)
+
+    async def scene(world: World) -> None:
+        sent(await world.producer.send(message("x"), QUEUE))
+        for group, queue_id, offset in (("G", 0, 2), ("G", 1, 2), ("H", 0, 1), ("H", 1, 0), ("I", 3, 7)):
+            await commit(world, offset, group, queue_id)
+        assert await least(world, None) == {0: 1, 1: 0, 3: 7}
+        assert await least(world, "H, I") == {0: 2, 1: 2}
+        # Released brokers forget the offsets of the groups that are left out.
+        assert await least(world, None) == {0: 1, 1: 0, 3: 7}
+
+    play(scene)
+
+
+def test_every_groups_progress_is_told_by_kind_of_topic() -> None:
+    async def scene(world: World) -> None:
+        await three_messages(world)
+        await commit(world, 1)
+        answer = await world.ask(RequestCode.GET_BROKER_CONSUME_STATS, AllConsumeStatsRequest(False))
+        listed = java_json.read(ConsumeStatsList, answer.body)
+        assert (listed.broker_addr, listed.total_diff) == (str(world.broker_address), 2)
+        by_group = {group: stats for table in listed.consume_stats_list for group, stats in table.items()}
+        (stats,) = by_group["G"]
+        progress = stats.offset_table[key()]
+        assert isinstance(progress, QueueProgress)
+        assert (progress.broker_offset, progress.consumer_offset) == (3, 1)
+        answer = await world.ask(RequestCode.GET_BROKER_CONSUME_STATS, AllConsumeStatsRequest(True))
+        ordered = java_json.read(ConsumeStatsList, answer.body)
+        assert ordered.total_diff == 0
+        assert not any(stats for table in ordered.consume_stats_list for stats in table.values())
+
+    play(scene)
+
+
+def test_what_is_sent_and_pulled_is_counted_by_topic_and_group() -> None:
+    async def scene(world: World) -> None:
+        await three_messages(world)
+        await asyncio.sleep(11)
+        answer = await world.ask(RequestCode.VIEW_BROKER_STATS_DATA, StatsRequest("TOPIC_PUT_NUMS", "T"))
+        stats = java_json.read(BrokerStats, answer.body)
+        assert (stats.stats_minute.sum, stats.stats_hour.sum, stats.stats_day.sum) == (3, 3, 3)
+        assert isinstance(stats.stats_minute, StatsWindow)
+        assert stats.stats_minute.avgpt == 1.0
+        assert 0 < stats.stats_minute.tps <= 0.3
+        await world.consumer.pull(QUEUE, 0)
+        await asyncio.sleep(11)
+        for name, at in (("GROUP_GET_NUMS", "T@G"), ("BROKER_GET_NUMS", "DefaultCluster")):
+            answer = await world.ask(RequestCode.VIEW_BROKER_STATS_DATA, StatsRequest(name, at))
+            assert java_json.read(BrokerStats, answer.body).stats_minute.sum == 3, name
+        for name, at in (("TOPIC_PUT_NUMS", "unknown"), ("X", "T")):
+            answer = await world.ask(RequestCode.VIEW_BROKER_STATS_DATA, StatsRequest(name, at))
+            assert answer.code == ResponseCode.SYSTEM_ERROR
+
+    play(scene)
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_several_topics_or_groups_are_made_all_of_them_or_none(broken: bool) -> None:
+    async def scene(world: World) -> None:
+        topics = [TopicConfig("A"), TopicConfig("../B" if broken else "B")]
+        body = java_json.write(TopicConfigList(topics))
+        answer = await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
+        assert answer.code == (1 if broken else 0)
+        assert (services(world).topics.get("A") is None) is broken
+        groups = [SubscriptionGroup(group_name="A"), SubscriptionGroup(group_name="/" if broken else "B")]
+        body = java_json.write(SubscriptionGroupList(groups))
+        answer = await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST, body=body)
+        assert answer.code == (1 if broken else 0)
+        assert (services(world).groups.get("A") is None) is broken
+
+    play(scene)

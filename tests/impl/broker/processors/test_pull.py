@@ -1,0 +1,380 @@
+"""Pulls: who may, what is wanted, how much comes, and that no message is missed while one is held.
+
+Sources: docs/protocol.md, "Pulling", "Get statuses".
+"""
+
+import asyncio
+import inspect
+from dataclasses import replace
+
+import pytest
+
+from mqproof.impl.broker.processors.pull import _CODES as PULL_CODES
+from mqproof.impl.broker.processors.pull import pull_message
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import ConsumerData, Heartbeat, Subscription, SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import PullResponse
+from mqproof.impl.remoting.message import TAGS
+from mqproof.impl.store import record
+from mqproof.impl.store.results import GetStatus
+from tests.impl.broker.processors.test_groups import Client, group_put
+from tests.impl.broker.processors.test_send import CONFIG, send
+from tests.impl.broker.test_broker import PULL, QUEUE, altered
+from tests.impl.world import World, play
+
+
+async def pull(world: World, **changes: object) -> Command:
+    return await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL, **changes)))
+
+
+def bodies(answer: Command) -> list[bytes]:
+    data, found = answer.body, []
+    while data:
+        size, _ = record.peek(data[:8])
+        found.append(record.decode(data[:size]).message.body)
+        data = data[size:]
+    return found
+
+
+class Peer:
+    """As much of a channel as a pull looks at."""
+
+    def __init__(self, *, takes: bool = True) -> None:
+        self.takes = takes
+
+
+def test_every_get_status_has_its_response_code() -> None:
+    assert set(PULL_CODES) == set(GetStatus)
+    # Others are what whole requests show; this one takes a log that lost what a queue leads to.
+    assert PULL_CODES[GetStatus.MESSAGE_WAS_REMOVING] is ResponseCode.PULL_RETRY_IMMEDIATELY
+
+
+# Who may.
+
+
+@pytest.mark.parametrize(
+    ("group", "code"),
+    [
+        (SubscriptionGroup(group_name="G"), ResponseCode.SUCCESS),
+        (SubscriptionGroup(group_name="G", consume_enable=False), ResponseCode.NO_PERMISSION),
+    ],
+)
+def test_a_group_may_be_stopped_from_consuming(group: SubscriptionGroup, code: ResponseCode) -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        await group_put(world, group)
+        return (await pull(world)).code
+
+    assert play(scene) == code
+
+
+def test_a_broker_without_read_permission_refuses_pulls() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        return (await pull(world)).code
+
+    assert play(scene, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
+
+
+def test_a_topic_without_read_permission_is_not_read() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.broker.services.topics.put(TopicConfig("T", perm=2))
+        return (await pull(world)).code
+
+    assert play(scene) == ResponseCode.NO_PERMISSION
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"), [(True, ResponseCode.SUCCESS), (False, ResponseCode.NO_PERMISSION)]
+)
+def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseCode) -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        await group_put(world, SubscriptionGroup(group_name="G", consume_broadcast_enable=allowed))
+        client = Client(world, "c1")
+        await client.beat("G", model="BROADCASTING")
+        answer = await pull(world, sysFlag=0)
+        await client.remoting.close()
+        return answer.code
+
+    assert play(scene) == code
+
+
+# What is wanted.
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"subscription": "a"}, [b"a"]),
+        ({"subscription": " a || c ||"}, [b"a", b"c"]),
+        ({"subscription": "*"}, [b"a", b"b", b"c"]),
+        ({"subscription": None}, [b"a", b"b", b"c"]),
+        ({"subscription": "code of the client's", "sysFlag": 4 | 8}, [b"a", b"b", b"c"]),
+        ({"subscription": "a", "expressionType": "TAG"}, [b"a"]),
+        ({"subscription": " || "}, []),
+        ({"subscription": " "}, []),
+    ],
+)
+def test_the_subscription_of_a_pull_chooses(changes: dict[str, object], expected: list[bytes]) -> None:
+    async def scene(world: World) -> list[bytes]:
+        for tag in "abc":
+            await send(world, tag.encode(), properties=f"{TAGS}\x01{tag}")
+        return bodies(await pull(world, **changes))
+
+    assert play(scene) == expected
+
+
+def test_the_class_filter_of_a_heartbeat_lets_everything_through() -> None:
+    async def scene(world: World) -> list[bytes]:
+        await send(world, properties=f"{TAGS}\x01a")
+        subscription = Subscription("T", "code", expression_type="JAVA", class_filter_mode=True)
+        beat = Heartbeat("c", [ConsumerData("G", subscription_data_set=[subscription])])
+        await world.ask(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
+        return bodies(await pull(world, sysFlag=0))
+
+    assert play(scene) == [b"x"]
+
+
+@pytest.mark.parametrize("expression", ["a||" * 2000, "||", "||||"])
+def test_an_expression_without_end_or_of_nothing_but_bars_does_not_parse(expression: str) -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        return (await pull(world, subscription=expression)).code
+
+    assert play(scene) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+
+
+def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        for _ in range(3):
+            await send(world, properties=f"{TAGS}\x01a")
+        answer = await pull(world, subscription="b", sysFlag=4 | 2, suspendTimeoutMillis=15_000)
+        return answer.code, headers.read(PullResponse, answer.fields).next_begin_offset
+
+    assert play(scene) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
+
+
+# How much.
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 4),
+        ({"maxMsgNums": 2}, 2),
+        ({"maxMsgNums": 0}, 1),
+        ({"maxMsgNums": -5}, 1),
+        ({"maxMsgBytes": 1}, 1),
+        ({"maxMsgBytes": -1}, 1),
+        ({"maxMsgNums": 2**31 - 1, "maxMsgBytes": 2**31 - 1}, 4),
+    ],
+)
+def test_an_answer_has_as_much_as_the_client_and_the_broker_allow(
+    changes: dict[str, object], count: int
+) -> None:
+    async def scene(world: World) -> int:
+        for _ in range(6):
+            await send(world)
+        return len(bodies(await pull(world, **changes)))
+
+    assert play(scene, config=replace(CONFIG, pull_count_max=4)) == count
+
+
+def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slave() -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        services.runtime = replace(services.runtime, memory_bytes=40_000)
+        await group_put(world, SubscriptionGroup(group_name="G", which_broker_when_consume_slowly=7))
+        for _ in range(6):
+            await send(world)
+        far, near = await pull(world), await pull(world, queueOffset=3)
+        assert [len(bodies(far)), len(bodies(near))] == [2, 3]
+        told = [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)]
+        assert told == [7, 0]
+
+    # Each record has about 115 bytes.
+    play(scene, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
+
+
+@pytest.mark.parametrize(("slave_readable", "told"), [(True, [7, 5]), (False, [0, 0])])
+def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
+    slave_readable: bool, told: list[int]
+) -> None:
+    async def scene(world: World) -> list[int | None]:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        services.runtime = replace(services.runtime, memory_bytes=40_000)
+        group = SubscriptionGroup(group_name="G", broker_id=5, which_broker_when_consume_slowly=7)
+        await group_put(world, group)
+        for _ in range(6):
+            await send(world)
+        answers = [await pull(world), await pull(world, queueOffset=5)]
+        return [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in answers]
+
+    assert play(scene, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == told
+
+
+# Offsets that come with a pull.
+
+
+@pytest.mark.parametrize(
+    ("changes", "committed"),
+    [
+        ({"sysFlag": 5, "commitOffset": 1}, 1),
+        ({"sysFlag": 4, "commitOffset": 1}, 0),
+        ({"sysFlag": 5, "commitOffset": -1}, 0),
+        ({"sysFlag": 7, "commitOffset": 1, "queueOffset": 1, "suspendTimeoutMillis": 1000}, 1),
+        ({"sysFlag": 5, "commitOffset": 1, "queueId": 9}, 0),
+    ],
+)
+def test_an_offset_is_committed_where_the_pull_says_so(changes: dict[str, object], committed: int) -> None:
+    async def scene(world: World) -> int | None:
+        await send(world)
+        await pull(world, **changes)
+        return await world.consumer.committed(QUEUE)
+
+    assert play(scene) == committed
+
+
+# Holding.
+
+
+def test_a_pull_that_may_not_be_held_is_answered_at_once() -> None:
+    async def scene(world: World) -> tuple[int, float]:
+        await send(world)
+        began = asyncio.get_running_loop().time()
+        answer = await pull(world, queueOffset=1, sysFlag=4, suspendTimeoutMillis=15_000)
+        return answer.code, asyncio.get_running_loop().time() - began
+
+    assert play(scene) == (ResponseCode.PULL_NOT_FOUND, 0)
+
+
+@pytest.mark.parametrize(("asked_ms", "seconds"), [(15_000, 15), (3_600_000, 60), (-1, 0)])
+def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, seconds: float) -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=asked_ms)
+        began = asyncio.get_running_loop().time()
+        reply = pull_message(
+            world.broker.services,
+            new_request(RequestCode.PULL_MESSAGE, fields),
+            Peer(),  # type: ignore[arg-type]
+        )
+        assert inspect.isawaitable(reply)
+        await reply
+        return asyncio.get_running_loop().time() - began
+
+    assert play(scene) == pytest.approx(seconds, abs=0.01)
+
+
+def test_where_too_many_are_held_the_next_one_is_told_to_come_later() -> None:
+    async def scene(world: World) -> int:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        world.broker.services.holds.holds_max = len(world.broker.services.holds)
+        return (await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)).code
+
+    assert play(scene) == ResponseCode.SYSTEM_BUSY
+
+
+def test_without_long_polling_a_pull_is_held_for_a_short_time() -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        began = asyncio.get_running_loop().time()
+        answer = await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        assert answer.code == ResponseCode.PULL_NOT_FOUND
+        return asyncio.get_running_loop().time() - began
+
+    assert play(scene, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
+
+
+def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> None:
+    async def scene(world: World) -> tuple[int, int, float]:
+        await send(world)
+        waiting = asyncio.create_task(
+            pull(world, subscription="b", queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        )
+        await asyncio.sleep(1)
+        began = asyncio.get_running_loop().time()
+        await send(world, properties=f"{TAGS}\x01a")
+        answer = await waiting
+        next_offset = headers.read(PullResponse, answer.fields).next_begin_offset
+        return answer.code, next_offset, asyncio.get_running_loop().time() - began
+
+    code, next_offset, seconds = play(scene)
+    assert (code, next_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 2)
+    assert 0 < seconds <= 5
+
+
+def test_a_client_that_is_gone_is_held_no_longer() -> None:
+    async def scene(world: World) -> list[int]:
+        await send(world)
+        client = Client(world, "c1")
+        fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        request = new_request(RequestCode.PULL_MESSAGE, fields)
+        waiting = asyncio.create_task(client.remoting.invoke(world.broker_address, request, 30))
+        await asyncio.sleep(1)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        holds = world.broker.services.holds
+        counts = [len(holds)]
+        await client.remoting.close()
+        await asyncio.gather(waiting, return_exceptions=True)
+        await asyncio.sleep(0.1)
+        return [*counts, len(holds)]
+
+    held, left = play(scene)
+    assert held - left == 1
+
+
+def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -> None:
+    async def scene(world: World) -> float:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        services = world.broker.services
+        request = new_request(
+            RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=4000)
+        )
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        reply = pull_message(services, request, Peer())  # type: ignore[arg-type]
+        # Whatever happens before the loop's next turn comes after the pull was held.
+        services.holds.arrived("T", 0, 2, 0)
+        assert inspect.isawaitable(reply)
+        await reply
+        return loop.time() - began
+
+    assert play(scene) == 0
+
+
+def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_it() -> None:
+    async def scene(world: World) -> list[tuple[int, int]]:
+        await send(world)
+        assert world.broker is not None
+        assert world.broker.services is not None
+        request = new_request(
+            RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
+        )
+        answers = []
+        for takes in (True, False):
+            reply = pull_message(world.broker.services, request, Peer(takes=takes))  # type: ignore[arg-type]
+            assert inspect.isawaitable(reply)
+            answers.append(asyncio.ensure_future(reply))
+        await send(world, b"large" * 100)
+        found = [await answer for answer in answers]
+        return [(answer.code, len(bodies(answer))) for answer in found if answer is not None]
+
+    assert play(scene) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]

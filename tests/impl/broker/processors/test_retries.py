@@ -1,0 +1,163 @@
+"""Messages that come back from consumers. Source: docs/protocol.md, "Retries"."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.remoting.bodies import SubscriptionGroup, TopicConfig
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import SendBackRequest
+from mqproof.impl.remoting.message import RETRY_PREFIX, UNIQUE_KEY
+from mqproof.impl.store.delay import SCHEDULE_TOPIC
+from mqproof.spec.events import Kind
+from tests.impl.broker.processors.test_send import CONFIG, stored
+from tests.impl.broker.test_broker import QUEUE, fail_syncs, message, sent
+from tests.impl.world import World, play
+
+
+async def send_back(world: World, offset: int, level: int = 0, maximum: int | None = None) -> int:
+    header = SendBackRequest(offset, "G", level, max_reconsume_times=maximum)
+    return (await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).code
+
+
+def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was() -> None:
+    async def scene(world: World) -> None:
+        outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
+        (original,) = stored(world, "T")
+        assert await send_back(world, original.commit_offset) == ResponseCode.SUCCESS
+        (waiting,) = stored(world, SCHEDULE_TOPIC, 2)
+        assert waiting.message.properties == {
+            **original.message.properties,
+            "RETRY_TOPIC": "T",
+            "ORIGIN_MESSAGE_ID": original.offset_message_id,
+            "DELAY": "3",
+            "WAIT": "false",
+            "REAL_TOPIC": "%RETRY%G",
+            "REAL_QID": "0",
+        }
+        old, new = original.message, waiting.message
+        assert new.properties[UNIQUE_KEY] == outcome.message_id
+        assert (new.body, new.reconsume_times) == (old.body, 1)
+        assert (new.born_host, new.born_timestamp_ms) == (old.born_host, old.born_timestamp_ms)
+        told = [event for event in world.events if event.kind is Kind.RETRY]
+        assert [(event.msg_id, event.topic, event.group) for event in told] == [
+            (outcome.message_id, "T", "G")
+        ]
+
+    play(scene)
+
+
+def test_a_success_is_as_durable_as_that_of_a_send() -> None:
+    async def scene(world: World) -> int:
+        await world.producer.send(message("x"), QUEUE)
+        assert await send_back(world, 0) == ResponseCode.SUCCESS  # and the retry topic is there from now on
+        world.disk.on_step = fail_syncs
+        code = await send_back(world, 0)
+        world.disk.on_step = None
+        return code
+
+    assert play(scene) == ResponseCode.SYSTEM_ERROR
+
+
+def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_first() -> None:
+    async def scene(world: World) -> None:
+        await world.producer.send(message("x"), QUEUE)
+        (original,) = stored(world, "T")
+        offset = original.commit_offset
+        sent_back = [original]
+        for level in (3, 4, 5):
+            assert await send_back(world, offset) == ResponseCode.SUCCESS
+            (waiting,) = stored(world, SCHEDULE_TOPIC, level - 1)
+            offset = waiting.commit_offset
+            sent_back.append(waiting)
+            assert waiting.message.properties["ORIGIN_MESSAGE_ID"] == original.offset_message_id
+            assert waiting.message.properties["RETRY_TOPIC"] == "T"
+        assert await send_back(world, offset, level=7) == ResponseCode.SUCCESS
+        assert stored(world, SCHEDULE_TOPIC, 6)[0].message.reconsume_times == 4
+        told = [event for event in world.events if event.kind is Kind.RETRY]
+        assert [(event.topic, event.queue_id, event.queue_offset) for event in told] == [
+            (old.message.topic, old.message.queue_id, old.queue_offset) for old in sent_back
+        ]
+
+    play(scene)
+
+
+@pytest.mark.parametrize(("level", "maximum"), [(-1, None), (0, 0)])
+def test_a_message_given_up_is_a_dead_letter_at_once(level: int, maximum: int | None) -> None:
+    async def scene(world: World) -> None:
+        await world.producer.send(message("x"), QUEUE)
+        (original,) = stored(world, "T")
+        assert await send_back(world, original.commit_offset, level, maximum) == ResponseCode.SUCCESS
+        (dead,) = stored(world, "%DLQ%G")
+        assert "DELAY" not in dead.message.properties
+        assert [event.topic for event in world.events if event.kind is Kind.DEAD_LETTER] == ["T"]
+
+    play(scene)
+
+
+def test_the_groups_own_maximum_counts_where_the_request_names_none() -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.broker.services.groups.put(SubscriptionGroup(group_name="G", retry_max_times=0))
+        await world.producer.send(message("x"), QUEUE)
+        await send_back(world, 0)
+        assert len(stored(world, "%DLQ%G")) == 1
+
+    play(scene)
+
+
+def test_a_group_without_retry_queues_lets_its_messages_go() -> None:
+    async def scene(world: World) -> None:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.broker.services.groups.put(SubscriptionGroup(group_name="G", retry_queue_nums=0))
+        await world.producer.send(message("x"), QUEUE)
+        end = world.broker.store.log_end
+        assert await send_back(world, 0) == ResponseCode.SUCCESS
+        assert world.broker.store.log_end == end
+
+    play(scene)
+
+
+@pytest.mark.parametrize("offset", [-1, 1, 10**15, 2**63 - 1])
+def test_a_place_without_a_message_is_an_error(offset: int) -> None:
+    async def scene(world: World) -> int:
+        await world.producer.send(message("x"), QUEUE)
+        return await send_back(world, offset)
+
+    assert play(scene) == ResponseCode.SYSTEM_ERROR
+
+
+@pytest.mark.parametrize(
+    ("config", "code"),
+    [
+        (replace(CONFIG, auto_create_groups=False), ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST),
+        (replace(CONFIG, permission=4), ResponseCode.NO_PERMISSION),
+    ],
+)
+def test_what_the_broker_does_not_allow_is_not_stored(config: BrokerConfig, code: ResponseCode) -> None:
+    async def scene(world: World) -> None:
+        await world.producer.send(message("x"), QUEUE)
+        assert world.broker is not None
+        end = world.broker.store.log_end
+        assert await send_back(world, 0) == code
+        assert world.broker.store.log_end == end
+
+    play(scene, config=config)
+
+
+@pytest.mark.parametrize("changes", [{"perm": 4}, {"write_queue_nums": 0}])
+def test_a_retry_topic_that_may_not_be_written_is_not(changes: dict[str, int]) -> None:
+    async def scene(world: World) -> int:
+        assert world.broker is not None
+        assert world.broker.services is not None
+        await world.broker.services.topics.put(
+            msgspec.structs.replace(TopicConfig(RETRY_PREFIX + "G"), **changes)
+        )
+        await world.producer.send(message("x"), QUEUE)
+        return await send_back(world, 0)
+
+    assert play(scene) == ResponseCode.NO_PERMISSION

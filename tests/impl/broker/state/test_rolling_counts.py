@@ -1,0 +1,59 @@
+"""Counters by name and key, over a minute, an hour and a day."""
+
+import pytest
+
+from mqproof.impl.broker.state import rolling_counts
+from mqproof.impl.broker.state.rolling_counts import Counted, RollingCounts
+
+
+def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None:
+    counts = RollingCounts()
+    counts.add("N", "k", 5)
+    counts.add("N", "k", 7)
+    assert counts.windows("N", "k", 0) == (Counted(),) * 3  # not rolled yet, but known
+    counts.roll(100.0)
+    assert counts.windows("N", "k", 100.0) == (Counted(12, 2, 10.0),) * 3
+    sums = [
+        [window.sum for window in counts.windows("N", "k", now_s) or ()]
+        for now_s in (150.0, 170.0, 3500.0, 4000.0, 86_000.0, 86_500.0)
+    ]
+    assert sums == [[12, 12, 12], [0, 12, 12], [0, 12, 12], [0, 0, 12], [0, 0, 12], [0, 0, 0]]
+
+
+def test_names_and_keys_are_counted_apart() -> None:
+    counts = RollingCounts()
+    for name, key, count in (("N", "k", 1), ("N", "l", 2), ("M", "k", 4)):
+        counts.add(name, key, count)
+    counts.roll(10.0)
+    for name, key, count in (("N", "k", 1), ("N", "l", 2), ("M", "k", 4)):
+        assert counts.windows(name, key, 10.0) == (Counted(count, 1, 10.0),) * 3
+    assert counts.windows("M", "l", 10.0) is None
+
+
+def test_windows_go_on_where_more_is_counted() -> None:
+    counts = RollingCounts()
+    for second in range(10, 130, 10):
+        counts.add("N", "k", 1)
+        counts.roll(float(second))
+    minute, hour, day = Counted(6, 6, 60.0), Counted(12, 12, 120.0), Counted(12, 12, 120.0)
+    assert counts.windows("N", "k", 120.0) == (minute, hour, day)
+
+
+def test_a_key_that_was_not_counted_for_a_day_is_forgotten() -> None:
+    counts = RollingCounts()
+    counts.add("N", "k", 1)
+    counts.roll(10.0)
+    counts.roll(10.0 + 25 * 3600)
+    assert counts.windows("N", "k", 10.0 + 25 * 3600) is None
+
+
+def test_peers_cannot_have_more_keys_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rolling_counts, "_KEYS_MAX", 2)
+    counts = RollingCounts()
+    for number in range(4):
+        counts.add("N", str(number), 1)
+    counts.roll(10.0)
+    counts.add("N", "late", 1)
+    counts.roll(20.0)
+    known = [key for key in ("0", "1", "2", "3", "late") if counts.windows("N", key, 20.0)]
+    assert known == ["0", "1"]

@@ -1,0 +1,107 @@
+"""Topics come into being, are on disk before they are used, and are found again."""
+
+import pytest
+
+from mqproof.impl.broker.state.topics import DEFAULT_TOPIC, TopicTable, built_in, name_problem
+from mqproof.impl.remoting.bodies import PERM_READ_WRITE
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_disk import SimulatedDisk
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+from mqproof.impl.store.errors import StoreError
+
+PATH = "/store/config/topics.json"
+
+
+def runtime(loop: SimulatedLoop, disk: SimulatedDisk) -> Runtime:
+    return simulated(loop, SimulatedNetwork(), disk=disk)
+
+
+def loaded(loop: SimulatedLoop, disk: SimulatedDisk, *, auto_create: bool = True) -> TopicTable:
+    table = TopicTable(PATH, runtime(loop, disk), topics_max=12, queues_max=64)
+    table.load(built_in(broker="b", cluster="C", auto_create=auto_create, default_queues=8))
+    return table
+
+
+def test_a_topic_made_by_a_send_has_the_lesser_number_of_queues_and_no_inheritance() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = loaded(loop, SimulatedDisk())
+        few = await table.create_for_send("few", DEFAULT_TOPIC, 4)
+        many = await table.create_for_send("many", DEFAULT_TOPIC, 100)
+        negative = await table.create_for_send("negative", DEFAULT_TOPIC, -1)
+        assert few is not None
+        assert many is not None
+        assert negative is not None
+        assert (few.write_queue_nums, many.write_queue_nums, negative.write_queue_nums) == (4, 8, 1)
+        assert few.perm == PERM_READ_WRITE
+
+    run_simulated(main(), loop)
+
+
+def test_without_auto_creation_or_template_no_topic_is_made() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        table = loaded(loop, SimulatedDisk(), auto_create=False)
+        assert await table.create_for_send("T", DEFAULT_TOPIC, 4) is None
+        assert await table.create_for_send("T", "SELF_TEST_TOPIC", 4) is None
+        assert await table.create_for_send("T", "nowhere", 4) is None
+
+    run_simulated(main(), loop)
+
+
+def test_a_created_topic_survives_the_loss_of_everything_not_synced() -> None:
+    loop = SimulatedLoop()
+    disk = SimulatedDisk()
+
+    async def main() -> tuple[int, int]:
+        table = loaded(loop, disk)
+        await table.create_for_send("T", DEFAULT_TOPIC, 4)
+        disk.lose_power()
+        again = loaded(loop, disk)
+        topic = again.get("T")
+        assert topic is not None
+        return topic.write_queue_nums, again.snapshot().data_version.counter
+
+    assert run_simulated(main(), loop) == (4, 2)
+
+
+def test_each_new_topic_is_announced_once_after_it_is_on_disk() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> list[int]:
+        disk = SimulatedDisk()
+        table = loaded(loop, disk)
+        seen: list[int] = []
+        table.on_change = lambda: seen.append(loaded(loop, disk).snapshot().data_version.counter)
+        await table.create_for_send("T", DEFAULT_TOPIC, 4)
+        await table.create_for_send("T", DEFAULT_TOPIC, 4)
+        await table.ensure("%RETRY%G", 1)
+        await table.ensure("%RETRY%G", 1)
+        return seen
+
+    assert run_simulated(main(), loop) == [2, 3]
+
+
+def test_a_file_that_is_no_topic_table_is_refused_by_name() -> None:
+    loop = SimulatedLoop()
+
+    async def main() -> None:
+        disk = SimulatedDisk()
+        disk.create(PATH, 3).write(0, b"{x}")
+        with pytest.raises(StoreError, match=r"topics\.json: TopicConfigs"):
+            loaded(loop, disk)
+
+    run_simulated(main(), loop)
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a@b", "ä", "x" * 128, "a\n", "../x"])
+def test_names_that_no_topic_can_have(name: str) -> None:
+    assert name_problem(name)
+
+
+@pytest.mark.parametrize("name", ["a", "%RETRY%G", "A-b_c|1", "x" * 127])
+def test_names_that_a_topic_can_have(name: str) -> None:
+    assert name_problem(name) is None

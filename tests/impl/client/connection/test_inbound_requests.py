@@ -1,0 +1,147 @@
+"""What brokers ask of a client, and its answers."""
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+
+import pytest
+
+from mqproof.impl.client.connection.inbound_requests import processors
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.remoting import headers, java_json
+from mqproof.impl.remoting.bodies import (
+    ConsumedDirectly,
+    ConsumerStatus,
+    HeldQueue,
+    QueueOffsets,
+    RunningInfo,
+)
+from mqproof.impl.remoting.bodies import MessageQueue as NamedQueue
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command, new_request
+from mqproof.impl.remoting.headers import (
+    ConsumerGroupRequest,
+    ConsumerRequest,
+    ConsumerStatusRequest,
+    ResetOffsetRequest,
+)
+from mqproof.impl.remoting.java_json import ObjectKey
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.remoting.request_handler import handler
+from mqproof.impl.store import record
+
+QUEUE = MessageQueue("T", "b", 3)
+KEY = ObjectKey(NamedQueue("b", 3, "T"))
+
+
+class FakeMember:
+    has_listener = True
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    def members_changed(self) -> None:
+        self.told.append("members")
+
+    def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
+        self.told.append((topic, dict(offsets)))
+
+    def progress(self, topic: str) -> Mapping[MessageQueue, int]:
+        return {QUEUE: 7} if topic == "T" else {}
+
+    def running_info(self) -> RunningInfo:
+        return RunningInfo({KEY: HeldQueue(3)})
+
+    async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
+        self.told.append((message.message.body, broker_name))
+        return ConsumedDirectly(spent_time_mills=5) if self.has_listener else None
+
+
+def ask(members: dict[str, FakeMember], code: int, header: headers.Header, body: bytes = b"") -> Command:
+    async def answer() -> Command:
+        reply = handler(processors(members))(new_request(code, headers.write(header), body), None)  # type: ignore[arg-type]  # not looked at
+        found = await reply if inspect.isawaitable(reply) else reply
+        assert isinstance(found, Command)
+        return found
+
+    return asyncio.run(answer())
+
+
+def test_a_change_of_one_group_makes_all_members_look_again() -> None:
+    members = {"G": FakeMember(), "H": FakeMember()}
+    ask(members, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupRequest("G"))
+    assert [member.told for member in members.values()] == [["members"], ["members"]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"offsetTable":{{"brokerName":"b","queueId":3,"topic":"T"}:42}}',
+        java_json.write(QueueOffsets({KEY: 42}), standard=True),
+    ],
+)
+def test_a_reset_reaches_the_member_of_the_group_in_either_dialect(body: bytes) -> None:
+    members = {"G": FakeMember(), "H": FakeMember()}
+    answer = ask(
+        members, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, ResetOffsetRequest("T", "G", 0, True), body
+    )
+    assert answer.code == ResponseCode.SUCCESS
+    assert members["G"].told == [("T", {QUEUE: 42})]
+    assert members["H"].told == []
+
+
+def test_how_far_a_member_is() -> None:
+    header = ConsumerStatusRequest("T", "G")
+    answer = ask({"G": FakeMember()}, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, header)
+    assert java_json.read(ConsumerStatus, answer.body).message_queue_table == {KEY: 7}
+
+
+def test_what_is_asked_of_a_group_that_is_not_here_is_refused() -> None:
+    header = ConsumerStatusRequest("T", "G")
+    answer = ask({}, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, header)
+    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "no consumer of group G is here")
+
+
+def test_a_member_tells_what_it_does() -> None:
+    answer = ask({"G": FakeMember()}, RequestCode.GET_CONSUMER_RUNNING_INFO, ConsumerRequest("G", "c"))
+    assert java_json.read(RunningInfo, answer.body).mq_table == {KEY: HeldQueue(3)}
+
+
+def stored_message(body: bytes) -> bytes:
+    draft = record.encode(Message("T", body))
+    record.place(draft, 0, 0, 1)
+    return bytes(draft)
+
+
+def test_a_message_is_consumed_on_demand() -> None:
+    member = FakeMember()
+    header = ConsumerRequest("G", "c", broker_name="b")
+    answer = ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, stored_message(b"x"))
+    assert java_json.read(ConsumedDirectly, answer.body) == ConsumedDirectly(spent_time_mills=5)
+    assert member.told == [(b"x", "b")]
+
+
+@pytest.mark.parametrize(
+    ("body", "has_listener", "remark"),
+    [
+        (b"", True, "not one message"),
+        (b"x" * 100, True, "not one message"),
+        (stored_message(b"x") * 2, True, "not one message"),
+        (stored_message(b"x"), False, "polls"),
+    ],
+)
+def test_what_cannot_be_consumed_on_demand_is_refused(body: bytes, has_listener: bool, remark: str) -> None:
+    member = FakeMember()
+    member.has_listener = has_listener
+    answer = ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, ConsumerRequest("G", "c"), body)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert remark in (answer.remark or "")
+
+
+@pytest.mark.parametrize("body", [b"", b'{"offsetTable":{"x":1}}', b'{"offsetTable":{{"topic":1}:1}}'])
+def test_a_body_that_makes_no_sense_resets_nothing(body: bytes) -> None:
+    member = FakeMember()
+    header = ResetOffsetRequest("T", "G", 0, True)
+    answer = ask({"G": member}, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, header, body)
+    assert answer.code == ResponseCode.SYSTEM_ERROR
+    assert member.told == []

@@ -1,0 +1,139 @@
+"""The strategies, by the numbers of "Queue allocation" in docs/protocol.md."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqproof.impl.client.consuming.allocation import (
+    Strategy,
+    averagely,
+    by_circle,
+    by_config,
+    by_machine_room,
+    by_nearest_room,
+    consistent_hash,
+    ring_position,
+)
+from mqproof.impl.client.model import MessageQueue
+
+IDS = ("a", "b", "c")
+
+
+def queues(count: int, broker: str = "b") -> list[MessageQueue]:
+    return [MessageQueue("T", broker, queue_id) for queue_id in range(count)]
+
+
+def shares(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
+    return [[queue.queue_id for queue in strategy(of, ids, own)] for own in ids]
+
+
+def test_averagely_gives_blocks_and_the_first_get_one_more() -> None:
+    assert shares(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
+    assert shares(averagely, queues(2)) == [[0], [1], []]
+
+
+def test_by_circle_deals_the_queues_out() -> None:
+    assert shares(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert shares(by_circle, queues(2)) == [[0], [1], []]
+
+
+def test_by_machine_room_takes_rooms_that_are_configured_and_gives_the_rest_from_the_end() -> None:
+    some = queues(5, "r1@x") + queues(3, "r2@y") + queues(2, "z")
+    assert shares(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
+    assert shares(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
+
+
+def of_three_rooms() -> list[MessageQueue]:
+    """Room 2 has no member among IDS."""
+    return queues(4, "r1@x") + queues(3, "r2@y") + queues(2, "r3@z")
+
+
+NEARBY = by_nearest_room(averagely, {"a": "r1", "b": "r1", "c": "r3"}.get)
+
+
+def test_by_nearest_room_shares_each_room_among_its_members_and_one_without_members_among_all() -> None:
+    near = [NEARBY(of_three_rooms(), IDS, own) for own in IDS]
+    rooms = [[f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in share] for share in near]
+    assert rooms == [["r1:0", "r1:1", "r2:0"], ["r1:2", "r1:3", "r2:1"], ["r2:2", "r3:0", "r3:1"]]
+
+
+def test_by_nearest_room_uses_the_strategy_and_the_rooms_it_is_given() -> None:
+    strategy = by_nearest_room(by_circle, lambda _: None, lambda _: "everywhere")
+    assert shares(strategy, queues(7, "r1@x")) == shares(by_circle, queues(7))
+
+
+def test_by_config_is_what_was_configured_as_far_as_it_exists() -> None:
+    strategy = by_config([MessageQueue("T", "b", 3), MessageQueue("T", "b", 1), MessageQueue("U", "b", 0)])
+    assert shares(strategy, queues(3)) == [[1], [1], [1]]
+
+
+def test_positions_on_the_ring_are_those_of_the_document() -> None:
+    assert ring_position("cid-0") == 2711717015
+    assert ring_position("cid-1") == 2502203909
+
+
+def test_consistent_hash_moves_only_queues_of_who_comes() -> None:
+    some = queues(64)
+    before = {queue: own for own in IDS for queue in consistent_hash(some, IDS, own)}
+    after = {queue: own for own in "abcd" for queue in consistent_hash(some, "abcd", own)}
+    assert {owner for queue, owner in after.items() if before[queue] != owner} == {"d"}
+
+
+STRATEGIES = [
+    averagely,
+    by_circle,
+    by_machine_room({"r"}),
+    consistent_hash,
+    by_nearest_room(averagely, lambda client_id: client_id[-3:]),  # nobody where the queues are
+    by_nearest_room(by_circle, lambda _: "r"),
+]
+
+
+MEMBERS = ["10.0.0.1@1", "10.0.0.1@2", "10.0.0.2@1"]
+
+
+def room_of_member(client_id: str) -> str:
+    return {"10.0.0.1": "r1", "10.0.0.2": "r3"}[client_id.partition("@")[0]]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "expected"),
+    [
+        (averagely, ("10 11 12 13 14 15 16 17", "20 21 22 23 24 25 26 27", "30 31 32 33 34 35 36 37")),
+        (by_circle, ("10 13 16 21 24 27 32 35", "11 14 17 22 25 30 33 36", "12 15 20 23 26 31 34 37")),
+        (by_machine_room({"r1", "r3"}), ("10 11 12 13 14 37", "15 16 17 30 31", "32 33 34 35 36")),
+        (consistent_hash, ("11 26 32 35", "14 15 16 17 21 24 30 31 37", "10 12 13 20 22 23 25 27 33 34 36")),
+        (
+            by_nearest_room(averagely, room_of_member),
+            ("10 11 12 13 20 21 22", "14 15 16 17 23 24 25", "26 27 30 31 32 33 34 35 36 37"),
+        ),
+        (
+            by_nearest_room(by_circle, room_of_member),
+            ("10 12 14 16 20 23 26", "11 13 15 17 21 24 27", "22 25 30 31 32 33 34 35 36 37"),
+        ),
+    ],
+)
+def test_shares_are_those_of_released_clients(strategy: Strategy, expected: tuple[str, ...]) -> None:
+    """Taken from 4.9.5's and 5.5.0's strategies, by calling them: members of both may be in one group."""
+    some = [queue for room in ("r1@x", "r2@y", "r3@z") for queue in queues(8, room)]
+    got = [
+        " ".join(f"{queue.broker_name[1]}{queue.queue_id}" for queue in strategy(some, MEMBERS, own))
+        for own in MEMBERS
+    ]
+    assert got == list(expected)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_who_is_not_among_the_ids_gets_nothing(strategy: Strategy) -> None:
+    assert strategy(queues(5, "r@b"), IDS, "z") == []
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@given(count=st.integers(0, 40), members=st.integers(1, 9))
+def test_deliv_6_one_owner(strategy: Strategy, count: int, members: int) -> None:
+    """DELIV-6 OneOwner: the shares of members that see the same are a partition."""
+    ids = [f"10.0.0.{n}@x" for n in range(members)]
+    given_out = [queue for own in ids for queue in strategy(queues(count, "r@b"), ids, own)]
+    assert sorted(given_out) == queues(count, "r@b")

@@ -1,0 +1,260 @@
+"""Polling: what a poll gives, what counts as consumed, seeking, and sharing with the group."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.lite_pull_consumer import LitePullConfig, LitePullConsumer
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.remoting.message import Message
+from mqproof.spec.events import Kind
+from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
+from tests.impl.world import World, play
+
+QUEUE, OTHER = MessageQueue("T", "broker-a", 0), MessageQueue("T", "broker-a", 1)
+
+
+async def fill(world: World, queue: MessageQueue, count: int) -> None:
+    for body in numbers(0, count):
+        await world.producer.send(Message("T", body), queue)
+
+
+def polling(world: World, config: LitePullConfig | None = None) -> LitePullConsumer:
+    return LitePullConsumer(world.session, GROUP, config, world.event_log("lite"))
+
+
+async def poll_all(consumer: LitePullConsumer) -> list[bytes]:
+    bodies: list[bytes] = []
+    while messages := await consumer.poll(2000):
+        bodies += [message.body for message in messages]
+    return bodies
+
+
+def test_a_poll_gives_messages_of_one_queue_in_its_order_and_queues_take_turns() -> None:
+    async def scene(world: World) -> list[list[tuple[int, int]]]:
+        for queue in (QUEUE, OTHER):
+            await fill(world, queue, 3)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE, OTHER])
+            await asyncio.sleep(1)
+            polls = [await consumer.poll(max_count=2) for _ in range(4)]
+        return [[(message.queue.queue_id, message.queue_offset) for message in poll] for poll in polls]
+
+    assert play(scene) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)], [(0, 2)], [(1, 2)]]
+
+
+def test_a_poll_waits_for_the_first_message_and_not_for_ever() -> None:
+    async def scene(world: World) -> tuple[int, float, int, float]:
+        await make_topic(world)
+        loop = asyncio.get_running_loop()
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            began_s = loop.time()
+            nothing = len(await consumer.poll(700))
+            waited_s = loop.time() - began_s
+            sending = asyncio.create_task(fill(world, QUEUE, 1))
+            something = len(await consumer.poll(5000))
+            await sending
+            return nothing, waited_s, something, loop.time() - began_s
+
+    nothing, waited_s, something, all_s = play(scene)
+    assert (nothing, something) == (0, 1)
+    assert waited_s == pytest.approx(0.7)
+    assert all_s < 1.5
+
+
+def test_members_share_the_queues_and_every_message_is_polled_once() -> None:
+    async def scene(world: World) -> tuple[list[bytes], int]:
+        await send(world, numbers(0, 8))
+        async with (
+            polling(world) as first,
+            Session([world.namesrv_address], world.runtime) as session,
+            LitePullConsumer(session, GROUP) as second,
+        ):
+            await first.subscribe("T")
+            await second.subscribe("T")
+            await asyncio.sleep(3)
+            assert len(first.assignment()) == len(second.assignment()) == 2
+            await send(world, numbers(8, 20))
+            return await poll_all(first) + await poll_all(second), len(await second.queues("T"))
+
+    bodies, queues = play(scene)
+    assert sorted(bodies) == sorted(numbers(0, 20))
+    assert queues == 4
+
+
+async def _leave(consumer: LitePullConsumer) -> None:
+    pass
+
+
+async def _commit(consumer: LitePullConsumer) -> None:
+    await consumer.commit()
+
+
+async def _poll_again(consumer: LitePullConsumer) -> None:
+    await consumer.poll(100, 1)
+    await asyncio.sleep(6)
+
+
+async def _fail(consumer: LitePullConsumer) -> None:
+    raise RuntimeError("planted")
+
+
+@pytest.mark.parametrize(("then", "stored"), [(_leave, 2), (_commit, 2), (_poll_again, 3), (_fail, 0)])
+def test_polled_messages_are_consumed_when_the_application_says_so(
+    then: Callable[[LitePullConsumer], Awaitable[None]], stored: int
+) -> None:
+    async def scene(world: World) -> int | None:
+        await fill(world, QUEUE, 5)
+        try:
+            async with polling(world) as consumer:
+                await consumer.assign([QUEUE])
+                assert len(await consumer.poll(max_count=2)) == 2
+                await then(consumer)
+        except RuntimeError:
+            pass
+        return (await committed(world))[0]
+
+    assert play(scene) == stored
+
+
+def test_without_auto_commit_only_commit_stores() -> None:
+    async def scene(world: World) -> tuple[int | None, int | None]:
+        await fill(world, QUEUE, 5)
+        async with polling(world, LitePullConfig(auto_commit=False)) as consumer:
+            await consumer.assign([QUEUE])
+            await poll_all(consumer)
+            await asyncio.sleep(6)
+            before = (await committed(world))[0]
+            await consumer.commit()
+            after = await consumer.committed(QUEUE)
+            await fill(world, QUEUE, 1)
+            assert len(await consumer.poll()) == 1
+        assert (await committed(world))[0] == after
+        return before, after
+
+    assert play(scene) == (0, 5)
+
+
+def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
+    async def scene(world: World) -> int | None:
+        await fill(world, QUEUE, 5)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            for _ in range(2):
+                assert len(await consumer.poll(max_count=2)) == 2
+            await asyncio.sleep(6)
+            return (await committed(world))[0]
+
+    assert play(scene) == 2
+
+
+def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
+    async def scene(world: World) -> tuple[list[list[bytes]], list[int | None]]:
+        await fill(world, QUEUE, 5)
+        seen = []
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            seen.append(await poll_all(consumer))
+            await consumer.seek(QUEUE, 3)
+            seen.append(await poll_all(consumer))
+            await consumer.seek_to_begin(QUEUE)
+            seen.append(await poll_all(consumer))
+            await consumer.seek(QUEUE, 1)
+            await consumer.seek_to_end(QUEUE)
+            seen.append(await poll_all(consumer))
+            with pytest.raises(ClientError, match="not among"):
+                await consumer.seek(OTHER, 0)
+        resets = [e.queue_offset for e in world.events if e.node == "lite" and e.attrs.get("reset")]
+        return seen, resets
+
+    assert play(scene) == ([numbers(0, 5), numbers(3, 5), numbers(0, 5), []], [3, 0, 1, 5])
+
+
+def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_after_it() -> None:
+    """DELIV-5 OffsetMonotone: an explicit reset is the last word."""
+
+    async def scene(world: World) -> int | None:
+        await fill(world, QUEUE, 5)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await consumer.poll()
+            await consumer.seek(QUEUE, 2)
+            await consumer.commit()
+            return await consumer.committed(QUEUE)
+
+    assert play(scene) == 2
+
+
+def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        await fill(world, QUEUE, 5)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await consumer.poll(max_count=1)
+            seeking = asyncio.create_task(consumer.seek(QUEUE, 4))
+            await asyncio.sleep(0)
+            meanwhile = [message.body for message in await consumer.poll(0)]
+            await seeking
+            return meanwhile, await poll_all(consumer)
+
+    assert play(scene) == ([], [b"4"])
+
+
+def test_paused_queues_give_nothing_until_resumed() -> None:
+    async def scene(world: World) -> list[list[bytes]]:
+        await fill(world, QUEUE, 2)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            consumer.pause([QUEUE])
+            paused = await poll_all(consumer)
+            consumer.resume([QUEUE])
+            return [paused, await poll_all(consumer)]
+
+    assert play(scene) == [[], numbers(0, 2)]
+
+
+def test_a_poll_that_waits_has_what_is_resumed_at_once() -> None:
+    async def scene(world: World) -> tuple[int, float]:
+        await fill(world, QUEUE, 2)
+        loop = asyncio.get_running_loop()
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            consumer.pause([QUEUE])
+            await asyncio.sleep(1)
+            waiting = asyncio.create_task(consumer.poll(60_000))
+            await asyncio.sleep(1)
+            consumer.resume([QUEUE])
+            resumed_s = loop.time()
+            return len(await waiting), loop.time() - resumed_s
+
+    assert play(scene) == (2, 0.0)
+
+
+def test_another_assignment_replaces_the_first() -> None:
+    async def scene(world: World) -> tuple[list[MessageQueue], list[bytes]]:
+        await fill(world, QUEUE, 2)
+        await fill(world, OTHER, 3)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await consumer.assign([OTHER])
+            return consumer.assignment(), await poll_all(consumer)
+
+    assert play(scene) == ([OTHER], numbers(0, 3))
+
+
+def test_offsets_are_found_by_time_and_deliveries_told() -> None:
+    async def scene(world: World) -> tuple[int, list[int | None]]:
+        await fill(world, QUEUE, 1)
+        await asyncio.sleep(60)
+        now_ms = world.runtime.clock.now_us() // 1000
+        await fill(world, QUEUE, 1)
+        async with polling(world) as consumer:
+            await consumer.assign([QUEUE])
+            await poll_all(consumer)
+            offset = await consumer.offset_for_time(QUEUE, now_ms)
+        return offset, [e.queue_offset for e in world.events if e.node == "lite" and e.kind is Kind.DELIVER]
+
+    assert play(scene) == (1, [0, 1])

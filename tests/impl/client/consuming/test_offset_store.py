@@ -1,0 +1,186 @@
+"""Where offsets are kept: the file of a broadcast consumer, and a queue's last word."""
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.offset_store import BrokerOffsets, FileOffsets, Offsets
+from mqproof.impl.client.model import ClientError, MessageQueue
+from mqproof.impl.runtime.disk import read_whole, write_durably
+from mqproof.impl.runtime.network import SimulatedNetwork
+from mqproof.impl.runtime.runtime import Runtime, simulated
+from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
+
+QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
+PATH = "/offsets/10.0.0.9@DEFAULT/G/offsets.json"
+
+
+def store(runtime: Runtime) -> FileOffsets:
+    return FileOffsets("/offsets", "10.0.0.9@DEFAULT", "G", runtime)
+
+
+def test_offsets_in_a_file_are_found_again_in_rocketmqs_form() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> list[int | None]:
+        await store(runtime).save({QUEUE: 7})
+        await store(runtime).save({OTHER: 1})
+        again = store(runtime)
+        return [await again.load(QUEUE), await again.load(OTHER), await again.load(MessageQueue("U", "b", 0))]
+
+    assert run_simulated(main(), loop) == [7, 1, None]
+    assert read_whole(runtime.disk, PATH) == (
+        b'{"offsetTable":{{"brokerName":"b","queueId":0,"topic":"T"}:7,'
+        b'{"brokerName":"b","queueId":1,"topic":"T"}:1}}'
+    )
+
+
+def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_two_such_files_are_an_error() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> int | None:
+        first = store(runtime)
+        await first.save({QUEUE: 7})
+        await first.save({QUEUE: 8})
+        write_durably(runtime.disk, PATH, b'{"offsetTable":')
+        found = await store(runtime).load(QUEUE)
+        write_durably(runtime.disk, PATH + ".bak", b"[]")
+        with pytest.raises(ClientError, match="neither it nor its backup"):
+            await store(runtime).load(QUEUE)
+        return found
+
+    assert run_simulated(main(), loop) == 7
+
+
+def test_a_disk_error_is_made_good_by_the_next_save() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> int | None:
+        offsets = store(runtime)
+        disk = runtime.disk
+        write = disk.replace
+
+        def full(source: str, target: str) -> None:
+            raise OSError("no space left")
+
+        disk.replace = full  # type: ignore[method-assign]
+        await offsets.save({QUEUE: 7})
+        disk.replace = write  # type: ignore[method-assign]
+        await offsets.save({QUEUE: 7})
+        return await store(runtime).load(QUEUE)
+
+    assert run_simulated(main(), loop) == 7
+
+
+def test_saves_at_the_same_time_leave_the_later_one() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork(), seed=3)
+
+    async def main() -> int | None:
+        offsets = store(runtime)
+        await asyncio.gather(*(offsets.save({QUEUE: offset}) for offset in range(20)))
+        return await store(runtime).load(QUEUE)
+
+    assert run_simulated(main(), loop) == 19
+
+
+def test_a_client_id_cannot_lead_out_of_the_directory() -> None:
+    loop = SimulatedLoop()
+    runtime = simulated(loop, SimulatedNetwork())
+
+    async def main() -> None:
+        await FileOffsets("/offsets", "../../etc/x@y", "G", runtime).save({QUEUE: 1})
+
+    run_simulated(main(), loop)
+    assert runtime.disk.names("/offsets") == ["..%2F..%2Fetc%2Fx@y"]
+
+
+class FakeCalls(GroupRequests):
+    """A broker with one offset, or an error."""
+
+    def __init__(self, known: int | ClientError | None) -> None:
+        self.known = known
+        self.commits: list[int] = []
+        self.told: list[tuple[int, bool]] = []
+        """What was asked to be committed, taken or not, and whether it may only go forward."""
+
+    async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
+        if isinstance(self.known, ClientError):
+            raise self.known
+        return self.known
+
+    async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:  # noqa: ARG002
+        self.told.append((offset, only_forward))
+        if isinstance(self.known, ClientError):
+            raise self.known
+        self.commits.append(offset)
+
+
+@pytest.mark.parametrize(
+    ("known", "commits"), [(None, [5]), (4, [5]), (5, []), (9, []), (ClientError("away"), [])]
+)
+def test_deliv_5_offset_monotone_the_last_word_of_an_owner_does_not_take_the_next_ones_back(
+    known: int | ClientError | None, commits: list[int]
+) -> None:
+    """DELIV-5 OffsetMonotone: GroupShipped's late commit."""
+    calls = FakeCalls(known)
+    run_simulated(BrokerOffsets(calls, ConsumerEvents(None, "G", "c")).release(QUEUE, 5))
+    assert calls.commits == commits
+
+
+def test_deliv_5_offset_monotone_all_but_a_reset_goes_forward_and_a_reset_is_told_until_heard() -> None:
+    """DELIV-5 OffsetMonotone: GroupShipped's late commit, of a member that reads the queue still."""
+    calls = FakeCalls(None)
+    offsets = BrokerOffsets(calls, ConsumerEvents(None, "G", "c"))
+
+    async def main() -> None:
+        await offsets.save({QUEUE: 5})
+        calls.known = ClientError("away")
+        await offsets.save({QUEUE: 2}, reset=True)
+        await offsets.save({QUEUE: 3})
+        calls.known = None
+        await offsets.save({QUEUE: 4, OTHER: 1})
+        await offsets.save({QUEUE: 6})
+
+    run_simulated(main())
+    assert calls.told == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
+
+
+class Recorder:
+    """A store that tells what it was given."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+
+    async def load(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # an OffsetStore's signature
+        return None
+
+    async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
+        self.told.append((dict(offsets), reset))
+
+    async def release(self, queue: MessageQueue, offset: int) -> None:
+        self.told.append((queue, offset))
+
+
+def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
+    """DELIV-5 OffsetMonotone: batches that end in another order than they began take no offset back."""
+    kept = Recorder()
+    offsets = Offsets(kept)
+
+    async def main() -> None:
+        offsets.advance(QUEUE, 5)
+        offsets.advance(QUEUE, 3)
+        await offsets.save()
+        await offsets.reset(QUEUE, 2)
+        await offsets.release(QUEUE)
+        await offsets.release(QUEUE)
+        await offsets.save()
+
+    run_simulated(main())
+    assert kept.told == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]

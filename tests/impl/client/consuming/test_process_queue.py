@@ -1,0 +1,63 @@
+"""What a process queue says may be committed, and how full it is."""
+
+from mqproof.impl.client.consuming.process_queue import ProcessQueue
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage
+from mqproof.impl.remoting.message import Message, StoredMessage
+
+QUEUE = MessageQueue("T", "b", 0)
+
+
+def received(offset: int, body: bytes = b"x") -> ReceivedMessage:
+    return ReceivedMessage(StoredMessage(Message("T", body), offset, 0, 0, 0, 0), QUEUE, 0)
+
+
+def holding(*offsets: int) -> tuple[ProcessQueue, dict[int, ReceivedMessage]]:
+    messages = {offset: received(offset) for offset in offsets}
+    held = ProcessQueue(QUEUE)
+    held.put(list(messages.values()))
+    return held, messages
+
+
+def test_what_may_be_committed_is_the_least_offset_still_held() -> None:
+    held, messages = holding(3, 4, 5, 8)
+    assert held.remove([messages[4]]) == 3
+    assert held.remove([messages[3]]) == 5
+    assert held.remove([messages[8]]) == 5
+    assert held.remove([messages[5]]) == 9
+    assert held.remove([]) == 9
+
+
+def test_a_message_that_is_removed_twice_counts_once() -> None:
+    held, messages = holding(0, 1)
+    held.remove([messages[0]])
+    held.remove([messages[0]])
+    assert (len(held), held.bytes) == (1, 1)
+
+
+def test_count_bytes_and_span_are_of_what_is_held() -> None:
+    held = ProcessQueue(QUEUE)
+    assert (len(held), held.bytes, held.span) == (0, 0, 0)
+    first, last = received(10, b"abc"), received(2010, b"d")
+    held.put([first])
+    held.put([last])
+    assert (len(held), held.bytes, held.span) == (2, 4, 2000)
+    held.remove([first])
+    assert (len(held), held.bytes, held.span) == (1, 1, 0)
+
+
+def test_the_first_messages_are_looked_at_and_replaced_in_their_place() -> None:
+    held, messages = holding(0, 1, 2)
+    assert held.first(2) == [messages[0], messages[1]]
+    again = ReceivedMessage(messages[0].stored, QUEUE, 1)
+    held.replace([again])
+    assert held.first(3) == [again, messages[1], messages[2]]
+
+
+def test_overdue_is_what_was_begun_before_and_is_not_done() -> None:
+    held, messages = holding(0, 1, 2, 3)
+    held.begin([messages[0], messages[1]], 10.0)
+    held.begin([messages[2]], 20.0)
+    held.remove([messages[0]])
+    assert held.overdue(15.0, 16) == [messages[1]]
+    assert held.overdue(30.0, 16) == [messages[1], messages[2]]
+    assert held.overdue(30.0, 1) == [messages[1]]

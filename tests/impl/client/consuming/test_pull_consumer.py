@@ -1,0 +1,25 @@
+"""A pull consumer is known to a broker before it commits: 5.x takes no offset of an unknown group."""
+
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.remoting import java_json
+from mqproof.impl.remoting.bodies import ConsumerIds
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.headers import ConsumerGroupRequest
+from mqproof.impl.remoting.message import Message
+from tests.impl.world import World, play
+
+QUEUE = MessageQueue("T", "broker-a", 0)
+
+
+def test_the_first_commit_tells_the_broker_of_the_group() -> None:
+    async def scene(world: World) -> None:
+        await world.producer.send(Message("T", b"x"), QUEUE)
+        await world.session.heartbeat()
+        later = PullConsumer(world.session, "Later")  # of this group that heartbeat did not tell
+        await later.commit(QUEUE, 1)
+        answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("Later"))
+        assert answer.code == ResponseCode.SUCCESS
+        assert java_json.read(ConsumerIds, answer.body).consumer_id_list == [world.session.client_id]
+
+    play(scene)

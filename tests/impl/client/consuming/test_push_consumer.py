@@ -1,0 +1,888 @@
+"""A push consumer in the simulated world: what its listener gets, when offsets move, who reads what."""
+
+import asyncio
+import contextlib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from mqproof.impl.broker.config import BrokerConfig
+from mqproof.impl.broker.processors import all_processors, retries
+from mqproof.impl.broker.processors import send as send_module
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.allocation import averagely
+from mqproof.impl.client.consuming.assigned_queues import PullLimits
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.push_consumer import MessageModel, PushConsumer, PushConsumerConfig
+from mqproof.impl.client.consuming.start_offset import ConsumeFrom
+from mqproof.impl.client.model import MessageQueue, ReceivedMessage, RetryLater, Sent
+from mqproof.impl.remoting import bodies, java_json
+from mqproof.impl.remoting.bodies import ConsumedDirectly, RunningInfo
+from mqproof.impl.remoting.channel import Reply
+from mqproof.impl.remoting.codes import RequestCode, ResponseCode
+from mqproof.impl.remoting.command import Command
+from mqproof.impl.remoting.headers import ConsumerRequest, ResetOffsetRequest
+from mqproof.impl.remoting.message import Message
+from mqproof.impl.remoting.request_handler import RefusedError
+from mqproof.spec.events import Kind
+from tests.impl.client.members import GROUP, Ear, committed, make_topic, member, numbers, send
+from tests.impl.world import SMALL_STORE, World, play
+
+FIXED_PORT = BrokerConfig(store_directory="/store", port=10_911, store=SMALL_STORE)
+
+
+def refuse(monkeypatch: pytest.MonkeyPatch, code: RequestCode, response: ResponseCode) -> None:
+    """Brokers answer this request like that."""
+
+    def processor(services: object, request: Command, channel: object) -> Reply:
+        raise RefusedError(response, "planted")
+
+    monkeypatch.setitem(all_processors.PROCESSORS, code, processor)
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to come again comes at once: the broker's delays are not what is tested."""
+
+    def at_once(services: object, message: Message) -> Message:
+        return message
+
+    monkeypatch.setattr(retries, "scheduled_or_refused", at_once)
+    monkeypatch.setattr(send_module, "scheduled_or_refused", at_once)
+
+
+# Consuming.
+
+
+def test_every_message_is_consumed_once_and_its_offset_stored() -> None:
+    async def scene(world: World) -> tuple[list[bytes], dict[int, int | None]]:
+        ear = Ear()
+        await send(world, numbers(0, 8))
+        async with member(world, "c1", ear):
+            await send(world, numbers(8, 20))
+            await asyncio.sleep(6)
+            return ear.bodies(), await committed(world)
+
+    bodies, offsets = play(scene)
+    assert sorted(bodies) == sorted(numbers(0, 20))
+    assert offsets == dict.fromkeys(range(4), 5)
+
+
+def test_a_group_goes_on_where_it_was_stopped_without_waiting_for_the_next_time_offsets_are_stored() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        first, second = Ear(), Ear()
+        await send(world, numbers(0, 10))
+        async with member(world, "c1", first):
+            pass
+        await send(world, numbers(10, 14))
+        async with member(world, "c2", second):
+            pass
+        return first.bodies(), second.bodies()
+
+    first, second = play(scene)
+    assert sorted(first) == sorted(numbers(0, 10))
+    assert sorted(second) == sorted(numbers(10, 14))
+
+
+def test_a_topic_that_comes_later_is_found() -> None:
+    async def scene(world: World) -> list[bytes]:
+        ear = Ear()
+        async with member(world, "c1", ear):
+            await send(world, [b"x"])
+            await asyncio.sleep(21)
+        return ear.bodies()
+
+    assert play(scene) == [b"x"]
+
+
+def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -> None:
+    async def scene(world: World) -> tuple[list[bytes], int]:
+        await make_topic(world)
+        ear = Ear()
+        async with member(world, "c1", ear, tags=" Aa || C "):
+            for tag in ("Aa", "BB", "C", "D", None):  # Aa and BB have the same hash
+                await send(world, [tag.encode() if tag else b"none"] * 4, tag)
+            await asyncio.sleep(26)
+        return ear.bodies(), sum(offset or 0 for offset in (await committed(world)).values())
+
+    bodies, offsets = play(scene)
+    assert Counter(bodies) == {b"Aa": 4, b"C": 4}
+    assert offsets == 20
+
+
+def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
+    async def scene(world: World) -> tuple[list[bytes], set[str]]:
+        ear = Ear()
+        await make_topic(world)
+        async with member(world, "c1", ear) as consumer:
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(1)
+            await consumer.unsubscribe("T")
+            await asyncio.sleep(1)
+            await send(world, numbers(4, 8))
+            await asyncio.sleep(21)
+            return ear.bodies(), {queue.topic for queue in consumer.owned()}
+
+    bodies, topics = play(scene)
+    assert sorted(bodies) == numbers(0, 4)
+    assert topics == {f"%RETRY%{GROUP}"}
+
+
+def test_a_message_has_what_its_producer_gave() -> None:
+    async def scene(world: World) -> ReceivedMessage:
+        await make_topic(world)
+        ear = Ear()
+        message = Message("T", b"long " * 2000, {"KEYS": "k1 k2", "TAGS": "A", "mine": "1"})
+        async with member(world, "c1", ear):
+            outcome = await world.producer.send(message)
+            await asyncio.sleep(21)
+            (heard,) = ear.heard
+            assert heard.message_id == outcome.message_id
+            return heard
+
+    heard = play(scene)
+    assert (heard.body, heard.topic, heard.tag, heard.keys) == (b"long " * 2000, "T", "A", ["k1", "k2"])
+    assert (heard.properties["mine"], heard.reconsume_times) == ("1", 0)
+
+
+def test_a_plain_function_is_a_listener_too_and_batches_are_as_long_as_configured() -> None:
+    async def scene(world: World) -> list[int]:
+        sizes: list[int] = []
+
+        def listener(messages: Sequence[ReceivedMessage]) -> None:
+            sizes.append(len(messages))
+
+        await send(world, numbers(0, 20))
+        async with member(world, "c1", listener, PushConsumerConfig(batch_max=3)):
+            return sizes
+
+    assert sorted(play(scene)) == [2, 2, 2, 2, 3, 3, 3, 3]
+
+
+def test_no_more_listeners_run_than_configured() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        ear = Ear()
+        ear.takes_s = 0.1
+        await send(world, numbers(0, 40))
+        async with member(world, "c1", ear, PushConsumerConfig(concurrency=3)):
+            await asyncio.sleep(1)
+        return ear.busy_most, len(ear.heard)
+
+    assert play(scene) == (3, 40)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [PullLimits(messages_max=40, batch=8), PullLimits(bytes_max=40), PullLimits(span_max=40, batch=8)],
+)
+def test_pulling_pauses_while_too_much_is_held(limits: PullLimits) -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        ear = Ear()
+        ear.takes_s = 1000.0
+        queue = MessageQueue("T", "broker-a", 0)
+        for _ in range(120):
+            await world.producer.send(Message("T", b"x"), queue)
+        config = PushConsumerConfig(limits=limits, stop_timeout_ms=1)
+        async with member(world, "c1", ear, config) as consumer:
+            await asyncio.sleep(5)
+            stuck = max(len(held) for held in consumer._queues.process_queues())
+            return stuck, len(ear.heard)
+
+    held, heard = play(scene)
+    assert 40 < held <= 40 + 32
+    assert heard == 20
+
+
+# Sharing.
+
+
+def owners(consumers: Sequence[PushConsumer]) -> Counter[MessageQueue]:
+    return Counter(queue for consumer in consumers for queue in consumer.owned())
+
+
+def test_members_are_counted_in_the_order_in_which_java_sorts_texts() -> None:
+    """By UTF-16: else members in two languages would take the same queue, and nobody another one."""
+    names = ["c", "\uff61", "a", "\U0001f600"]
+
+    async def scene(world: World) -> list[list[int]]:
+        await make_topic(world)
+        async with contextlib.AsyncExitStack() as stack:
+            members = [await stack.enter_async_context(member(world, name, Ear())) for name in names]
+            await asyncio.sleep(30)
+            return [[queue.queue_id for queue in one.owned() if queue.topic == "T"] for one in members]
+
+    assert play(scene) == [[1], [3], [0], [2]]
+
+
+def test_deliv_6_one_owner_while_members_come_and_go() -> None:
+    """DELIV-6 OneOwner: after each change every queue has one; and no message comes twice or never."""
+
+    async def scene(world: World) -> tuple[list[Counter[MessageQueue]], list[bytes]]:
+        seen = []
+        ears = [Ear() for _ in range(3)]
+        await send(world, numbers(0, 4))
+        async with member(world, "c0", ears[0]) as c0:
+            seen.append(owners([c0]))
+            await asyncio.sleep(5)  # its offsets are stored
+            async with member(world, "c1", ears[1]) as c1, member(world, "c2", ears[2]) as c2:
+                await send(world, numbers(4, 24))
+                await asyncio.sleep(1)
+                seen.append(owners([c0, c1, c2]))
+            await asyncio.sleep(1)
+            seen.append(owners([c0]))
+            await send(world, numbers(24, 44))
+            await asyncio.sleep(1)
+        return seen, [body for ear in ears for body in ear.bodies()]
+
+    seen, bodies = play(scene)
+    topic = {MessageQueue("T", "broker-a", queue_id): 1 for queue_id in range(4)}
+    assert seen == [topic | {MessageQueue(f"%RETRY%{GROUP}", "broker-a", 0): 1}] * 3
+    assert sorted(bodies) == sorted(numbers(0, 44))
+
+
+def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_stored() -> None:
+    """DELIV-3 DuplicatesExplained: what comes again was consumed after the last time offsets were stored."""
+
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        await make_topic(world)
+        first, second = Ear(), Ear()
+        session = Session([world.namesrv_address], world.runtime)
+        dying = PushConsumer(session, GROUP, first)
+        await dying.start()
+        await dying.subscribe("T")
+        await send(world, numbers(0, 8))
+        await asyncio.sleep(27)
+        await send(world, numbers(8, 12))
+        await asyncio.sleep(1)
+        for task in dying._tasks:
+            task.cancel()
+        dying._queues.stop()
+        await session.remoting.close()  # without a good-bye
+        async with member(world, "c2", second):
+            await send(world, numbers(12, 16))
+            await asyncio.sleep(1)
+        await dying._consumption.stop(0)
+        return first.bodies(), second.bodies()
+
+    first, second = play(scene)
+    assert sorted(first) == sorted(numbers(0, 12))
+    assert sorted(second) == sorted(numbers(8, 16))
+
+
+def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count() -> None:
+    """DELIV-5 OffsetMonotone: the old owner's listener ends late; the new owner's offset stays."""
+
+    async def scene(world: World) -> list[tuple[str, int | None, int | None]]:
+        slow, quick = Ear(), Ear()
+        slow.takes_s = 9.0
+        await send(world, numbers(0, 8))
+        async with member(world, "c1", slow), member(world, "c2", quick):
+            await asyncio.sleep(30)
+        return [
+            (event.node, event.queue_id, event.queue_offset)
+            for event in world.events
+            if event.kind is Kind.OFFSET_COMMIT and event.topic == "T" and event.node == "broker-a"
+        ]
+
+    reached: Counter[int] = Counter()
+    for _, queue_id, offset in play(scene):
+        assert queue_id is not None
+        assert offset is not None
+        assert offset >= reached[queue_id]
+        reached[queue_id] = offset
+    assert reached == dict.fromkeys(range(4), 2)
+
+
+def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queue_meanwhile() -> None:
+    """DELIV-5 OffsetMonotone: a broker that comes back knows some members before the others, who have read on
+    all the while; the first to greet it reads all queues until the group agrees."""
+
+    async def scene(world: World) -> tuple[int | None, int | None]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 8):
+            await world.producer.send(Message("T", body), queue)
+        async with member(world, "c1", ear):
+            await asyncio.sleep(6)
+            ear.takes_s = 12.0
+            for body in numbers(8, 10):
+                await world.producer.send(Message("T", body), queue)
+            assert world.broker is not None
+            assert world.broker.services is not None
+            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # another member's word
+            await asyncio.sleep(6)
+            early = (await committed(world))[0]
+        return early, (await committed(world))[0]
+
+    assert play(scene) == (10, 10)
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+@pytest.mark.parametrize("answer", [None, RetryLater()])
+def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
+    orderly: bool, answer: RetryLater | None
+) -> None:
+    """DELIV-3 DuplicatesExplained: nothing is sent back, told or committed of it; the next owner has it."""
+
+    async def scene(world: World) -> tuple[Counter[Kind], list[int]]:
+        ear = Ear()
+        ear.takes_s, ear.answer = 4.0, answer
+        await send(world, numbers(0, 8))
+        config = PushConsumerConfig(orderly=orderly, stop_timeout_ms=10_000)
+        async with member(world, "c1", ear, config) as consumer:
+            for queue in list(consumer.owned()):
+                await consumer.lose(queue)
+            await asyncio.sleep(3)
+            kinds = Counter(event.kind for event in world.events if event.node == "c1")
+            return kinds, [offset or 0 for offset in (await committed(world)).values()]
+
+    kinds, offsets = play(scene)
+    assert kinds[Kind.DELIVER] == (4 if orderly else 8)
+    assert not {Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY} & kinds.keys()
+    assert offsets == [0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch, orderly: bool
+) -> None:
+    """DELIV-5 OffsetMonotone: an offset kept for a queue of others would be stored again and again."""
+
+    async def scene(world: World) -> tuple[bool, int | None]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        ear.answer = RetryLater()
+        await world.producer.send(Message("T", b"x"), queue)
+        config = PushConsumerConfig(orderly=orderly, reconsume_max=0)
+        async with member(world, "c1", ear, config) as consumer:
+            assert len(ear.heard) == 1
+            await consumer.lose(queue)
+            await asyncio.sleep(5)
+            return given_back, consumer._offsets.get(queue)
+
+    given_back = False
+
+    async def slowly(calls: GroupRequests, *message: object) -> None:
+        nonlocal given_back
+        await asyncio.sleep(4)
+        given_back = True
+
+    monkeypatch.setattr(GroupRequests, "send_back", slowly)
+    assert play(scene) == (True, None)
+
+
+def test_a_strategy_that_fails_is_tried_again() -> None:
+    async def scene(world: World) -> int:
+        failures = [RuntimeError("planted")] * 2
+
+        def strategy(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
+            if failures:
+                raise failures.pop()
+            return averagely(queues, ids, own)
+
+        await make_topic(world)
+        async with member(world, "c1", Ear(), PushConsumerConfig(strategy=strategy)) as consumer:
+            await asyncio.sleep(3)
+            return len(consumer.owned())
+
+    assert play(scene) == 5
+
+
+def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_another() -> None:
+    async def scene(world: World) -> tuple[list[str], list[str]]:
+        assert world.broker is not None
+        await make_topic(world)
+        clients = world.broker._clients
+        async with member(world, "c1", Ear()), member(world, "c2", Ear()):
+            world.network.cut(world.broker_address)
+            await asyncio.sleep(1)
+            gone = clients.consumer_ids(GROUP)
+            await asyncio.sleep(5)  # sooner than the next rebalance
+            return gone, clients.consumer_ids(GROUP)
+
+    gone, known = play(scene)
+    assert gone == []
+    assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
+
+
+def test_a_broker_that_comes_back_is_read_on() -> None:
+    async def scene(world: World) -> list[bytes]:
+        ear = Ear()
+        await send(world, numbers(0, 4))
+        async with member(world, "c1", ear):
+            await world.stop_broker()
+            await asyncio.sleep(60)
+            await world.start_broker()
+            await asyncio.sleep(32)
+            await send(world, numbers(4, 8))
+            await asyncio.sleep(5)
+        return ear.bodies()
+
+    assert sorted(play(scene, config=FIXED_PORT)) == numbers(0, 8)
+
+
+# Where to begin.
+
+
+@pytest.mark.parametrize("response", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
+def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
+    monkeypatch: pytest.MonkeyPatch, response: ResponseCode
+) -> None:
+    """DELIV-1 NoAckedLost: only the broker's word that there is no offset counts as none (GroupShipped)."""
+
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        ear = Ear()
+        await send(world, numbers(0, 8))
+        async with member(world, "c1", ear) as consumer:
+            early = ear.bodies()
+            assert list(consumer.owned()) == []
+            monkeypatch.undo()
+            await world.stop_broker()
+            await world.start_broker()  # the processors are bound when it starts
+            await asyncio.sleep(60)
+        return early, ear.bodies()
+
+    refuse(monkeypatch, RequestCode.QUERY_CONSUMER_OFFSET, response)
+    early, late = play(scene, config=FIXED_PORT)
+    assert early == []
+    assert sorted(late) == numbers(0, 8)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (PushConsumerConfig(consume_from=ConsumeFrom.LAST_OFFSET), [b"new"]),
+        (PushConsumerConfig(consume_from=ConsumeFrom.FIRST_OFFSET), [b"hour", b"quarter", b"minute", b"new"]),
+        (PushConsumerConfig(consume_from=ConsumeFrom.TIMESTAMP), [b"quarter", b"minute", b"new"]),
+        (
+            PushConsumerConfig(consume_from=ConsumeFrom.TIMESTAMP, consume_from_ms=0),
+            [b"hour", b"quarter", b"minute", b"new"],
+        ),
+    ],
+)
+def test_a_new_group_begins_where_it_is_told_to(
+    monkeypatch: pytest.MonkeyPatch, config: PushConsumerConfig, expected: list[bytes]
+) -> None:
+    async def scene(world: World) -> list[bytes]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        await world.producer.send(Message("T", b"hour"), queue)
+        await asyncio.sleep(2700)
+        await world.producer.send(Message("T", b"quarter"), queue)
+        await asyncio.sleep(900)
+        await world.producer.send(Message("T", b"minute"), queue)
+        await asyncio.sleep(60)
+        async with member(world, "c1", ear, config):
+            await world.producer.send(Message("T", b"new"), queue)
+            await asyncio.sleep(1)
+        return ear.bodies()
+
+    # A real broker says so when the queue's first messages have expired.
+    refuse(monkeypatch, RequestCode.QUERY_CONSUMER_OFFSET, ResponseCode.QUERY_NOT_FOUND)
+    assert play(scene) == expected
+
+
+def test_an_offset_beyond_the_end_is_corrected_and_said_to_be() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[tuple[int | None, str | None]]]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 4):
+            await world.producer.send(Message("T", body), queue)
+        async with member(world, "c1", ear) as consumer:
+            await consumer._offsets.reset(queue, 99)
+        async with member(world, "c1", ear):
+            await world.producer.send(Message("T", b"new"), queue)
+            await asyncio.sleep(6)
+        told = [
+            (event.queue_offset, event.attrs.get("reset"))
+            for event in world.events
+            if event.kind is Kind.OFFSET_COMMIT and event.node == "c1" and event.queue_id == 0
+            if event.topic == "T"
+        ]
+        return ear.bodies(), told[-3:]
+
+    bodies, told = play(scene)
+    assert bodies == [*numbers(0, 4), b"new"]
+    assert told == [(4, "true"), (5, None), (5, None)]
+
+
+def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
+    async def scene(world: World) -> tuple[list[bytes], dict[int, int | None]]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 4):
+            await world.producer.send(Message("T", body), queue)
+        async with member(world, "c1", ear) as consumer:
+            consumer.reset_offsets("T", {queue: 2, MessageQueue("U", "broker-a", 0): 1})
+            await asyncio.sleep(1)
+            assert consumer.progress("T")[queue] == 4
+        return ear.bodies(), await committed(world)
+
+    bodies, offsets = play(scene)
+    assert bodies == numbers(0, 4) + numbers(2, 4)
+    assert offsets[0] == 4
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_again(orderly: bool) -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+        ear = Ear()
+        await send(world, numbers(0, 8))
+        await asyncio.sleep(60)
+        now_ms = world.runtime.clock.now_us() // 1000
+        await send(world, numbers(8, 12))
+        async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly)):
+            await asyncio.sleep(6)  # offsets are stored
+            early = ear.bodies()
+            request = ResetOffsetRequest("T", GROUP, now_ms, True)
+            answer = await world.ask(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET, request)
+            assert answer.code == ResponseCode.SUCCESS, answer.remark
+            await asyncio.sleep(2)
+            return early, ear.bodies()[len(early) :]
+
+    early, again = play(scene)
+    assert sorted(early) == sorted(numbers(0, 12))
+    assert sorted(again) == sorted(numbers(8, 12))
+
+
+# What fails.
+
+
+def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
+    """DELIV-7 RetryThenDeadLetter: as often as it may, and then among the dead letters; others go on."""
+
+    async def scene(world: World) -> tuple[list[tuple[int, str]], list[bytes], dict[int, int | None]]:
+        await make_topic(world)
+        came, good = [], []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            (message,) = messages
+            if message.body != b"bad":
+                good.append(message.body)
+                return None
+            came.append((message.reconsume_times, message.topic))
+            return RetryLater()
+
+        async with member(world, "c1", listener, PushConsumerConfig(reconsume_max=2)):
+            await send(world, [b"bad", *numbers(0, 7)])
+            await asyncio.sleep(100)
+            dead = await world.consumer.pull(MessageQueue(f"%DLQ%{GROUP}", "broker-a", 0), 0)
+            assert [stored.message.body for stored in dead.messages] == [b"bad"]
+            return came, good, await committed(world)
+
+    came, good, offsets = play(scene)
+    assert came == [(0, "T"), (1, "T"), (2, "T")]
+    assert sorted(good) == numbers(0, 7)
+    assert offsets == dict.fromkeys(range(4), 2)
+
+
+def test_deliv_7_the_ladder_of_retries() -> None:
+    """DELIV-7 RetryThenDeadLetter: after 10 s, 30 s and 1 min."""
+
+    async def scene(world: World) -> list[float]:
+        loop, came_s = asyncio.get_running_loop(), []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater:
+            came_s.append(loop.time())
+            return RetryLater()
+
+        async with member(world, "c1", listener):
+            await send(world, [b"bad"])
+            await asyncio.sleep(110)
+        return came_s
+
+    came_s = play(scene)
+    waits_s = [later - earlier for earlier, later in pairwise(came_s)]
+    assert [round(wait_s) for wait_s in waits_s] == [10, 30, 60]
+
+
+def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
+    async def scene(world: World) -> Counter[Kind]:
+        await make_topic(world)
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            if messages[0].body == b"1":
+                raise RuntimeError("planted")
+            return True  # type: ignore[return-value]  # the mistake that is tested
+
+        async with member(world, "c1", listener):
+            await send(world, numbers(1, 3))
+            await asyncio.sleep(5)
+        return Counter(event.kind for event in world.events if event.node == "c1")
+
+    kinds = play(scene)
+    assert kinds[Kind.CONSUME_FAIL] == kinds[Kind.RETRY] == 2
+    assert kinds[Kind.CONSUME_OK] == 0
+
+
+def test_what_was_done_of_a_batch_is_not_repeated(at_once: None) -> None:
+    async def scene(world: World) -> list[list[bytes]]:
+        calls: list[list[bytes]] = []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            calls.append([message.body for message in messages])
+            return RetryLater(delay_level=1, done=2) if len(messages) == 4 else None
+
+        queue = MessageQueue("T", "broker-a", 0)
+        for body in numbers(0, 4):
+            await world.producer.send(Message("T", body), queue)
+        async with member(world, "c1", listener, PushConsumerConfig(batch_max=4)):
+            await asyncio.sleep(10)
+        return calls
+
+    first, *later = play(scene)
+    assert first == numbers(0, 4)
+    assert sorted(body for call in later for body in call) == numbers(2, 4)
+
+
+def test_deliv_7_what_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
+    monkeypatch: pytest.MonkeyPatch, at_once: None
+) -> None:
+    """DELIV-7 RetryThenDeadLetter: a copy, under the same id, and with its body as it was."""
+
+    async def scene(world: World) -> list[tuple[str, int, int]]:
+        await make_topic(world)
+        ear = Ear()
+        ear.answer = RetryLater(delay_level=1)
+        async with member(world, "c1", ear, PushConsumerConfig(reconsume_max=2)):
+            await world.producer.send(Message("T", b"x" * 5000))
+            await asyncio.sleep(30)
+        return [(m.message_id, m.reconsume_times, len(m.body)) for m in ear.heard]
+
+    refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
+    heard = play(scene)
+    assert [(times, size) for _, times, size in heard] == [(0, 5000), (1, 5000), (2, 5000)]
+    assert len({message_id for message_id, _, _ in heard}) == 1
+
+
+def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DELIV-7 RetryThenDeadLetter: it stays ours until somebody has it."""
+
+    async def scene(world: World) -> tuple[list[int], dict[int, int | None]]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        ear.answer = RetryLater()
+        await make_topic(world)
+        async with member(world, "c1", ear) as consumer:
+            inner = consumer._consumption._redelivery
+            assert inner is not None
+
+            async def no_copy(message: Message) -> None:
+                return None
+
+            monkeypatch.setattr(inner._producer, "send", no_copy)
+            await world.producer.send(Message("T", b"x"), queue)
+            await asyncio.sleep(12)
+            offsets = await committed(world)
+            ear.answer = None
+            await asyncio.sleep(6)
+            return [message.reconsume_times for message in ear.heard], {
+                **offsets,
+                9: (await committed(world))[0],
+            }
+
+    refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
+    times, offsets = play(scene)
+    assert times == [0, 1, 2, 3]  # every 5 s
+    assert (offsets[0], offsets[9]) == (0, 1)
+
+
+def test_a_message_whose_listener_does_not_end_is_given_back_and_its_late_answer_changes_nothing(
+    at_once: None,
+) -> None:
+    async def scene(world: World) -> tuple[list[int], dict[int, int | None]]:
+        came: list[int] = []
+
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            came.append(messages[0].reconsume_times)
+            if len(came) > 1:
+                return None
+            await asyncio.sleep(25)
+            return RetryLater()
+
+        await world.producer.send(Message("T", b"x"), MessageQueue("T", "broker-a", 0))
+        async with member(world, "c1", listener, PushConsumerConfig(consume_timeout_ms=10_000)):
+            await asyncio.sleep(15)
+            assert came == [0]  # looked at after 10 s, when it had not been late
+            await asyncio.sleep(6)
+            assert came == [0, 1]  # while the first listener still runs
+            await asyncio.sleep(29)
+            return came, await committed(world)
+
+    came, offsets = play(scene)
+    assert came == [0, 1]  # the late answer sent nothing back
+    assert offsets[0] == 1
+
+
+# Broadcast.
+
+
+BROADCAST = PushConsumerConfig(
+    message_model=MessageModel.BROADCASTING,
+    consume_from=ConsumeFrom.FIRST_OFFSET,
+    offsets_directory="/offsets",
+)
+
+
+def test_deliv_11_broadcast_to_all() -> None:
+    """DELIV-11 BroadcastToAll: every member gets every message, and after a restart what it has not had."""
+
+    async def scene(world: World) -> list[list[bytes]]:
+        ears = [Ear() for _ in range(3)]
+        await send(world, numbers(0, 4))
+        async with member(world, "c1", ears[0], BROADCAST):
+            async with member(world, "c2", ears[1], BROADCAST):
+                await send(world, numbers(4, 8))
+                await asyncio.sleep(1)
+            await send(world, numbers(8, 12))
+        async with member(world, "c2", ears[2], BROADCAST):
+            await asyncio.sleep(1)
+        return [sorted(ear.bodies(), key=int) for ear in ears]
+
+    assert play(scene) == [numbers(0, 12), numbers(0, 8), numbers(8, 12)]
+
+
+def test_a_broadcast_does_not_repeat_what_failed() -> None:
+    async def scene(world: World) -> tuple[int, Counter[Kind]]:
+        await make_topic(world)
+        ear = Ear()
+        ear.answer = RetryLater()
+        async with member(world, "c1", ear, BROADCAST) as consumer:
+            assert {queue.topic for queue in consumer.owned()} == {"T"}  # and no retry topic
+            await send(world, numbers(0, 4))
+            await asyncio.sleep(100)
+        return len(ear.heard), Counter(event.kind for event in world.events if event.node == "c1")
+
+    heard, kinds = play(scene)
+    assert heard == 4
+    assert kinds[Kind.CONSUME_FAIL] == 4
+    assert kinds[Kind.RETRY] == 0
+
+
+def test_what_cannot_work_is_said_before_it_begins() -> None:
+    async def scene(world: World) -> None:
+        with pytest.raises(ValueError, match="offsets_directory"):
+            PushConsumer(world.session, "G", Ear(), replace(BROADCAST, offsets_directory=None))
+        with pytest.raises(ValueError, match="group 'a b'"):
+            PushConsumer(world.session, "a b", Ear())
+
+    play(scene)
+
+
+# The end.
+
+
+def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye() -> None:
+    async def scene(world: World) -> tuple[Counter[int], int, float, list[str]]:
+        await make_topic(world)
+        ear = Ear()
+        ear.takes_s = 2.0
+        async with Session([world.namesrv_address], world.runtime) as session:
+            consumer = PushConsumer(session, GROUP, ear, PushConsumerConfig(concurrency=2))
+            await consumer.start()
+            await consumer.subscribe("T")
+            await send(world, numbers(0, 8))
+            await asyncio.sleep(21)
+            began = len(ear.heard)
+            assert 0 < began < 8 or ear.busy.total() == 0
+            await send(world, numbers(8, 16))
+            await asyncio.sleep(1)
+            began_s = asyncio.get_running_loop().time()
+            await consumer.stop()
+            assert GROUP not in session._members
+            took_s = asyncio.get_running_loop().time() - began_s
+            offsets = await committed(world)
+            assert world.broker is not None
+            ids = world.broker._clients.consumer_ids(GROUP)
+            return (
+                Counter(m.queue.queue_id for m in ear.heard),
+                sum(n or 0 for n in offsets.values()),
+                took_s,
+                ids,
+            )
+
+    heard, stored, took_s, ids = play(scene)
+    assert stored == heard.total()
+    assert took_s < 2.5
+    assert ids == []
+
+
+def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_committed() -> None:
+    async def scene(world: World) -> tuple[float, dict[int, int | None]]:
+        ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
+        ear.takes_s = 1000.0
+        outcome = await world.producer.send(Message("T", b"x"), queue)
+        assert isinstance(outcome, Sent)
+        async with member(world, "c1", ear, PushConsumerConfig(stop_timeout_ms=3000)):
+            began_s = asyncio.get_running_loop().time()
+        return asyncio.get_running_loop().time() - began_s, await committed(world)
+
+    took_s, offsets = play(scene)
+    assert took_s == pytest.approx(3, abs=0.5)
+    assert offsets[0] == 0
+
+
+# Asked by administrators, through the broker.
+
+
+@pytest.mark.parametrize("orderly", [False, True])
+def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
+    async def scene(world: World) -> RunningInfo:
+        ear = Ear()
+        ear.takes_s = 30.0
+        async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly, concurrency=1)):
+            await send(world, numbers(0, 8))
+            await asyncio.sleep(12)
+            header = ConsumerRequest(GROUP, "127.0.0.1@c1")
+            answer = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
+            assert answer.code == ResponseCode.SUCCESS
+            return java_json.read(RunningInfo, answer.body)
+
+    info = play(scene)
+    queues = {key.as_a(bodies.MessageQueue): held for key, held in info.mq_table.items()}
+    read = {queue.queue_id: held for queue, held in queues.items() if queue.topic == "T"}
+    assert sorted(read) == [0, 1, 2, 3]
+    assert [(held.cached_msg_count, held.cached_msg_max_offset) for held in read.values()] == [(2, 1)] * 4
+    assert all(held.last_pull_timestamp > 0 for held in read.values())
+    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at once
+    assert {held.locked for held in read.values()} == {orderly}
+    assert sum(held.transaction_msg_count for held in read.values()) == orderly
+    assert info.properties["PROP_CONSUMEORDERLY"] == str(orderly).lower()
+    assert info.properties["PROP_CONSUME_TYPE"] == "CONSUME_PASSIVELY"
+    assert {one.topic for one in info.subscription_set} == {"T", f"%RETRY%{GROUP}"}
+    assert info.status_table["T"].pull_tps > 0
+
+
+def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
+    async def scene(world: World) -> list[ConsumedDirectly]:
+        async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
+            heard.extend(messages)
+            if messages[0].body == b"broken":
+                raise ValueError("no such order")
+            return RetryLater() if messages[0].body == b"later" else None
+
+        heard: list[ReceivedMessage] = []
+        outcomes = [
+            await world.producer.send(Message("Other", body))
+            for body in (b"fine" * 2000, b"later", b"broken")
+        ]
+        results = []
+        await make_topic(world)
+        async with member(world, "c1", listener):
+            for outcome in outcomes:
+                assert isinstance(outcome, Sent)
+                header = ConsumerRequest(GROUP, "127.0.0.1@c1", msg_id=outcome.offset_message_id)
+                answer = await world.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
+                assert answer.code == ResponseCode.SUCCESS
+                results.append(java_json.read(ConsumedDirectly, answer.body))
+            await asyncio.sleep(60)
+        assert [(one.body, one.queue.broker_name) for one in heard] == [
+            (b"fine" * 2000, "broker-a"),  # it travelled compressed
+            (b"later", "broker-a"),
+            (b"broken", "broker-a"),
+        ]
+        return results
+
+    fine, later, broken = play(scene)
+    assert (fine.consume_result, fine.order, fine.remark) == ("CR_SUCCESS", False, None)
+    assert later.consume_result == "CR_LATER"
+    assert (broken.consume_result, broken.remark) == ("CR_THROW_EXCEPTION", "ValueError: no such order")

@@ -1,0 +1,113 @@
+"""Giving messages back: what the broker is asked, and the copy that is sent when it does not take them."""
+# ruff: noqa: ARG002  # fakes have the signatures of what they stand for
+
+import pytest
+
+from mqproof.impl.client.consuming.consumer_events import ConsumerEvents
+from mqproof.impl.client.consuming.group_requests import GroupRequests
+from mqproof.impl.client.consuming.redelivery import Redelivery
+from mqproof.impl.client.model import (
+    ClientError,
+    MessageQueue,
+    Outcome,
+    ReceivedMessage,
+    Refused,
+    Sent,
+    Unknown,
+)
+from mqproof.impl.client.producing.producer import Producer
+from mqproof.impl.remoting.message import Message, StoredMessage
+from mqproof.impl.runtime.event_log import EventLog
+from mqproof.impl.runtime.simulated_loop import ManualClock, run_simulated
+from mqproof.spec.events import Event, Kind
+
+QUEUE = MessageQueue("%RETRY%G", "b", 0)
+
+
+class FakeCalls(GroupRequests):
+    def __init__(self, *, works: bool) -> None:
+        self.group = "G"
+        self.works = works
+        self.asked: list[tuple[int, int]] = []
+
+    async def send_back(self, message: ReceivedMessage, delay_level: int, reconsume_max: int) -> None:
+        self.asked.append((delay_level, reconsume_max))
+        if not self.works:
+            raise ClientError("away")
+
+
+class FakeProducer(Producer):
+    def __init__(self, outcome: Outcome) -> None:
+        self.outcome = outcome
+        self.sent: list[Message] = []
+
+    async def send(self, message: Message, *_: object, **__: object) -> Outcome:
+        self.sent.append(message)
+        return self.outcome
+
+
+STORED = Sent("SEND_OK", "K", QUEUE, 0, "", 1)
+
+
+def received(times: int, **properties: str) -> ReceivedMessage:
+    message = Message(
+        "%RETRY%G", b"body", {"UNIQ_KEY": "K", **properties}, sys_flag=0x301, store_host=("127.0.0.1", 10911)
+    )
+    return ReceivedMessage(StoredMessage(message, 7, 1024, 0, 0, 0), QUEUE, times)
+
+
+def give_back(
+    times: int = 1, level: int = 0, *, works: bool = False, outcome: Outcome = STORED, **properties: str
+) -> tuple[bool, FakeCalls, list[Message], list[Kind]]:
+    """Of a message that came `times` before and may come 3 times."""
+    calls, producer = FakeCalls(works=works), FakeProducer(outcome)
+    told: list[Event] = []
+    events = ConsumerEvents(EventLog(told.append, "c", ManualClock()), "G", "c")
+    taken = run_simulated(
+        Redelivery(calls, producer, 3, events).send_back(received(times, **properties), level)
+    )
+    return taken, calls, producer.sent, [event.kind for event in told]
+
+
+@pytest.mark.parametrize(
+    ("times", "level", "kind"),
+    [(0, 0, Kind.RETRY), (2, 5, Kind.RETRY), (3, 0, Kind.DEAD_LETTER), (0, -1, Kind.DEAD_LETTER)],
+)
+def test_the_broker_is_asked_first_and_what_becomes_of_it_is_told(times: int, level: int, kind: Kind) -> None:
+    taken, calls, sent, kinds = give_back(times, level, works=True)
+    assert (taken, calls.asked, sent, kinds) == (True, [(level, 3)], [], [kind])
+
+
+def test_a_copy_is_as_the_broker_would_have_made_it() -> None:
+    taken, _, (copy,), kinds = give_back(1)
+    assert taken
+    assert (copy.topic, copy.body, copy.reconsume_times, copy.sys_flag) == ("%RETRY%G", b"body", 2, 0)
+    assert copy.properties == {
+        "UNIQ_KEY": "K",
+        "RETRY_TOPIC": "%RETRY%G",
+        "ORIGIN_MESSAGE_ID": "7F00000100002A9F0000000000000400",
+        "RECONSUME_TIME": "2",
+        "MAX_RECONSUME_TIMES": "4",
+        "DELAY": "4",
+    }
+    assert kinds == [Kind.RETRY]
+
+
+def test_a_copy_keeps_where_its_message_came_from_and_the_level_that_was_asked_for() -> None:
+    _, _, (copy,), _ = give_back(1, 9, RETRY_TOPIC="T", ORIGIN_MESSAGE_ID="first")
+    assert (copy.properties["RETRY_TOPIC"], copy.properties["ORIGIN_MESSAGE_ID"]) == ("T", "first")
+    assert copy.properties["DELAY"] == "9"
+
+
+@pytest.mark.parametrize(("times", "level"), [(3, 0), (0, -1)])
+def test_a_copy_that_is_to_be_a_dead_letter_may_come_no_more(times: int, level: int) -> None:
+    _, _, (copy,), kinds = give_back(times, level)
+    assert copy.properties["MAX_RECONSUME_TIMES"] == "0"
+    assert kinds == [Kind.DEAD_LETTER]
+
+
+@pytest.mark.parametrize("outcome", [Refused("K", "NO_ROUTE", "", 0), Unknown("K", "", 1)])
+def test_deliv_7_what_is_not_certainly_stored_is_the_consumers_still(outcome: Outcome) -> None:
+    """DELIV-7 RetryThenDeadLetter"""
+    taken, _, _, kinds = give_back(outcome=outcome)
+    assert (taken, kinds) == (False, [])

@@ -1,0 +1,140 @@
+"""The scheduled pull service: who is called, when, and never twice at once for a queue."""
+
+import asyncio
+from collections import Counter
+
+from mqproof.impl.client.connection.session import Session
+from mqproof.impl.client.consuming.pull_consumer import PullConsumer
+from mqproof.impl.client.consuming.scheduled_pull import ScheduledPull
+from mqproof.impl.client.model import MessageQueue
+from tests.impl.client.members import GROUP, committed, make_topic, numbers, send
+from tests.impl.world import World, play
+
+
+async def consume(bodies: list[bytes], consumer: PullConsumer, queue: MessageQueue) -> int | None:
+    result = await consumer.pull(queue, await consumer.committed(queue) or 0)
+    bodies += [stored.message.body for stored in result.messages]
+    await consumer.commit(queue, result.next_offset)
+    return None if result.messages else 1000
+
+
+def test_members_work_through_their_shares_each_message_once() -> None:
+    async def scene(world: World) -> tuple[list[bytes], list[int], dict[int, int | None]]:
+        first: list[bytes] = []
+        second: list[bytes] = []
+        await send(world, numbers(0, 8))
+        async with (
+            ScheduledPull(world.session, GROUP) as one,
+            Session([world.namesrv_address], world.runtime) as session,
+            ScheduledPull(session, GROUP) as two,
+        ):
+            await one.register("T", lambda consumer, queue: consume(first, consumer, queue))
+            await asyncio.sleep(3)
+            await two.register("T", lambda consumer, queue: consume(second, consumer, queue))
+            await asyncio.sleep(3)
+            await send(world, numbers(8, 16))
+            await asyncio.sleep(3)
+            assert len(one.owned()) == len(two.owned()) == 2
+        return first + second, [len(first), len(second)], await committed(world)
+
+    bodies, counts, offsets = play(scene)
+    assert sorted(bodies) == sorted(numbers(0, 16))
+    assert counts == [12, 4]
+    assert offsets == dict.fromkeys(range(4), 4)
+
+
+def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_it_runs() -> None:
+    async def scene(world: World) -> tuple[Counter[int], int]:
+        calls: Counter[int] = Counter()
+        running: Counter[int] = Counter()
+        most = 0
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> int | None:
+            nonlocal most
+            calls[queue.queue_id] += 1
+            running[queue.queue_id] += 1
+            most = max(most, running[queue.queue_id])
+            await asyncio.sleep(0.3)
+            running[queue.queue_id] -= 1
+            if queue.queue_id == 1:
+                raise RuntimeError("planted")
+            return [700, None, 0, 60_000][queue.queue_id]
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(30.5)
+        return calls, most
+
+    calls, most = play(scene)
+    assert most == 1
+    assert 28 <= calls[0] <= 31  # every second
+    assert 55 <= calls[1] <= 61  # every half second
+    assert 90 <= calls[2] <= 102
+    assert calls[3] == 1
+
+
+def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
+    async def scene(world: World) -> int:
+        running: Counter[MessageQueue] = Counter()
+        most = 0
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> int:
+            nonlocal most
+            running[queue] += 1
+            most = max(most, running[queue])
+            await asyncio.sleep(3)
+            running[queue] -= 1
+            return 0
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(2)
+            for queue in list(service.owned()):
+                await service.lose(queue)
+            service.members_changed()
+            await asyncio.sleep(10)
+            assert len(service.owned()) == 4
+        return most
+
+    assert play(scene) == 1
+
+
+def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
+    async def scene(world: World) -> dict[int, int | None]:
+        await send(world, numbers(0, 8))
+        bodies: list[bytes] = []
+
+        async def once(consumer: PullConsumer, queue: MessageQueue) -> int:
+            await consume(bodies, consumer, queue)
+            return 60_000
+
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", once)
+            await asyncio.sleep(3)
+            queue = MessageQueue("T", "broker-a", 0)
+            foreign = MessageQueue("T", "broker-b", 1)
+            service.reset_offsets("T", {queue: 1, foreign: 1})
+            await asyncio.sleep(1)
+            return await committed(world)
+
+    assert play(scene) == {0: 1, 1: 2, 2: 2, 3: 2}
+
+
+def test_the_end_waits_for_the_call_that_runs() -> None:
+    async def scene(world: World) -> tuple[int, int]:
+        began, ended = [], []
+
+        async def task(consumer: PullConsumer, queue: MessageQueue) -> None:
+            began.append(queue)
+            await asyncio.sleep(5)
+            ended.append(queue)
+
+        await make_topic(world)
+        async with ScheduledPull(world.session, GROUP) as service:
+            await service.register("T", task)
+            await asyncio.sleep(3)
+        return len(began), len(ended)
+
+    assert play(scene) == (4, 4)

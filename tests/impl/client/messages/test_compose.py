@@ -1,0 +1,62 @@
+"""What applications write: properties by their names, and batches byte by byte."""
+
+import pytest
+
+from mqproof.impl.client.messages.compose import check_batch, encode_batch, new_message
+from mqproof.impl.client.model import MessageError
+from mqproof.impl.remoting.message import Message, decode_properties
+
+
+def test_a_message_has_its_parts_as_properties() -> None:
+    message = new_message(
+        "T", b"x", tag="A", keys=["k1", "k2"], delay_level=3, wait_for_flush=False, properties={"mine": "1"}
+    )
+    assert message.properties == {"mine": "1", "TAGS": "A", "KEYS": "k1 k2", "DELAY": "3", "WAIT": "false"}
+    assert new_message("T", b"x").properties == {}
+    assert new_message("T", b"x", delay_level=1).properties == {"DELAY": "1"}
+
+
+@pytest.mark.parametrize(
+    ("properties", "keys", "reason"),
+    [
+        ({"DELAY": "3"}, (), "'DELAY' has a meaning of its own"),
+        ({" ": "x"}, (), "neither may be blank"),
+        ({"a": " "}, (), "neither may be blank"),
+        ({}, ("two words",), "without spaces expected"),
+        ({}, ("",), "without spaces expected"),
+    ],
+)
+def test_properties_that_would_be_misunderstood_are_refused(
+    properties: dict[str, str], keys: tuple[str, ...], reason: str
+) -> None:
+    with pytest.raises(MessageError, match=reason):
+        new_message("T", b"x", keys=keys, properties=properties)
+
+
+def test_a_batch_is_its_messages_one_behind_the_other() -> None:
+    first = Message("T", b"ab", {"UNIQ_KEY": "K", "WAIT": "true"}, flag=7)
+    second = Message("T", b"c", {})
+    assert encode_batch([first, second]) == b"".join(
+        (
+            *(b"\0\0\0\x22", b"\0\0\0\0", b"\0\0\0\0", b"\0\0\0\x07"),
+            *(b"\0\0\0\x02", b"ab", b"\0\x0a", b"UNIQ_KEY\x01K"),
+            *(b"\0\0\0\x17", b"\0\0\0\0", b"\0\0\0\0", b"\0\0\0\0"),
+            *(b"\0\0\0\x01", b"c", b"\0\0"),
+        )
+    )
+    assert decode_properties("UNIQ_KEY\x01K") == {"UNIQ_KEY": "K"}
+
+
+@pytest.mark.parametrize(
+    ("messages", "reason"),
+    [
+        ([], "no messages"),
+        ([Message("T", b"x"), Message("U", b"x")], "topics T and U"),
+        ([Message("T", b"x"), Message("T", b"x", {"WAIT": "false"})], "wait for the flush"),
+        ([Message("T", b"x", {"DELAY": "1"})], "delayed message"),
+        ([Message("%RETRY%G", b"x")], "retry topic"),
+    ],
+)
+def test_what_cannot_go_in_one_request_is_refused(messages: list[Message], reason: str) -> None:
+    with pytest.raises(MessageError, match=reason):
+        check_batch(messages)

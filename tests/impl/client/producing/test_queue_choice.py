@@ -1,0 +1,113 @@
+"""Queue choice, by the numbers and promises of "Queue choice" in docs/protocol.md."""
+
+from collections import Counter
+
+import pytest
+
+from mqproof.impl.client.model import MessageQueue
+from mqproof.impl.client.producing.queue_choice import (
+    LEVELS_4_9,
+    LEVELS_5,
+    LatencyLevels,
+    QueueChoice,
+    by_hash,
+)
+from mqproof.impl.remoting.message import java_hash
+
+
+def queues(brokers: str, each: int = 2) -> list[MessageQueue]:
+    return [MessageQueue("T", broker, queue_id) for broker in brokers for queue_id in range(each)]
+
+
+def test_round_robin_goes_through_the_queues_in_order_and_begins_anew() -> None:
+    choice = QueueChoice(3)
+    chosen = [choice.choose(queues("ab"), None, 0.0) for _ in range(5)]
+    assert [(queue.broker_name, queue.queue_id) for queue in chosen] == [
+        ("b", 1),
+        ("a", 0),
+        ("a", 1),
+        ("b", 0),
+        ("b", 1),
+    ]
+
+
+@pytest.mark.parametrize("turn", range(6))
+def test_route_5_retry_avoids_last_broker(turn: int) -> None:
+    """ROUTE-5 RetryAvoidsLastBroker"""
+    assert QueueChoice(turn).choose(queues("abc"), "b", 0.0).broker_name != "b"
+    assert QueueChoice(turn).choose(queues("b"), "b", 0.0).broker_name == "b"
+
+
+def test_going_forward_every_broker_is_tried_before_one_is_tried_again() -> None:
+    choice, tried = QueueChoice(1), ["b"]
+    for _ in range(2):
+        tried.append(choice.choose(queues("abc", 1), tried[-1], 0.0).broker_name)
+    assert len(set(tried)) == 3
+
+
+@pytest.mark.parametrize(
+    ("levels", "took_ms", "rest_ms"),
+    [
+        (LEVELS_4_9, 0, 0),
+        (LEVELS_4_9, 549, 0),
+        (LEVELS_4_9, 550, 30_000),
+        (LEVELS_4_9, 2999, 120_000),
+        (LEVELS_4_9, LEVELS_4_9.failure_ms, 600_000),
+        (LEVELS_5, 550, 2000),
+        (LEVELS_5, 1799, 2000),
+        (LEVELS_5, 14_999, 10_000),
+        (LEVELS_5, LEVELS_5.failure_ms, 10_000),
+        (LEVELS_5, 15_000, 30_000),
+    ],
+)
+def test_the_largest_threshold_reached_counts(levels: LatencyLevels, took_ms: int, rest_ms: int) -> None:
+    assert levels.rest_ms(took_ms) == rest_ms
+
+
+def test_route_6_faulty_broker_rested() -> None:
+    """ROUTE-6 FaultyBrokerRested: until its time is over, and not after it."""
+    choice = QueueChoice(0, LEVELS_5)
+    choice.failed("a", 100.0)
+    resting = {choice.choose(queues("ab"), None, 109.9).broker_name for _ in range(8)}
+    rested = Counter(choice.choose(queues("ab"), None, 110.0).broker_name for _ in range(8))
+    assert resting == {"b"}
+    assert rested == {"a": 4, "b": 4}
+
+
+def test_route_6_also_for_a_retry_the_only_broker_that_is_not_rested_is_chosen_again() -> None:
+    """ROUTE-6 FaultyBrokerRested: the wish to rest goes before the wish to go elsewhere."""
+    choice = QueueChoice(0, LEVELS_5)
+    choice.failed("a", 0.0)
+    assert {choice.choose(queues("ab"), "b", 1.0).broker_name for _ in range(4)} == {"b"}
+
+
+def test_when_every_broker_is_to_be_rested_a_retry_still_goes_elsewhere() -> None:
+    choice = QueueChoice(0, LEVELS_5)
+    for broker in "ab":
+        choice.failed(broker, 0.0)
+    assert {choice.choose(queues("ab"), "a", 1.0).broker_name for _ in range(4)} == {"b"}
+
+
+def test_a_quick_answer_ends_a_rest_and_a_slow_one_begins_one() -> None:
+    choice = QueueChoice(0, LEVELS_5)
+    choice.failed("a", 0.0)
+    choice.answered("a", 0.01, 1.0)
+    choice.answered("b", 0.6, 1.0)
+    assert {choice.choose(queues("ab"), None, 2.0).broker_name for _ in range(4)} == {"a"}
+
+
+def test_without_the_strategy_nobody_is_rested() -> None:
+    choice = QueueChoice(0)
+    choice.failed("a", 0.0)
+    assert {choice.choose(queues("ab"), None, 0.0).broker_name for _ in range(4)} == {"a", "b"}
+
+
+@pytest.mark.parametrize("key", ["order-1", "order-2", "polygenelubricants", ""])
+def test_a_sharding_key_has_its_queue(key: str) -> None:
+    some = queues("ab", 3)
+    assert by_hash(key)(some) == some[abs(java_hash(key)) % 6] == by_hash(key)(some)
+
+
+def test_the_hash_that_has_no_positive_counterpart_has_a_queue_too() -> None:
+    assert java_hash("polygenelubricants") == -(2**31)
+    assert by_hash("polygenelubricants")(queues("abc")) == MessageQueue("T", "b", 0)
