@@ -18,22 +18,14 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A worker runs all tests of a file, which share their fixtures.
-
-    The tests with Spark are two groups, so that each worker starts one Spark session at most.
-    """
+    """A worker runs all tests of a file, which share their fixtures; one worker runs all tests with Spark."""
 
     __test__ = False
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        if not path.startswith("tests/spark_audit/") and not path.endswith("/test_on_spark.py"):
-            return path
-        return "spark, first half" if path.split("/")[2] in FIRST_HALF else "spark, second half"
-
-
-FIRST_HALF = {"test_audit.py", "checks", "incremental", "quality", "judging", "evidence"}
-"""Files and folders of tests/spark_audit that take half of its time."""
+        with_spark = path.startswith("tests/spark_audit/") or path.endswith("/test_on_spark.py")
+        return "spark" if with_spark else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsByGroup:
