@@ -68,9 +68,7 @@ class Site:
         self.made.start_server(node, *self.commands[node])
 
     def kill(self, node: str) -> None:
-        process = self.made.processes.pop(node)
-        process.kill()
-        process.wait(_SECONDS_MAX)
+        self.made.kill(node)
 
     def master(self, messages: Messages) -> str:
         """Return the broker that stores a message, as soon as one does."""

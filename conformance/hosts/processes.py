@@ -58,11 +58,15 @@ class Cluster:
             *self.broker_options,
         )  # fmt: skip
 
+    def kill(self, name: str) -> None:
+        """Send SIGKILL to the process: it gets no chance to do anything."""
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait(STOP_SECONDS_MAX)
+
     def kill_broker(self) -> None:
-        """Send SIGKILL: the broker cannot do anything before it ends."""
-        broker = self.processes.pop("broker")
-        broker.kill()
-        broker.wait(STOP_SECONDS_MAX)
+        """Kill the broker that `start_broker` started."""
+        self.kill("broker")
 
     def start_client(self, name: str, command: str, *arguments: str) -> None:
         """Run `mqproof send` or `mqproof consume` in the background."""

@@ -116,9 +116,7 @@ class _Site:
 
     def restart_after_kill(self, name: str) -> None:
         """SIGKILL the broker, then start it again on the same store."""
-        process = self.running.processes.pop(name)
-        process.kill()
-        process.wait(_SECONDS_MAX)
+        self.running.kill(name)
         self.start(name)
 
     def leader(self) -> str:
