@@ -33,7 +33,7 @@ format: $(STAMP)
 
 # Builds the documentation site into build/site; a broken link, or a page outside the navigation, is an error.
 docs: $(STAMP)
-	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
 	@echo "Open build/site/index.html in a browser."
 
 setup: $(STAMP)

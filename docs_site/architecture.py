@@ -38,7 +38,7 @@ _BOX_HEIGHT: Final = 56
 _GAP: Final = 12
 _LANE: Final = 15
 _ENTRY: Final = 6
-_SCALE: Final = 1.6
+_SCALE: Final = 1.2
 
 _LEGEND: Final = "An arrow leads from a part to a part that it imports."
 _STYLE: Final = """

@@ -1,5 +1,6 @@
 """The functions that MkDocs calls while it builds the site; mkdocs.yml names this file."""
 
+import re
 from collections.abc import Callable
 from typing import Final
 
@@ -17,6 +18,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/configuration.md": configuration.page,
 }
 """The generated pages, and the function that writes each one."""
+_CELL: Final = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -27,6 +29,11 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         content = (ROOT / file).read_bytes()
         files.append(File.generated(config, copy_of(file), content=content))
     return files
+
+
+def on_page_content(html: str, **_: object) -> str:
+    """Remove the backslash of a bar in code inside a table: GitHub needs it, Python-Markdown shows it."""
+    return _CELL.sub(lambda cell: cell[0].replace("\\|", "|"), html)
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:

@@ -40,7 +40,7 @@ class BrokerConfig:
     port: int = 10911
     """The port to listen on; 0 is any free port."""
     advertised_host: str = ""
-    """The numeric address that clients use for the broker; empty means `host`."""
+    """The numeric address that clients use for the broker; empty means the listening address."""
     name_servers: NameServers = ()
     """The name servers: `HOST:PORT`, separated by `;`, or the URL of an address server."""
     store_directory: str = "store"

@@ -103,6 +103,7 @@ class Session:
         await self.remoting.close()
 
     def join_as_producer(self, group: str) -> None:
+        """Register the producer group at brokers from the next heartbeat on."""
         self._producers[group] = ProducerData(group)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:

@@ -222,6 +222,7 @@ class LitePullConsumer:
         self._paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Return messages of these queues again."""
         self._paused.difference_update(queues)
         self._arrived.set()
 
