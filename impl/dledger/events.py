@@ -1,4 +1,4 @@
-"""Records the actions of a member in its event log (docs/protocol.md, "Event log")."""
+"""Records the actions of a member in its event log (docs/reference/protocol/event-log.md, "Event log")."""
 
 from mqproof.impl.dledger.changes import (
     Appended,

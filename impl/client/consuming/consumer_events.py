@@ -1,4 +1,4 @@
-"""The events that a consumer records in the event log (docs/protocol.md, "Event log")."""
+"""The events that a consumer records in the event log (docs/reference/protocol/event-log.md, "Event log")."""
 
 from collections.abc import Iterable, Mapping
 
