@@ -1,6 +1,6 @@
 """What administrators look into.
 
-Source: docs/reference/protocol/administration.md, "Administration of a broker".
+Source: docs/reference/protocol/administration.md, "Statistics of a broker".
 """
 
 import asyncio
