@@ -5,7 +5,7 @@ from 1, and messages are named m1, m2, ... in the order in which leaders appende
 the state that the next recovery found, which is what survived.
 
 The first event of a trace lists the kinds of events that the log omits (docs/reference/protocol/event-log.md,
-"Event log").
+"Events of a DLedger member").
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
 """The members of a DLedger group: find and transfer its leadership.
 
-See docs/reference/protocol/dledger.md, "DLedger".
+See docs/reference/protocol/dledger.md, "Leadership".
 """
 
 import asyncio

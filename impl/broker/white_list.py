@@ -1,6 +1,6 @@
 """Address patterns of plain_acl.yml that need no signature.
 
-See docs/reference/protocol/access-control.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts".
 """
 
 import re

@@ -1,6 +1,6 @@
 """The rules that need no state. Each of them is broken by a mutant.
 
-See docs/reference/protocol/dledger.md, "DLedger".
+See docs/reference/protocol/dledger.md, "Votes".
 """
 
 from collections.abc import Collection, Iterable

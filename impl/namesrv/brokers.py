@@ -1,6 +1,6 @@
 """Requests of brokers: register, heartbeat, unregister, and queries.
 
-See docs/reference/protocol/name-server.md, "Name server".
+See docs/reference/protocol/name-server.md, "Registration" and "Expiry".
 """
 
 from typing import Final

@@ -1,6 +1,6 @@
 """Queries of clients and tools: routes, brokers, topics.
 
-See docs/reference/protocol/name-server.md, "Name server".
+See docs/reference/protocol/name-server.md, "Routes".
 """
 
 from collections.abc import Callable

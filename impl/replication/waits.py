@@ -1,6 +1,6 @@
 """The sends of a synchronous master that wait for slaves.
 
-See docs/reference/protocol/replication.md, "Replication".
+See docs/reference/protocol/replication.md, "Synchronous replication".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """The rules that need no state.
 
-Source: docs/reference/protocol/dledger.md, "DLedger"; Raft, sections 5.2 to 5.4.
+Source: docs/reference/protocol/dledger.md, "Votes"; Raft, sections 5.2 to 5.4.
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """What administrators change, over a simulated network.
 
-Source: docs/reference/protocol/name-server.md, "Name server".
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
 """
 
 from mqproof.impl.namesrv import config

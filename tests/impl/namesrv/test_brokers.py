@@ -1,6 +1,6 @@
 """What brokers ask, over a simulated network.
 
-Source: docs/reference/protocol/name-server.md, "Name server".
+Source: docs/reference/protocol/name-server.md, "Registration" and "Expiry".
 """
 
 import asyncio

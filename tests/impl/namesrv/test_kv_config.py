@@ -1,6 +1,6 @@
 """Key-value configuration by itself: its file, its bounds.
 
-Source: docs/reference/protocol/name-server.md, "Name server".
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What clients and tools ask, over a simulated network.
 
-Source: docs/reference/protocol/name-server.md, "Name server".
+Source: docs/reference/protocol/name-server.md, "Routes".
 """
 
 import asyncio
