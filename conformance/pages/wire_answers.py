@@ -55,10 +55,10 @@ _EXPLAINED: Final = """## What failed
   messages. Clients drop such an answer.
 - GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 does not answer at all while access control is off.
 
-Seen on the way, and told in docs/protocol.md: a registration without a broker's name breaks 5.5.0's list of
-system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP keeps the group at 5.5.0
-unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap leaves pops unanswered;
-`apache:5` gives it 1 GiB.
+Other behaviour that the runs showed, described in the protocol reference: a registration without a broker's
+name breaks 5.5.0's list of system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP
+keeps the group at 5.5.0 unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap leaves
+pops unanswered; `apache:5` gives it 1 GiB.
 """
 
 _LOOSE: Final = """## NON-STRICT
