@@ -1,23 +1,15 @@
 """The functions that MkDocs calls while it builds the site; mkdocs.yml names this file."""
 
 import re
-from collections.abc import Callable
 from typing import Final
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from docs_site import api, catalogue, commands, configuration
+from docs_site.pages import PAGES
 from docs_site.source_links import ROOT, copy_of, linked_files, with_copies
 
-PAGES: Final[dict[str, Callable[[], str]]] = {
-    "reference/api.md": api.page,
-    "reference/catalogue.md": catalogue.page,
-    "reference/commands.md": commands.page,
-    "reference/configuration.md": configuration.page,
-}
-"""The generated pages, and the function that writes each one."""
 _CELL: Final = re.compile(r"<td[^>]*>.*?</td>", re.DOTALL)
 
 

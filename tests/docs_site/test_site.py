@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from docs_site.hooks import PAGES
+from docs_site.pages import PAGES
 from docs_site.source_links import ROOT, copy_of, linked_files
 
 
