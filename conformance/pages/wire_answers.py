@@ -29,8 +29,8 @@ _DETAIL_MAX: Final = 160
 
 _INTRODUCTION: Final = """# Wire cases: responses of brokers and name servers
 
-This page is for developers of brokers and clients: it has the results of the suite `wire` for Apache's servers
-and mqproof's.
+This page is for developers of brokers and clients: it has the results of the suite `wire` for servers of
+Apache and of mqproof.
 
 `mqproof conform --suite wire` sends {cases} numbered requests to a broker and a name server, and judges the
 responses.
