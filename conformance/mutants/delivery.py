@@ -91,7 +91,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
         ),
         _mutant(
-            "group-begins-behind", "a member that takes a queue over receives its last message again", "DELIV-3",
+            "group-begins-behind", "a member that takes a queue over receives its last message again",
+            "DELIV-3",
             f"{_OFFSETS}.query", _one_back,
         ),
         _mutant(
@@ -123,7 +124,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_CLIENTS}.heartbeat", _told_of_new_groups_only,
         ),
         _mutant(
-            "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups", "DELIV-3",
+            "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups",
+            "DELIV-3",
             f"{_OFFSETS}.load", _empty,
         ),
     ]

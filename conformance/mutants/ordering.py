@@ -90,13 +90,17 @@ def _mutant(
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
-        _mutant("granted-to-all", "a lock is granted to every member that requests it", "DELIV-13", "lock", _to_everybody),
+        _mutant(
+            "granted-to-all", "a lock is granted to every member that requests it",
+            "DELIV-13", "lock", _to_everybody,
+        ),
         _mutant(
             "lease-too-short", "a lock is granted to others after a third of its lease", "DELIV-13", "lock",
             _for_a_third_of_the_lease,
         ),
         _mutant(
-            "renewal-not-noted", "the renewal of a lock does not extend its lease", "DELIV-13", "lock", _not_renewed
+            "renewal-not-noted", "the renewal of a lock does not extend its lease",
+            "DELIV-13", "lock", _not_renewed
         ),
         _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_anybody),
         _mutant("lease-never-over", "a lock that is not renewed is kept", "SPEC-1", "lock", _never_over),
@@ -106,7 +110,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
         ),
         _mutant("unlock-ignored", "a lock that is released is kept", "SPEC-1", "unlock", _not_given_back),
         _mutant(
-            "all-or-nothing", "a batch is refused as a whole if another member holds one of its queues", "SPEC-1", "lock",
+            "all-or-nothing", "a batch is refused as a whole if another member holds one of its queues",
+            "SPEC-1", "lock",
             _all_or_nothing,
         ),
         _mutant(

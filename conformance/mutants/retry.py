@@ -134,7 +134,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "DELIV-2", _AGAIN, _copy_of_the_copy,
         ),
         _mutant(
-            "retry-topic-as-origin", "a message that is redelivered twice names the retry topic as its original topic",
+            "retry-topic-as-origin",
+            "a message that is redelivered twice names the retry topic as its origin",
             "DELIV-2", _AGAIN, _topic_forgotten,
         ),
         _mutant(
@@ -149,7 +150,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
         ),
         _mutant(
-            "asked-retries-ignored", "the maximum number of retries in the request is ignored", "DELIV-7", _GIVEN_UP,
+            "asked-retries-ignored", "the maximum number of retries in the request is ignored",
+            "DELIV-7", _GIVEN_UP,
             _request_not_asked,
         ),
         _mutant(
@@ -164,7 +166,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.store.appender:unit_code", _half_a_second_early,
         ),
         _mutant(
-            "retries-not-counted", "a message that is sent back does not increase its count of retries", "DELIV-7", _AGAIN,
+            "retries-not-counted", "a message that is sent back does not increase its count of retries",
+            "DELIV-7", _AGAIN,
             _count_stays,
         ),
         _mutant(
@@ -176,16 +179,17 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
         ),
         _mutant(
-            "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered", "DELIV-7",
+            "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered",
+            "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
-            " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
+            "copy-told-by-message", "after a crash, a repeated copy of a delayed message counts as its next copy",
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
         ),
         _mutant(
-            "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
-            " come again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
+            "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
+            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
         ),
     ]

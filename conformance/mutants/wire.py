@@ -174,7 +174,8 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "cut-frame-taken", "the received part of a frame is treated as the whole frame", "remoting/max-offset/7",
+            "cut-frame-taken", "the received part of a frame is treated as the whole frame",
+            "remoting/max-offset/7",
             f"{_CHANNEL}:read_frame", _whatever_came,
         ),
         Mutant(

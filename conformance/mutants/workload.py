@@ -104,7 +104,8 @@ MUTANTS: Final = {
             "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
         ),
         Mutant(
-            "two-lanes", "an orderly queue is consumed by several listener calls at the same time", "DELIV-13",
+            "two-lanes", "an orderly queue is consumed by several listener calls at the same time",
+            "DELIV-13",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
         ),
     )
