@@ -184,7 +184,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message", "after a crash, a repeated message makes its next copy count as delivered",
+            "copy-told-by-message",
+            "after a crash, a repeated message makes its next copy count as delivered",
             "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
         ),
         _mutant(
