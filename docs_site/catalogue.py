@@ -1,11 +1,13 @@
 """The page of all invariants, from spec/invariants.toml."""
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
 from docs_site.markdown import code, escaped, table
 from mqproof.spec.catalogue import LAYERS, Invariant, catalogue
 
+_SOURCE: Final = re.compile(r'docs/reference/(\S+\.md), "([^"]+)"')
 _HEAD: Final = """# Catalogue of invariants
 
 Generated from `spec/invariants.toml` when the site is built. Every layer checks the same named
@@ -32,12 +34,21 @@ def _entry(invariant: Invariant) -> str:
     parts = [
         f"## {invariant.id} {invariant.name} {{: #{invariant.id.lower()} }}",
         escaped(invariant.statement),
-        f"Kind: {invariant.kind}. Scope: {escaped(invariant.scope)}. Source: {escaped(invariant.source)}.",
+        f"Kind: {invariant.kind}. Scope: {escaped(invariant.scope)}. Source: {_link(invariant.source)}.",
     ]
     if invariant.rules:
         parts.append(f"Anomalies that it covers: {', '.join(map(code, invariant.rules))}.")
     parts.append(table(["layer", "check", "mutants that the check must catch"], _layers(invariant)))
     return "\n\n".join(parts)
+
+
+def _link(source: str) -> str:
+    """A source such as `docs/reference/protocol/storing.md, "Flush"` as a link from this page."""
+    match = _SOURCE.fullmatch(source)
+    if match is None:
+        return escaped(source)
+    anchor = re.sub(r"[^\w -]", "", match[2]).lower().replace(" ", "-")
+    return f"[{match[2]}]({match[1]}#{anchor})"
 
 
 def _layers(invariant: Invariant) -> Iterator[list[str]]:

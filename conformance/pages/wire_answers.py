@@ -68,7 +68,7 @@ _EXPLAINED: Final = """## Failed cases
   Clients discard such a response.
 - GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 sends no response while access control is off.
 
-The runs also showed the following, which docs/protocol.md describes:
+The runs also showed the following, which the protocol reference describes:
 
 - A registration without a broker name breaks the list of system topics of 5.5.0.
 - QUERY_CORRECTION_OFFSET deletes offsets.

@@ -1,6 +1,7 @@
 """The configuration of a name server, and RocketMQ's names for the keys in a properties file.
 
-Some keys can be read and changed while the name server runs. See docs/protocol.md, "Name server".
+Some keys can be read and changed while the name server runs. See docs/reference/protocol/name-server.md,
+"Administration of a name server".
 """
 
 from dataclasses import dataclass, field, replace

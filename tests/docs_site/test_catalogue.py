@@ -14,6 +14,12 @@ def test_every_invariant_has_a_row_and_an_entry() -> None:
         assert f"## {invariant.id} {invariant.name} {{: #{invariant.id.lower()} }}" in PAGE
 
 
+def test_every_source_is_a_link_to_a_chapter() -> None:
+    sources = re.findall(r"Source: (.*)\.$", PAGE, re.MULTILINE)
+    assert len(sources) == len(catalogue())
+    assert [each for each in sources if not re.fullmatch(r"\[.+\]\(protocol/[\w-]+\.md#[\w-]+\)", each)] == []
+
+
 def test_every_check_and_every_mutant_is_named() -> None:
     for invariant in catalogue().values():
         for layer in LAYERS:

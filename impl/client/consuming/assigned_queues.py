@@ -1,6 +1,6 @@
 """The queues that a consumer reads. Each has a loop that pulls while the limits on held messages allow it.
 
-See docs/protocol.md, "Push consumers".
+See docs/reference/protocol/groups.md, "Push consumers".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """A consumer that pulls messages ahead in the background and returns them when the application polls.
 
-See docs/protocol.md, "Lite pull consumers".
+See docs/reference/protocol/groups.md, "Lite pull consumers".
 """
 
 import asyncio

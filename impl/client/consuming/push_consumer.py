@@ -1,6 +1,6 @@
 """Passes messages of subscribed topics to a listener, and keeps track of which are consumed.
 
-See docs/protocol.md, "Push consumers".
+See docs/reference/protocol/groups.md, "Push consumers".
 """
 
 import asyncio
