@@ -1,4 +1,4 @@
-"""The page of all requests and their fields, made of the tables that the cases are made of.
+"""Writes the page of all requests and their fields, from the tables of the wire cases.
 
 python -m mqproof.conformance.pages.requests
 """
@@ -19,11 +19,16 @@ PAGE: Final = _ROOT / "docs" / "reference" / "conformance" / "requests.md"
 
 _INTRODUCTION: Final = """# Requests and their fields
 
-Every operation that the wire cases ask for. **Bold** fields are mandatory; I and L are signed decimal numbers
-of 32 and 64 bit, B is `true` or `false`, the others are text; ⁵ marks what came with 5.x. A body is JSON
-unless the described section says otherwise. Made by `python -m mqproof.conformance.pages.requests`.
+This page is for developers of brokers and clients: it lists every request of the wire cases, with its fields.
 
-| code | name | asked of | fields | body | described in |
+- **Bold** fields are mandatory.
+- I and L are signed decimal numbers of 32 and 64 bits, B is `true` or `false`, other fields are text.
+- ⁵ marks requests and fields that 5.x added.
+- A body is JSON unless the described section names another format.
+
+`python -m mqproof.conformance.pages.requests` writes this page.
+
+| code | name | server | fields | body | described in |
 |---|---|---|---|---|---|
 """
 
