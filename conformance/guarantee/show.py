@@ -9,7 +9,7 @@ from mqproof.conformance.guarantee.live import Lived, keeps_acknowledged
 from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
 from mqproof.spec.guarantee.view import LETTERS, WORDS
 
-DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "guarantees.md"
 BEGIN: Final = "<!-- Written by `mqproof matrix --on impl --record`. -->\n"
 END: Final = "<!-- End of what it writes. -->\n"
 

@@ -1,4 +1,4 @@
-"""docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
+"""docs/reference/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
 
 `python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones, and
 writes the page and its data, mutants.json. Seconds are those of that machine.
@@ -17,7 +17,7 @@ from mqproof.report.write import write_text
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.checkout import expect_checkout
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "mutants.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance" / "mutants.md"
 DATA: Final = PAGE.with_suffix(".json")
 _HEAD: Final = """\
 # Mutants of the implementation

@@ -12,7 +12,7 @@ from mqproof.conformance.wire.operations import ALL
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "requests.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance" / "requests.md"
 
 _INTRODUCTION: Final = """# Requests and their fields
 

@@ -2,7 +2,8 @@
 
     python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
 
-reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
+reads reports of `mqproof conform --suite wire --json` and writes wire.json and wire.md into
+docs/reference/conformance/.
 """
 
 import json
@@ -22,7 +23,7 @@ from mqproof.report.json_file import from_json
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
-FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
 NOT_ASKED: Final = "-"
 """Of a rule that holds since a later release only."""
 _DETAIL_MAX: Final = 160

@@ -1,4 +1,4 @@
-"""Our own name server and broker, asked over the wire as anybody's: no worse than docs/conformance says."""
+"""Our name server and broker, asked over the wire: no worse than docs/reference/conformance/wire.md says."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,6 +1,6 @@
 """Brokers that elect their master, in a simulated world: what clients get through fail-over, who may what.
 
-Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
+Sources: docs/protocol.md, "A broker in a group", and docs/explanation/replication.md.
 """
 
 import asyncio
