@@ -32,7 +32,9 @@ _TIMEOUT_S = 3.0
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     route_refresh_ms: int = 30_000
+    """The pause between two requests for the routes."""
     heartbeat_ms: int = 30_000
+    """The pause between two heartbeats to the brokers."""
 
 
 class Session:
