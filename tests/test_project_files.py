@@ -98,3 +98,7 @@ def test_contributing_names_paths_that_exist() -> None:
 def test_relative_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_readme_can_be_read_at_once() -> None:
+    assert 80 <= len(text("README.md").splitlines()) <= 120
