@@ -94,7 +94,7 @@ def first_missing(shown: Sequence[str], output: Sequence[str]) -> str | None:
     """Return the first shown line that the output does not have after the ones before it."""
     rest = iter(output)
     for line in shown:
-        pattern = re.compile(".*".join(re.escape(part) for part in _one_blank(line).split("...")))
+        pattern = re.compile(".*".join(re.escape(_one_blank(part)) for part in line.split("...")))
         if not any(pattern.fullmatch(_one_blank(candidate)) for candidate in rest):
             return line
     return None
