@@ -6,6 +6,7 @@
   counts as one blank.
 - A command exits with 0, unless the next one is `echo $?`. A command that ends with `&` runs on; the next one
   starts when the shown lines have appeared.
+- A block after a line `<!-- deep: REASON -->` is slow: only the deep tests run it.
 - The ports 9876 and 10911 are replaced by free ones.
 """
 
@@ -28,7 +29,8 @@ ROOT: Final = Path(__file__).parents[2]
 PORTS: Final = ("9876", "10911")
 SECONDS_MAX: Final = 120
 _BLOCK: Final = re.compile(
-    r'^```(?P<language>\w+)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$', re.M | re.S
+    r'^(?P<deep><!-- deep: .+ -->\n)?```(?P<language>\w+)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$',
+    re.MULTILINE | re.DOTALL,
 )
 _END: Final = "--end-of-command--"
 
@@ -49,9 +51,11 @@ class PageError(AssertionError):
     """A command of the page does not do what the page shows."""
 
 
-def steps(page: str) -> Iterator[Command | NewFile]:
-    """Return what a reader of the page does, in order."""
+def steps(page: str, *, deep: bool = False) -> Iterator[Command | NewFile]:
+    """Return what a reader of the page does, in order; the slow blocks only with `deep`."""
     for block in _BLOCK.finditer(page):
+        if block["deep"] and not deep:
+            continue
         if block["file"]:
             yield NewFile(block["file"], block["text"])
         elif block["language"] == "console":
@@ -66,14 +70,14 @@ def _commands(block: str) -> Iterator[Command]:
         )
 
 
-def run_page(page: Path, folder: Path) -> None:
-    """Run all commands of the page in the folder.
+def run_page(page: Path, folder: Path, *, deep: bool = False) -> None:
+    """Run the commands of the page in the folder; the slow ones only with `deep`.
 
     Raises:
         PageError: an exit code or an output is not the one on the page.
     """
     text = _with_free_ports(page.read_text(encoding="utf-8"))
-    todo = list(steps(text))
+    todo = list(steps(text, deep=deep))
     with Shell(folder) as shell:
         for step, following in zip(todo, [*todo[1:], None], strict=True):
             if isinstance(step, NewFile):

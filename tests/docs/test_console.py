@@ -71,6 +71,12 @@ def test_a_page_that_is_wrong_fails(right: str, wrong: str, complaint: str, tmp_
         run_page(page(tmp_path, PAGE.replace(right, wrong)), folder(tmp_path))
 
 
+def test_slow_blocks_are_for_the_deep_tests() -> None:
+    page = "```console\n$ true\n```\n\n<!-- deep: a minute of kills -->\n```console\n$ sleep 60\n```\n"
+    assert list(steps(page)) == [Command("true", ())]
+    assert list(steps(page, deep=True)) == [Command("true", ()), Command("sleep 60", ())]
+
+
 def test_dots_stand_for_any_text() -> None:
     output = ["ready namesrv=127.0.0.1:1 broker=127.0.0.1:2", "  3   held"]
     assert first_missing(["ready ... broker=...", "3 held"], output) is None
