@@ -1,7 +1,8 @@
 """Analyse a broker's store directory with PySpark, without a running broker.
 
-The commit log, the consume queues and the key index are three tables. Directories of released brokers are
-read in the same way. Read the directory of a stopped broker, or a copy.
+The commit log is a table: a row is a record, or a range of damaged or unused bytes. The formats
+`rocketmq-consumequeue` and `rocketmq-index` are the queues and the key index. Directories of released brokers
+are read in the same way. Read the directory of a stopped broker, or a copy.
 
     pip install 'mqproof[audit]'
     python examples/spark_store.py /tmp/example-store
@@ -16,23 +17,13 @@ from mqproof.spark_audit.sources.stores import register
 
 def main(spark: SparkSession, store: str) -> None:
     register(spark)
-    log = spark.read.format("rocketmq-commitlog").load(store)
-    records = log.where("kind = 'record'").select(
-        "topic", "queue_id", "queue_offset", "commit_offset", "size"
-    )
-    records.createOrReplaceTempView("records")
+    spark.read.format("rocketmq-commitlog").load(store).createOrReplaceTempView("log")
     spark.sql(
-        "SELECT topic, count(*) AS messages, sum(size) AS bytes FROM records GROUP BY topic ORDER BY topic"
+        """
+        SELECT kind, topic, count(*) AS number, sum(size) AS bytes
+        FROM log WHERE kind IN ('record', 'damage') GROUP BY kind, topic ORDER BY kind, topic
+        """
     ).show(truncate=False)
-
-    spark.read.format("rocketmq-consumequeue").load(store).createOrReplaceTempView("entries")
-    missing = spark.sql(
-        "SELECT * FROM records ANTI JOIN (SELECT * FROM entries WHERE kind = 'entry') "
-        "USING (topic, queue_id, queue_offset)"
-    )
-    damaged = log.where("kind = 'damage'").count()
-    print(f"{damaged} damaged ranges in the log")
-    print(f"{missing.count()} records without an entry in their queue")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_the_web_service_confirms_an_order(tmp_path: Path) -> None:
 
 @pytest.fixture
 def secure(tmp_path: Path) -> Path:
-    """Copy the folder, and add a certificate that the same file vouches for, as a self-signed one does."""
+    """Copy the folder, and add a certificate with its authority in the same file."""
     folder = Path(shutil.copytree(EXAMPLES / "secure", tmp_path / "secure"))
     authority = trustme.CA()
     own = authority.issue_cert("127.0.0.1")
