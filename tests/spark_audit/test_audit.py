@@ -128,7 +128,10 @@ def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
 def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_that_was_passed(
     spark: SparkSession, tmp_path: Path, tells_where_it_waits: bool
 ) -> None:
-    """Our producers tell none (docs/protocol.md, "Event log"); one that does is taken at its word."""
+    """Our producers tell none; one that does is taken at its word.
+
+    See docs/reference/protocol/event-log.md, "Event log".
+    """
     story = Story()
     for number, msg_id in enumerate(("m_put", "m_waits")):
         at = {"queue_offset": number} if tells_where_it_waits else {}
