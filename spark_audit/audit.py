@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from mqproof.spark_audit.checks import EVENT_CHECKS, Check
 from mqproof.spark_audit.evidence.collect import Collected, collected
-from mqproof.spark_audit.evidence.history import ALONE, History
+from mqproof.spark_audit.evidence.history import NO_HISTORY, History
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
 from mqproof.spark_audit.evidence.tables import Evidence
@@ -44,7 +44,7 @@ def audit(
     replay: str = "",
     pictures: bool = True,
     progress: Callable[[str], None] | None = None,
-    history: History = ALONE,
+    history: History = NO_HISTORY,
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
@@ -67,7 +67,7 @@ def audit(
         judging = Judging(evidence, tallies, overview.rows, missing, scratch, history, replay, say)
         judged = run_checks(checks, judging)
         shown = _pictures(evidence, seen, say) if pictures and overview.rows else {}
-        withdrawn = history.close(evidence, seen.looked, brokers, scratch, judged.ran)
+        withdrawn = history.close(evidence, seen.examined, brokers, scratch, judged.ran)
         return Audit(
             overview=overview,
             tallies=tallies,
@@ -84,8 +84,8 @@ def audit(
 
 
 def _pictures(evidence: Evidence, seen: Collected, say: Callable[[str], None]) -> dict[str, list[Any]]:
-    say("numbers of the plots")
-    return draw(evidence, seen.overview, seen.looked.profile, seen.looked.own)
+    say("computing the plots")
+    return draw(evidence, seen.overview, seen.examined.profile, seen.examined.own)
 
 
 __all__ = [

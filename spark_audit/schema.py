@@ -52,8 +52,8 @@ PASS: Final = t.StructType(
         for name in names.split()
     ]
 )
-"""What the pass over a log yields: of each partition the rows of profile.py, sequences.py and bucket_sums.py,
-told apart by `part`."""
+"""The results of the pass over a log: for each partition, the rows of profile.py, sequences.py and
+bucket_sums.py. The column `part` distinguishes them."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
 """The columns that tell two findings apart, and by which ground truth is compared."""
@@ -63,7 +63,7 @@ class SchemaError(ValueError):
     """A table lacks a column that a check rests on. The message says what was asked and what was there."""
 
 
-def require(frame: DataFrame, columns: Iterable[str], who: str) -> None:
+def require(frame: DataFrame, columns: Iterable[str], caller: str) -> None:
     """Refuse a table without the columns that `who` reads.
 
     Raises:
@@ -71,5 +71,5 @@ def require(frame: DataFrame, columns: Iterable[str], who: str) -> None:
     """
     if missing := [name for name in columns if name not in frame.columns]:
         raise SchemaError(
-            f"{who} needs column {', '.join(missing)}; the table has {', '.join(sorted(frame.columns))}"
+            f"{caller} needs column {', '.join(missing)}; the table has {', '.join(sorted(frame.columns))}"
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from mqproof.report.console import terminable
 from mqproof.report.model import Exit
-from mqproof.spark_audit.command.failures import ELSEWHERE, blamed, fail
+from mqproof.spark_audit.command.failures import OTHER_FOLDER_HINT, fail, failures_reported
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,14 +34,14 @@ def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, P
     if not re.fullmatch(r"[1-9]\d*[kmgt]", options.memory, re.IGNORECASE):
         fail(f"--memory: {options.memory!r}, expected a number and a unit, e.g. 2g")
     borrowed = SparkSession.getActiveSession() is not None
-    logging.getLogger().addFilter(_is_news)
+    logging.getLogger().addFilter(_is_unexpected)
     with ExitStack() as opened:
         if not borrowed:
             opened.enter_context(terminable())
         try:
             folder = opened.enter_context(scratch(options.temporary))
         except OSError as error:
-            fail(f"{options.temporary}: {error.strerror}, where temporary files were to be; {ELSEWHERE}")
+            fail(f"{options.temporary}: {error.strerror}, cannot hold temporary files; {OTHER_FOLDER_HINT}")
         try:
             spark = open_session(options if borrowed else options.spilling_in(folder))
         except MasterError as error:
@@ -51,7 +51,7 @@ def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, P
         if not borrowed:
             opened.enter_context(_stopping(spark))
             opened.enter_context(ending_jobs(spark))
-        with blamed(folder):
+        with failures_reported(folder):
             yield spark, folder
 
 
@@ -77,7 +77,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
                 spark.sparkContext.cancelAllJobs()
                 time.sleep(_CANCEL_EVERY_S)
 
-    def told_to_end(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         # By another thread: this one may be talking to Spark.
         Thread(target=cancel, daemon=True).start()
         ends[number](number, frame)
@@ -87,7 +87,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
     assert callable(terminate), "terminable's"
     ends = {int(signal.SIGINT): signal.default_int_handler, int(signal.SIGTERM): terminate}
     for number in ends:
-        signal.signal(number, told_to_end)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:
@@ -98,7 +98,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
 _CANCEL_EVERY_S: Final = 0.2
 
 
-def _is_news(record: logging.LogRecord) -> bool:
+def _is_unexpected(record: logging.LogRecord) -> bool:
     """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
-    told = str(record.msg)
-    return "KeyboardInterrupt" not in told and not told.startswith("Exception while sending command")
+    text = str(record.msg)
+    return "KeyboardInterrupt" not in text and not text.startswith("Exception while sending command")

@@ -17,14 +17,14 @@ FORGET_DAYS: Final = 30
 DAY_US: Final = 86_400_000_000
 
 IndexSlots = Annotated[
-    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, where it is not RocketMQ's own.")
+    int | None, typer.Option(min=1, help="maxHashSlotNum of the brokers, if it is not RocketMQ's default.")
 ]
 Trace = Annotated[
     list[str] | None,
     typer.Option(help="Message traces: exported text, a folder of it, or a store that has their topic."),
 ]
 ForgetDays = Annotated[
-    int, typer.Option(min=1, help="A client or group that told nothing for so long is left behind.")
+    int, typer.Option(min=1, help="Days after which a silent client or group is forgotten.")
 ]
 
 
@@ -71,25 +71,27 @@ class ClusterOptions:
     skew_ms: Annotated[
         int | None,
         typer.Option(
-            min=0, help="How far clocks of two nodes may disagree; else 100, or what the log shows."
+            min=0, help="Allowed difference of two nodes' clocks; default: 100, or more if the log shows it."
         ),
     ] = None
     flush: Annotated[
-        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not say.")
+        str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH: for brokers whose log does not state it.")
     ] = None
     broadcast: Annotated[
-        list[str] | None, typer.Option(help="Group of which every member gets every message.")
+        list[str] | None, typer.Option(help="Group in which every member receives every message.")
     ] = None
     orderly: Annotated[
-        list[str] | None, typer.Option(help="Group that consumes in order, and does not say so itself.")
+        list[str] | None, typer.Option(help="Group that consumes in order but does not report so.")
     ] = None
     delays: Annotated[
         str | None,
-        typer.Option(help="The brokers' messageDelayLevel, where it is not RocketMQ's: '1s 5s 1m'."),
+        typer.Option(help="The brokers' messageDelayLevel, if it is not RocketMQ's default: '1s 5s 1m'."),
     ] = None
     rebalance_s: Annotated[
         int,
-        typer.Option(min=0, help="How long a group may take to agree on owners after a member came or went."),
+        typer.Option(
+            min=0, help="Time that a group may take to agree on owners after a member joined or left."
+        ),
     ] = REBALANCE_S
     broker_config: Annotated[
         Path | None,

@@ -42,7 +42,7 @@ def _try_place(option: str, place: Path) -> None:
 
 
 def write_outputs(
-    report: Report, done: "Audit", aside: "DataFrame", out: Path | None, json: Path | None
+    report: Report, done: "Audit", skipped_rows: "DataFrame", out: Path | None, json: Path | None
 ) -> None:
     """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
     from mqproof.report import json_file
@@ -57,7 +57,7 @@ def write_outputs(
                 write_report(report, folder / name)
             rows = write_violations(done, folder / "violations.parquet")
             if done.unreadable_rows or done.unreadable_traces:
-                aside.coalesce(1).write.json(str(folder / "unreadable"))
+                skipped_rows.coalesce(1).write.json(str(folder / "unreadable"))
         say(f"wrote {out / _FORMS[0]}, {', '.join(_FORMS[1:])} and violations.parquet with {rows} rows")
     if json is not None:
         write_text(json, json_file.render(report))

@@ -65,24 +65,20 @@ class InputOptions:
 class IncrementalOptions:
     """The state that one run leaves for the next."""
 
-    state: Annotated[
-        Path | None, typer.Option(help="Folder of the state between runs: these events follow earlier ones.")
-    ] = None
+    state: Annotated[Path | None, typer.Option(help="Folder of the state between incremental runs.")] = None
     late_s: Annotated[
-        int, typer.Option(min=0, help="With --state: what belongs together is no further apart.")
+        int, typer.Option(min=0, help="With --state: maximum time between events of one message.")
     ] = 3600
     forget_days: ForgetDays = FORGET_DAYS
 
 
 def run(
     *,
-    paths: Annotated[list[str] | None, typer.Argument(help="More event logs, as after a shell's *.")] = None,
+    paths: Annotated[list[str] | None, typer.Argument(help="More event logs.")] = None,
     inputs: InputOptions,
     out: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for report.html, .json, .md, .sarif, junit.xml, and violations.parquet with all."
-        ),
+        typer.Option(help="Folder for report.html, .json, .md, .sarif, junit.xml and violations.parquet."),
     ] = None,
     check: Annotated[list[str] | None, typer.Option(help="Only this invariant, e.g. DELIV-1.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the result as JSON to this file.")] = None,
@@ -109,8 +105,10 @@ def run(
     config = cluster.config()
     allowed = cluster.allowed(config)
     spark.settings()  # fails before the inputs are looked at
-    again = _said({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
-    request = _request(inputs, incremental, wanted, allowed, index_slots or config.index_slots, again)
+    replay_arguments = _arguments({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
+    request = _request(
+        inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
+    )
     sizes = request.sizes()
     options = spark.session(
         input_bytes=sum(sizes.values()),
@@ -141,7 +139,7 @@ def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
         fail(f"--check: no check for {', '.join(unknown)}, expected one of {', '.join(CHECKS)}")
     if idle := [name for name in wanted if name not in possible]:
         judged = "--events" if CHECKS[idle[0]].of_events else "a --store"
-        fail(f"--check {idle[0]}: it judges {judged}, and none is given")
+        fail(f"--check {idle[0]}: it judges {judged}, but none is given")
     return wanted
 
 
@@ -155,7 +153,7 @@ class _Request:
     wanted: list[str]
     allowed: dict[str, Any]
     """What the user says of clocks, brokers and groups, for Options."""
-    again: str
+    replay_arguments: str
     """The options that name the input and say what it is, for the command that replays a finding."""
     state: Path | None
     late_us: int
@@ -179,7 +177,7 @@ def _request(
     wanted: list[str],
     allowed: dict[str, Any],
     index_slots: int | None,
-    again: list[str],
+    replay_arguments: list[str],
 ) -> _Request:
     """Find the inputs: before Spark starts, which takes seconds, so that a wrong path is reported at once."""
     from mqproof.spark_audit.sources.inputs import InputError, Inputs, find_files
@@ -195,7 +193,7 @@ def _request(
             index_slots=index_slots or SLOTS,
             wanted=wanted,
             allowed=allowed,
-            again=shlex.join(again),
+            replay_arguments=shlex.join(replay_arguments),
             state=incremental.state,
             late_us=incremental.late_s * 1_000_000,
             forget_us=incremental.forget_days * DAY_US,
@@ -214,11 +212,11 @@ def _audit(
     continued = open_run(spark, request.state, *spans_us) if request.state else None
     # The old state stays until everything is written: an interrupted run is repeated.
     with next_state(continued) if continued else nullcontext() as following:
-        with stages("audit") as told:
-            done, report, aside = _judge(spark, scratch, request, continued, following, told)
+        with stages("audit") as stage:
+            done, report, skipped_rows = _judge(spark, scratch, request, continued, following, stage)
         # Not beside a moving line, which would take it for its own.
         terminal.show(report)
-        write_outputs(report, done, aside, out, json)
+        write_outputs(report, done, skipped_rows, out, json)
     return exit_code(report.results)
 
 
@@ -232,7 +230,7 @@ def _judge(
 ) -> tuple["Audit", Report, "DataFrame"]:
     """The audit, its report, and the file and line of each row that is no event and no trace."""
     from mqproof.spark_audit.audit import audit
-    from mqproof.spark_audit.evidence.history import ALONE
+    from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
     from mqproof.spark_audit.incremental.continuation import Continuation
     from mqproof.spark_audit.incremental.so_far import with_history
@@ -242,38 +240,38 @@ def _judge(
     from mqproof.spark_audit.sources.store_tables import read_stores
 
     started = time.monotonic()
-    for line in request.found.said_of_repeats():
+    for line in request.found.repeat_messages():
         say(line)
     stage(f"reading {counted(len(request.found.files), 'file')} and {counted(len(request.stores), 'store')}")
     log = read_files(spark, request.found, scratch)
     stored = read_stores(spark, request.stores, scratch, request.index_slots) if request.stores else None
     before = f" --state {shlex.quote(str(continued.before))}" if continued and continued.before else ""
     done = audit(
-        log.told,
+        log.event_log,
         scratch,
         options=Options(**request.allowed),
         store=stored,
         checks=request.checks(),
         given_rows=log.rows,
-        replay=f"mqproof audit run {request.again}{before}",
+        replay=f"mqproof audit run {request.replay_arguments}{before}",
         progress=stage,
-        history=Continuation(continued, following) if continued else ALONE,
+        history=Continuation(continued, following) if continued else NO_HISTORY,
     )
-    stage("timelines of what was found")
+    stage("timelines of the findings")
     # The first half of a message's events may be in the carried state.
     events = log.events.unionByName(continued.carried.rows) if continued and continued.carried else log.events
-    told = with_timelines(spark, done.results, events, done.overview.brokers, stored)
-    done = replace(done, results=told)
-    aside = log.corrupt
+    event_log = with_timelines(spark, done.results, events, done.overview.brokers, stored)
+    done = replace(done, results=event_log)
+    skipped_rows = log.corrupt
     if any(request.traces):
         stage("reading message traces")
         done, unreadable = _with_traces(spark, done, request)
-        aside = aside.unionByName(unreadable)
+        skipped_rows = skipped_rows.unionByName(unreadable)
     stage("summing up")
     corrupt_rows = done.unreadable_rows
     corrupt = [(row["file"], row["line"]) for row in log.corrupt.limit(10).collect()] if corrupt_rows else []
     report = summarise(done, log, request.stores, time.monotonic() - started, corrupt, corrupt_rows)
-    return done, with_history(report, done, continued, following) if continued else report, aside
+    return done, with_history(report, done, continued, following) if continued else report, skipped_rows
 
 
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
@@ -289,7 +287,7 @@ def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tup
     return replace(done, results=done.results + kept, unreadable_traces=unreadable), traces.unreadable
 
 
-def _said(options: Mapping[str, Any]) -> list[str]:
+def _arguments(options: Mapping[str, Any]) -> list[str]:
     """The options that were given, as on the command line."""
     given = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
     return [

@@ -12,7 +12,7 @@ import typer
 
 from mqproof.report.model import Exit
 from mqproof.report.printable import counted, one_line
-from mqproof.spark_audit.command.failures import blamed, fail, say
+from mqproof.spark_audit.command.failures import fail, failures_reported, say
 from mqproof.spark_audit.command.opened_session import opened_session
 from mqproof.spark_audit.command.options import (
     DAY_US,
@@ -37,19 +37,19 @@ class SourceOptions:
     """What is watched, and how much of it is one batch."""
 
     events: Annotated[
-        list[Path] | None, typer.Option(help="Folder into which event logs are moved, each whole.")
+        list[Path] | None, typer.Option(help="Folder into which complete event logs are moved.")
     ] = None
     topic: Annotated[
         list[str] | None, typer.Option(help="Topic whose messages are lines of NDJSON event logs.")
     ] = None
     namesrv: Annotated[str, typer.Option(help="HOST:PORT of name servers, with --topic.")] = ""
-    every_s: Annotated[float, typer.Option(min=0, help="Seconds from batch to batch.")] = 60.0
-    once: Annotated[bool, typer.Option("--once", help="Judge what is there, and end.")] = False
+    every_s: Annotated[float, typer.Option(min=0, help="Seconds between batches.")] = 60.0
+    once: Annotated[bool, typer.Option("--once", help="Judge the existing input, and end.")] = False
     batch_mib: Annotated[
-        int, typer.Option(min=1, help="A batch takes so much of new files, but at least one.")
+        int, typer.Option(min=1, help="Maximum MiB of new files in a batch; at least one file.")
     ] = 256
     batch_messages: Annotated[
-        int, typer.Option(min=1, help="A batch takes about so many messages of topics.")
+        int, typer.Option(min=1, help="Approximate maximum of topic messages in a batch.")
     ] = 100_000
 
     def check(self) -> None:
@@ -61,10 +61,10 @@ class SourceOptions:
 
 def watch_logs(
     *,
-    state: Annotated[Path, typer.Option(help="Folder of what is carried from batch to batch.")],
+    state: Annotated[Path, typer.Option(help="Folder of the state carried between batches.")],
     source: SourceOptions,
     late_s: Annotated[
-        int, typer.Option(min=0, help="What belongs together is no further apart; then it is told.")
+        int, typer.Option(min=0, help="Maximum time between events of one message; then it is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
     cluster: ClusterOptions,
@@ -84,22 +84,22 @@ def watch_logs(
     from mqproof.spark_audit.incremental.watch import watch
     from mqproof.spark_audit.sources.inputs import InputError
 
-    wish = _wish(source, state, late_s, forget_days, allowed)
+    request = _request(source, state, late_s, forget_days, allowed)
     try:
         with (
             opened_session(session) as (spark, scratch),
             suppress(KeyboardInterrupt),  # a signal ends it, which is no failure
-            blamed(scratch),
+            failures_reported(scratch),
         ):
-            watch(spark, wish, scratch, tell, say)
+            watch(spark, request, scratch, report_violation, say)
     except InputError as error:
         fail(str(error))
     except OSError as error:
         fail(f"{error.filename or state}: {error.strerror}")
-    raise typer.Exit(_last_word(state))
+    raise typer.Exit(_report_totals(state))
 
 
-def _wish(
+def _request(
     source: SourceOptions, state: Path, late_s: int, forget_days: int, allowed: dict[str, Any]
 ) -> "Watch":
     from mqproof.spark_audit.evidence.options import Options
@@ -119,7 +119,7 @@ def _wish(
     )
 
 
-def _last_word(state: Path) -> int:
+def _report_totals(state: Path) -> int:
     """Print the violations so far, by the state that the last batch left. Return the exit code."""
     from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
@@ -128,8 +128,8 @@ def _last_word(state: Path) -> int:
     if last is None or not events_so_far(last):
         unreadable = rows_missing(last) if last else 0
         rows = "1 unreadable row is" if unreadable == 1 else f"{unreadable} unreadable rows are"
-        aside = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
-        fail(f"no event was seen{aside}", Exit.INCONCLUSIVE)
+        unreadable_note = f"; {rows} in {state / UNREADABLE}" if unreadable else ""
+        fail(f"no event was read{unreadable_note}", Exit.INCONCLUSIVE)
     return so_far(violations_so_far(last), rows_missing(last))
 
 
@@ -142,10 +142,10 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
     for invariant, _, count, *_ in rows:
         totals[invariant] += count
     holes = f"{missing} rows are missing or unreadable"
-    for invariant, rule, count, _, young in rows:
-        open_ = f", {young} of them younger than --late-s and not told yet" if young else ""
-        doubt = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
-        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{doubt}")
+    for invariant, rule, count, _, open_count in rows:
+        open_ = f", {open_count} of them younger than --late-s and not reported yet" if open_count else ""
+        caveat = f"; unknown: {holes}, and may explain them" if totals[invariant] <= missing else ""
+        typer.echo(f"{invariant} {rule}: {counted(count, 'violation')}{open_}{caveat}")
     if not rows:
         typer.echo("no violation so far" + (f"; unknown: {holes}" if missing else ""))
     if any(total > missing for total in totals.values()):
@@ -153,7 +153,7 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
     return Exit.INCONCLUSIVE if missing else Exit.HELD
 
 
-def tell(violation: "Mapping[str, Any]") -> None:
+def report_violation(violation: "Mapping[str, Any]") -> None:
     """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
     from mqproof.spark_audit.reporting.explain import utc
 

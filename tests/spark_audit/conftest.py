@@ -22,7 +22,7 @@ from mqproof.spark_audit.evidence.log_pass import Passed, folds, plan_buckets
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.tables import Evidence
 from mqproof.spark_audit.generator.chunk import Chunk, State
-from mqproof.spark_audit.generator.generate import Wish, prepare
+from mqproof.spark_audit.generator.generate import LogRequest, prepare
 from mqproof.spark_audit.passes.partition import of_rows
 from mqproof.spark_audit.runtime.session import SessionOptions, open_session
 from mqproof.spark_audit.schema import PASS
@@ -137,7 +137,7 @@ def evidence_in(
     return gather(log, brokers, options, passed=Passed(passed, passed, plan), folder=folder)
 
 
-def write_log(wish: Wish, folder: Path) -> list[dict[str, Any]]:
+def write_log(wish: LogRequest, folder: Path) -> list[dict[str, Any]]:
     """The log that the generator makes, chunk by chunk in this process, as one file. Returns the truth."""
     folder.mkdir(exist_ok=True)
     plan, now = prepare(wish, folder), State()

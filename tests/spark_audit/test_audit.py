@@ -17,7 +17,7 @@ from mqproof.spark_audit.audit import Audit, audit, violations, write_violations
 from mqproof.spark_audit.checks import CHECKS
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.evidence.skew import with_skew
-from mqproof.spark_audit.generator.generate import Wish, generate
+from mqproof.spark_audit.generator.generate import LogRequest, generate
 from mqproof.spark_audit.generator.scenario import ANOMALIES
 from mqproof.spark_audit.generator.truth import compare, read_truth
 from mqproof.spark_audit.quality.bench import measure
@@ -43,7 +43,7 @@ def _verdicts(done: Audit) -> dict[str, Verdict]:
 
 def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
-    generate(compiling_spark, Wish(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
+    generate(compiling_spark, LogRequest(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
     events = read(compiling_spark, [str(log)], tmp_path).events
     done = audit(events, tmp_path, options=FINGERPRINTED)
     difference = compare(violations(done), read_truth(log))
@@ -78,7 +78,7 @@ def test_millions_of_events_are_judged_exactly(events: int) -> None:
 @pytest.mark.timeout(4 * 3600)
 def test_no_seed_makes_an_audit_find_what_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(100, 200):
-        write_log(Wish(20_000, seed=seed), tmp_path / str(seed))
+        write_log(LogRequest(20_000, seed=seed), tmp_path / str(seed))
         log = read(spark, [str(tmp_path / str(seed))], tmp_path).events
         assert violations(audit(log, tmp_path, pictures=False)) == [], seed
 
@@ -98,7 +98,7 @@ def test_logs_with_nothing_but_decoys_hold(spark: SparkSession, tmp_path: Path) 
     log = tmp_path / "log"
     log.mkdir()
     for seed in (12, 13, 14):
-        write_log(Wish(2_500, seed=seed), tmp_path / str(seed))
+        write_log(LogRequest(2_500, seed=seed), tmp_path / str(seed))
         (log / f"{seed}.ndjson").write_bytes(write_ndjson([*_of_seed(tmp_path / str(seed), seed)]))
     events = read(spark, [str(log)], tmp_path).events
     done = audit(events, tmp_path, options=FINGERPRINTED, pictures=False)

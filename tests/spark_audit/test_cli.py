@@ -42,7 +42,7 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     assert json.loads((out / "report.sarif").read_text())["version"] == "2.1.0"
     assert "DELIV-1" in (out / "report.md").read_text()
     assert f"wrote {out}/report.html, report.json, report.md, report.sarif, junit.xml" in done.stderr
-    stages = ("reading 1 file and 0 stores", "timelines of what was found", f"writing {out}")
+    stages = ("reading 1 file and 0 stores", "timelines of the findings", f"writing {out}")
     assert all(f"audit: {stage}\n" in done.stderr for stage in stages), done.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log", "out", "r.txt"]
     assert pq.read_table(out / "violations.parquet").num_rows == 5
@@ -63,7 +63,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
     shutil.copy(written, log / "z_given_twice.ndjson")
     done = mqproof("run", "--events", log, "--out", out, "--check", "DELIV-2")
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
-    assert "Rows that are no events: 1" in done.stdout
+    assert "Rows that are not events: 1" in done.stdout
     assert "z_given_twice.ndjson is" in done.stderr
     assert "1 (counted once)" in done.stdout
     assert any("this is no event" in part.read_text() for part in (out / "unreadable").glob("*.json"))

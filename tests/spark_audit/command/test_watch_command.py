@@ -5,14 +5,16 @@ from typing import Final
 import pytest
 
 from mqproof.report.model import Exit
-from mqproof.spark_audit.command.watch_command import so_far, tell
+from mqproof.spark_audit.command.watch_command import report_violation, so_far
 from tests.spark_audit.test_cli import ESCAPED, HOSTILE
 
 
 def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
     nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
-    tell({**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"})
-    tell(
+    report_violation(
+        {**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"}
+    )
+    report_violation(
         {**nothing, "invariant": "DELIV-1", "rule": "lost", "first_ts": 0, "queue_id": 0, "group": "a  b=c",
          "evidence": None}
     )  # fmt: skip
@@ -40,7 +42,8 @@ AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
             [
                 "DELIV-1 lost-write: 2 violations; unknown: 2 rows are missing or unreadable, "
                 "and may explain them",
-                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s and not told yet",
+                "DELIV-3 duplicate-delivery: 5 violations, 5 of them younger than --late-s "
+                "and not reported yet",
             ],
         ),
         ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from mqproof.spark_audit.generator.generate import MANIFEST_FILE, Wish, generate, prepare
+from mqproof.spark_audit.generator.generate import MANIFEST_FILE, LogRequest, generate, prepare
 from mqproof.spark_audit.generator.rows import clock_us
 from mqproof.spark_audit.generator.scenario import (
     ANOMALIES,
@@ -35,7 +35,7 @@ def rows(folder: Path) -> pa.Table:
 def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    wish = Wish(120_000, ALL, seed=5)
+    wish = LogRequest(120_000, ALL, seed=5)
     first = generate(spark, wish, tmp_path / "first", partitions=1)
     again = generate(spark, wish, tmp_path / "again", partitions=2)
     assert (len(first.files), len(again.files)) == (1, 2)
@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
 
 def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> None:
     for seed in (5, 6):
-        generate(spark, Wish(24_000, ALL, seed=seed), tmp_path / str(seed))
+        generate(spark, LogRequest(24_000, ALL, seed=seed), tmp_path / str(seed))
     assert rows(tmp_path / "5") != rows(tmp_path / "6")
     assert read_truth(tmp_path / "5") != read_truth(tmp_path / "6")
 
@@ -57,7 +57,7 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # Several chunks: each goes on where the one before it ended.
-    made = generate(spark, Wish(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
+    made = generate(spark, LogRequest(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
     seqs: dict[str, list[tuple[int, int]]] = {}
     for file in made.files:
         for number, line in enumerate(file.read_bytes().splitlines()):
@@ -90,14 +90,14 @@ def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
 @pytest.mark.parametrize(
     ("wish", "message"),
     [
-        (Wish(12_000, {"lots": 1}), "anomaly 'lots': expected one of lost, duplicate"),
-        (Wish(12_000, {"lost": -1}), "anomaly lost: count -1"),
-        (Wish(12_000, {"lost": 10_000}), "10000 anomalies wished, a log of this size has room for"),
-        (Wish(12_000, {"flush_lost": 10_000}), "anomaly flush_lost: 10000 wished"),
-        (Wish(100), "too few events, the timetable needs 1935 or more"),
+        (LogRequest(12_000, {"lots": 1}), "anomaly 'lots': expected one of lost, duplicate"),
+        (LogRequest(12_000, {"lost": -1}), "anomaly lost: count -1"),
+        (LogRequest(12_000, {"lost": 10_000}), "10000 anomalies requested, a log of this size has room for"),
+        (LogRequest(12_000, {"flush_lost": 10_000}), "anomaly flush_lost: 10000 requested"),
+        (LogRequest(100), "too few events, the scenario needs 1935 or more"),
     ],
 )
-def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path: Path) -> None:
+def test_a_wish_that_does_not_fit_is_refused(wish: LogRequest, message: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=message):
         prepare(wish, tmp_path / "log")
 
@@ -114,16 +114,16 @@ def test_a_wish_that_does_not_fit_is_refused(wish: Wish, message: str, tmp_path:
 def test_the_events_that_are_said_to_be_needed_are_enough_and_hardly_too_many(
     events: int, anomalies: dict[str, int], tmp_path: Path
 ) -> None:
-    with pytest.raises(ScenarioError, match=r": ask for \d+ events") as told:
-        prepare(Wish(events, anomalies), tmp_path)
+    with pytest.raises(ScenarioError, match=r": request \d+ events") as told:
+        prepare(LogRequest(events, anomalies), tmp_path)
     needed = int(str(told.value).split()[-2])
-    prepare(Wish(needed, anomalies), tmp_path)
+    prepare(LogRequest(needed, anomalies), tmp_path)
     with pytest.raises(ScenarioError):
-        prepare(Wish(round(needed * 0.97), anomalies), tmp_path)
+        prepare(LogRequest(round(needed * 0.97), anomalies), tmp_path)
 
 
 def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(FileExistsError, match="not empty"):
-        prepare(Wish(12_000), tmp_path)
+        prepare(LogRequest(12_000), tmp_path)
     assert (tmp_path / "precious").read_text() == "keep"

@@ -33,7 +33,7 @@ from mqproof.spark_audit.schema import KEY
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.inputs import InputError
 from tests.spark_audit.conftest import STEP_US, Story, frame
-from tests.spark_audit.passes.test_fingerprint import troubled
+from tests.spark_audit.passes.test_fingerprint import failure_events
 
 LATE_US = 200 * STEP_US
 """More than what belongs together in `long_log` is apart, and far less than the whole."""
@@ -53,7 +53,7 @@ def long_log(parts: int) -> Rows:
             "ts": row["ts"] + part * 40 * STEP_US,
         }
         for part in range(parts)
-        for row in troubled(part)
+        for row in failure_events(part)
     ]
 
 
@@ -356,9 +356,13 @@ def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, t
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("notes.txt", b"mine", "no state of an audit, and not empty"),
-        ("manifest.json", b"{", "no state of an audit"),
-        ("manifest.json", b'{"schema":99,"night":1,"watermark":0,"missing_rows":0}', "its schema is 99"),
+        ("notes.txt", b"mine", "not a state of an audit, and not empty"),
+        ("manifest.json", b"{", "not a state of an audit"),
+        (
+            "manifest.json",
+            b'{"schema":99,"night":1,"watermark":0,"missing_rows":0}',
+            "its schema version is 99",
+        ),
     ],
 )
 def test_a_folder_that_holds_something_else_is_refused(

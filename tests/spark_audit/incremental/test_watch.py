@@ -68,7 +68,7 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
         ("offset-regression", "g"), ("lost-write", "h"), ("lost-write", "g"),
     }  # fmt: skip
     assert len(told) == 3
-    assert "2 rows that are none" in said[0]
+    assert "2 rows that are not events" in said[0]
     (lines,) = [file.read_text().splitlines() for file in state.glob("unreadable/batch-*/part-*.json")]
     kept = [json.loads(line) for line in lines]
     assert {row["line"] for row in kept} == set(NO_EVENTS.decode().splitlines())
@@ -137,7 +137,7 @@ def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Pat
     said = watched(spark, incoming, tmp_path)
     assert said[0].endswith("torn.ndjson is " + str(incoming / "torn-copy.ndjson") + " again: counted once")
     assert said[1:] == [
-        "batch 0: 9 events, 0 rows that are none, 0 violations, 0 taken back, 1 torn last line passed over"
+        "batch 0: 9 events, 0 rows that are not events, 0 violations, 0 withdrawn, 1 torn last line skipped"
     ]
     last = newest(tmp_path / "state")
     assert last is not None
@@ -220,7 +220,7 @@ def audited_night(
     following: Path | None,
 ) -> None:
     (tmp_path / "night.ndjson").write_bytes(write_ndjson(rows))
-    told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").told
+    told = read(spark, [str(tmp_path / "night.ndjson")], tmp_path / "night").event_log
     audit(told, tmp_path / "night", checks=ONE, pictures=False, history=Continuation(night, following))
 
 
@@ -232,11 +232,11 @@ def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> Non
     asked += ["--check", "DELIV-4"]
     done = CliRunner().invoke(app, asked)
     assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
-    assert done.stderr.endswith("mqproof audit: no event was seen\n")
+    assert done.stderr.endswith("mqproof audit: no event was read\n")
     (incoming / "no.ndjson").write_bytes(b"no event\n")
     done = CliRunner().invoke(app, asked)
     assert done.exit_code == Exit.INCONCLUSIVE
-    assert f"no event was seen; 1 unreadable row is in {tmp_path / 'state' / 'unreadable'}" in done.stderr
+    assert f"no event was read; 1 unreadable row is in {tmp_path / 'state' / 'unreadable'}" in done.stderr
 
 
 def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:

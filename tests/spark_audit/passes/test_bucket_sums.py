@@ -21,7 +21,7 @@ from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, G
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.splits import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
-from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_story, of_log, troubled
+from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_story, failure_events, of_log
 
 LOGS = 20
 GROUP_ROWS = 150
@@ -38,7 +38,7 @@ def rows() -> list[dict[str, Any]]:
     """The first log is clean but for its last row, at the very end: one message is handed out again."""
     clean = clean_story().rows
     again = next(row for row in clean if row["kind"] == "deliver") | {"ts": 90 * STEP_US, "seq": 8000}
-    logs = [clean, *([*troubled(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
+    logs = [clean, *([*failure_events(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
     return [of_log(number, row) for number, log in enumerate(logs) for row in log] + [of_log(0, again)]
 
 
@@ -52,7 +52,7 @@ def of_files(spark: SparkSession, told: list[dict[str, Any]], folder: Path) -> E
     return EventLog(frame(spark, told), tuple(files))
 
 
-def looked_at(of: Evidence) -> dict[str, list[str]]:
+def examined(of: Evidence) -> dict[str, list[str]]:
     """Everything of the evidence that is made of the rows in doubt."""
     names = ("messages", "doubted", "steps", "troubled")
     return {name: sorted(map(str, getattr(of, name).collect())) for name in names}
@@ -62,7 +62,7 @@ def looked_at(of: Evidence) -> dict[str, list[str]]:
 def exact(spark: SparkSession) -> dict[str, list[str]]:
     """The evidence of a look at every message."""
     brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
-    return looked_at(gather(EventLog.of(frame(spark, rows())), brokers, Options(exact=True)))
+    return examined(gather(EventLog.of(frame(spark, rows())), brokers, Options(exact=True)))
 
 
 def misled(log: EventLog) -> Guess:
@@ -109,7 +109,7 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
     found = gather(log, brokers, options, passed=passed, folder=doubts)
     assert found.buckets
     assert 0 < len(found.buckets.read) < found.buckets.count
-    seen = looked_at(found)
+    seen = examined(found)
     assert seen == exact
     assert all(seen.values())
     groups = sum(pq.read_metadata(file.path).num_row_groups for file in log.files)
@@ -118,7 +118,7 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
         assert 0 < len(again[0]) < groups / 2
         assert sum(pq.read_metadata(row["file"]).num_rows for row in kept) < len(told)
     passed.rows.unpersist()
-    passed.told.unpersist()
+    passed.profile_and_runs.unpersist()
 
 
 def test_without_what_is_read_again_some_of_it_is_missing(
@@ -131,5 +131,5 @@ def test_without_what_is_read_again_some_of_it_is_missing(
     passed = sum_up(
         log, plan_buckets(log, options, None, expected(log), tmp_path), lambda frame: frame.cache()
     )
-    found = looked_at(gather(log, brokers, options, passed=passed, folder=tmp_path))
+    found = examined(gather(log, brokers, options, passed=passed, folder=tmp_path))
     assert found != exact

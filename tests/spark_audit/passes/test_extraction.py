@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqproof.spark_audit.passes.extraction import _meeting, _unkept
+from mqproof.spark_audit.passes.extraction import _overlapping, _unkept
 
 pairs = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)), max_size=12)
 
@@ -18,7 +18,7 @@ def test_groups_that_meet_a_span_are_those(spans: list[tuple[int, int]], own: li
     wanted = [(begin, begin + length) for begin, length in spans]
     extents = [(low, low + length) for low, length in own]
     numbers = pa.array(range(len(extents)), pa.int64())
-    found = _meeting(
+    found = _overlapping(
         columns(wanted, "begin_seq", "end_seq"),
         columns(extents, "low", "high").append_column("row_group", numbers),
     )

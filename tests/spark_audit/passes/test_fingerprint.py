@@ -23,7 +23,7 @@ PREFIX = 2
 """Of an id: which small log it is of."""
 
 
-def doubted(spark: SparkSession, story: Story) -> set[str]:
+def ambiguous_events(spark: SparkSession, story: Story) -> set[str]:
     return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
 
 
@@ -40,12 +40,17 @@ def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> 
     ):
         for group in groups:
             story.deliver(msg_id, offset, group, node=f"consumer-{group}")
-    assert doubted(spark, story) == {"m_lost_for_h", "m_twice_for_g", "m_phantom", "m_recovered"}
+    assert ambiguous_events(spark, story) == {
+        "m_lost_for_h",
+        "m_twice_for_g",
+        "m_phantom",
+        "m_recovered",
+    }
 
 
 def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: SparkSession) -> None:
     story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
-    assert doubted(spark, story.crash(kept_end=100)) == {"m_gone"}
+    assert ambiguous_events(spark, story.crash(kept_end=100)) == {"m_gone"}
 
 
 def read_buckets(spark: SparkSession, story: Story) -> int:
@@ -113,7 +118,7 @@ OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
 """What the changes of `troubled` can break."""
 
 
-def troubled(seed: int) -> list[dict[str, Any]]:
+def failure_events(seed: int) -> list[dict[str, Any]]:
     """A clean log with a few rows dropped, doubled or changed."""
     chance = random.Random(seed)
     rows = [dict(row) for row in clean_story().rows]
@@ -151,7 +156,7 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     rows = [
         of_log(part, row) | ({"msg_id": f"{row['msg_id']}{part}"} if "msg_id" in row else {})
         for part in range(100)
-        for row in troubled(part)
+        for row in failure_events(part)
     ]
     log = frame(spark, rows)
     found = []

@@ -15,7 +15,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.audit import audit
-from mqproof.spark_audit.command.failures import blame
+from mqproof.spark_audit.command.failures import describe_failure
 from mqproof.spark_audit.evidence.gather import gather
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes.partition import of_files
@@ -69,7 +69,7 @@ def test_files_and_rows_tell_the_same(
 def test_a_file_may_lack_columns_and_have_others(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"seq": pa.array([0], pa.int32()), "ts": [1], "node": ["a"], "kind": ["flush"], "x": [1]})
     pq.write_table(rows, tmp_path / "a.parquet")
-    log = read(spark, [str(tmp_path / "a.parquet")], tmp_path).told
+    log = read(spark, [str(tmp_path / "a.parquet")], tmp_path).event_log
     assert log.files
     (row,) = profile(log).collect()
     assert (row.kind, row.node, row.topic, row.seq_max, row.first_ts, row.rare) == (
@@ -86,7 +86,7 @@ def test_what_folders_give_is_for_spark_to_read(spark: SparkSession, tmp_path: P
     (tmp_path / "node=01").mkdir()
     rows = pa.table({"seq": [0], "ts": [1], "kind": ["flush"]})
     pq.write_table(rows, tmp_path / "node=01" / "a.parquet")
-    log = read(spark, [str(tmp_path)], tmp_path / "scratch").told
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch").event_log
     assert not log.files
     assert overview(profile(log)).nodes == ("01",)
 
@@ -97,7 +97,7 @@ def test_rows_that_are_no_events_are_left_out(spark: SparkSession, tmp_path: Pat
     odd = [rows[1] | {"seq": 50, "kind": "unheard of"}, rows[2] | {"node": None}, rows[3] | {"seq": None}]
     odd += [rows[1] | {"ts": 2**63 - 1}, rows[1] | {"queue_offset": -(2**63)}]
     written([*rows[:1], *odd], tmp_path / "b.parquet")
-    log = read(spark, [str(tmp_path)], tmp_path / "scratch").told
+    log = read(spark, [str(tmp_path)], tmp_path / "scratch").event_log
     assert len(log.files) >= 2
     assert overview(profile(log)).rows == len(rows) + 1
 
@@ -107,8 +107,8 @@ def test_rows_of_a_later_schema_are_left_out(spark: SparkSession, tmp_path: Path
     later = rows[1] | {"seq": 1, "attrs": {"schema": "2"}}
     written([*rows[:1], later, *rows[2:]], tmp_path / "a.parquet")
     log = read(spark, [str(tmp_path)], tmp_path / "scratch")
-    assert overview(profile(log.told)).newer_rows == 1
-    done = audit(log.told, tmp_path, pictures=False, checks={}, given_rows=log.rows)
+    assert overview(profile(log.event_log)).newer_rows == 1
+    done = audit(log.event_log, tmp_path, pictures=False, checks={}, given_rows=log.rows)
     assert (done.overview.rows, done.unreadable_rows) == (len(rows) - 1, 1)
 
 
@@ -122,6 +122,6 @@ def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
     with pytest.raises(SplitError, match="damaged") as told:
         list(run(iter([pa.RecordBatch.from_pydict({"id": [0]})])))
     thrown = RuntimeError(f"An error occurred.\n  spark_audit.split.SplitError: {told.value}\n")
-    line, code = blame(thrown, tmp_path)
-    assert line.startswith(f"{path}: damaged, cannot be read to its end: ")
+    line, code = describe_failure(thrown, tmp_path)
+    assert line.startswith(f"{path}: damaged, cannot be read to the end: ")
     assert (code, "\n" in line) == (Exit.USAGE, False)

@@ -53,8 +53,8 @@ whatever = st.tuples(rows_of_a_log, st.integers(1, 7))
 
 def shown(of: Partition) -> Iterator[pa.RecordBatch]:
     """A row of what was told at first, beside the row as a whole."""
-    whole = of.rows(np.arange(len(of.told))).to_pylist()
-    said = of.told.select(["kind", "stated", "reset"]).to_pylist()
+    whole = of.rows(np.arange(len(of.batch))).to_pylist()
+    said = of.batch.select(["kind", "stated", "reset"]).to_pylist()
     texts = [str((told, row)) for told, row in zip(said, whole, strict=True)]
     yield pa.RecordBatch.from_pydict({"text": pa.array(texts, pa.string())})
 
@@ -95,7 +95,7 @@ def all_of(path: Path) -> tuple[Tasks, pa.RecordBatch]:
 
 def second(of: Partition) -> partition.Numbers:
     """Every other row of what its node told."""
-    return np.flatnonzero(of.told["seq"].to_numpy(zero_copy_only=False) % 2)
+    return np.flatnonzero(of.batch["seq"].to_numpy(zero_copy_only=False) % 2)
 
 
 def kept(names: Iterator[pa.RecordBatch]) -> list[str]:

@@ -10,7 +10,13 @@ from pyspark.sql import functions as f
 
 from mqproof.spark_audit.passes import sequences
 from mqproof.spark_audit.passes.over_log import fold
-from mqproof.spark_audit.passes.sequences import SEQUENCE, numbered, odd_steps, of_partition, stretches
+from mqproof.spark_audit.passes.sequences import (
+    SEQUENCE,
+    find_irregular_ranges,
+    irregular_steps,
+    numbered,
+    of_partition,
+)
 from mqproof.spark_audit.schema import PASS
 from mqproof.spark_audit.sources.event_log import EventLog
 
@@ -29,7 +35,7 @@ def one_by_one(events: DataFrame) -> DataFrame:
     return steps.where("queue_offset < previous OR (kind = 'deliver' AND queue_offset > previous + 1)")
 
 
-def troubled(chance: random.Random, node: str) -> list[int]:
+def failure_events(chance: random.Random, node: str) -> list[int]:
     """Offsets as a consumer may be handed them: in order but for repeats, swaps, jumps and steps back."""
     offsets: list[int] = []
     at = chance.randrange(100)
@@ -53,7 +59,7 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
     made = []
     for node in ("calm", "n1", "n2"):
         queues = [
-            (kind, None if queue == 2 else "g", queue, troubled(chance, node))
+            (kind, None if queue == 2 else "g", queue, failure_events(chance, node))
             for kind in ("deliver", "offset_commit")
             for queue in range(3)
         ]
@@ -86,14 +92,14 @@ def test_every_odd_step_is_found_and_no_other(
         events = events.unionByName(part)
     events = events.cache()
     shared = events.repartitionByRange(3, "seq") if in_order else events.repartition(3)
-    found = sorted(events_of(odd_steps(events, stretches(runs(shared)))), key=str)
+    found = sorted(events_of(irregular_steps(events, find_irregular_ranges(runs(shared)))), key=str)
     expected = sorted(events_of(one_by_one(events)), key=str)
     assert len(expected) > 500
     assert found == expected
     assert not any(str(step[1]).startswith("calm") for step in found)
-    few = assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    few = assert_numbered_rows_suffice(events, find_irregular_ranges(runs(shared)), expected)
     monkeypatch.setattr(sequences, "_NUMBERS_MAX", 100)
-    assert few <= assert_numbered_rows_suffice(events, stretches(runs(shared)), expected)
+    assert few <= assert_numbered_rows_suffice(events, find_irregular_ranges(runs(shared)), expected)
     if in_order:
         # Where a node's rows stand in order, all that is read again is about the steps themselves.
         assert few < events.count() / 2
@@ -101,16 +107,16 @@ def test_every_odd_step_is_found_and_no_other(
 
 
 def assert_numbered_rows_suffice(
-    events: DataFrame, stretched: DataFrame, expected: list[tuple[object, ...]]
+    events: DataFrame, ranges: DataFrame, expected: list[tuple[object, ...]]
 ) -> int:
     """How many these are."""
-    told = numbered(stretched)
+    told = numbered(ranges)
     in_stretch = f"(node, seq >> {told.bits}) IN (SELECT (node, number) FROM numbers)"
     with duckdb.connect() as connection:
         connection.register("numbers", told.numbers)
         connection.register("log", events.toArrow())
         taken: pa.Table = connection.sql(f"SELECT * FROM log WHERE {in_stretch}").to_arrow_table()
-    found = odd_steps(events.sparkSession.createDataFrame(taken), stretched)
+    found = irregular_steps(events.sparkSession.createDataFrame(taken), ranges)
     assert sorted(events_of(found), key=str) == expected
     return len(taken)
 

@@ -14,7 +14,7 @@ def batch(*numbers: int) -> pa.RecordBatch:
 
 
 def test_batches_are_gathered_until_they_are_many_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tasks, "_HANDED_ROWS", 3)
+    monkeypatch.setattr(tasks, "_TABLE_ROWS", 3)
     tables = gathered(iter([batch(1, 2), batch(3, 4), batch(5)]))
     assert [table["n"].to_pylist() for table in tables] == [[1, 2, 3, 4], [5]]
     assert list(gathered(iter([]))) == []

@@ -30,7 +30,7 @@ def test_rows_are_alike_where_all_columns_are() -> None:
             for name, column in columns.items()
         }
     )
-    which, firsts = traffic.alike(batch)
+    which, firsts = traffic.equal_rows(batch)
     assert firsts.tolist() == list(range(len(values) // 2))
     assert which.tolist() == [*firsts.tolist(), *firsts.tolist()]
 

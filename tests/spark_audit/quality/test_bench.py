@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from mqproof.spark_audit.generator.generate import Wish
+from mqproof.spark_audit.generator.generate import LogRequest
 from mqproof.spark_audit.generator.truth import compare
 from mqproof.spark_audit.quality.bench import (
     CLEAN,
@@ -36,7 +36,7 @@ from tests.spark_audit.conftest import write_log
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> None:
-    truth = write_log(Wish(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
+    truth = write_log(LogRequest(150_000, dict.fromkeys(INJECTED, 7), seed), tmp_path / "log")
     difference = compare(_duckdb(tmp_path / "log", tmp_path), truth)
     assert difference.expected > 7 * len(INJECTED)
     assert difference.exact, (difference.missed, difference.false_alarms)
@@ -44,13 +44,13 @@ def test_duckdb_finds_exactly_what_was_planted(seed: int, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("seed", range(10, 20))
 def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Path) -> None:
-    write_log(Wish(6_000, seed=seed), tmp_path / "log")
+    write_log(LogRequest(6_000, seed=seed), tmp_path / "log")
     assert _duckdb(tmp_path / "log", tmp_path) == []
 
 
 def test_a_side_that_is_not_there_is_refused_before_anything_is_made() -> None:
     said: list[str] = []
-    with pytest.raises(SideError, match="dirtiest: no such side, expected some of bare scan; by message"):
+    with pytest.raises(SideError, match="dirtiest: unknown variant, expected some of bare scan; by message"):
         bench(1_000_000, ["clean", "dirtiest"], said.append)
     assert said == []
 

@@ -24,7 +24,7 @@ def test_losses_are_accounted_by_what_the_producer_was_told_and_missing_rows_by_
     story.rows = [row for row in story.rows if row["kind"] != "consume_ok" or row["seq"] != 1]
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(story.rows))
     log = read(spark, [str(tmp_path / "log.ndjson")], tmp_path)
-    done = audit(log.told, tmp_path, checks={"DELIV-1": EVENT_CHECKS["DELIV-1"]}, pictures=False)
+    done = audit(log.event_log, tmp_path, checks={"DELIV-1": EVENT_CHECKS["DELIV-1"]}, pictures=False)
     report = summarise(done, log, {}, 1.0, [], 0)
     assert report.facts["missing rows"].startswith(
         "5 (holes in the nodes' sequence numbers of c0, c1, c2 and 2"
@@ -34,6 +34,6 @@ def test_losses_are_accounted_by_what_the_producer_was_told_and_missing_rows_by_
         [
             ("SEND_OK", "4", "1", "0", "1"),
             ("FLUSH_DISK_TIMEOUT or FLUSH_SLAVE_TIMEOUT or SLAVE_NOT_AVAILABLE", "1", "0", "1", "0"),
-            ("nothing: the outcome is unknown", "1", "0", "0", "0"),
+            ("none: the outcome is unknown", "1", "0", "0", "0"),
         ]
     )

@@ -38,7 +38,7 @@ def test_a_configuration_says_what_it_says(text: str, config: BrokerConfig, tmp_
         ("flushDiskType=NEVER", "flushDiskType 'NEVER', expected SYNC_FLUSH or ASYNC_FLUSH"),
         ("messageDelayLevel=soon", "messageDelayLevel: 'soon', expected delays"),
         ("maxHashSlotNum=0", "maxHashSlotNum '0', expected a number"),
-        ("{", "no configuration of a broker"),
+        ("{", "not a configuration of a broker"),
     ],
 )
 def test_what_no_broker_would_take_is_refused(text: str, message: str, tmp_path: Path) -> None:

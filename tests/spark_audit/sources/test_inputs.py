@@ -49,7 +49,7 @@ def test_one_file_under_two_names_is_said_and_read_once(tmp_path: Path) -> None:
         (tmp_path / "copy.ndjson", original),
         (tmp_path / "link.ndjson", original),
     )
-    assert list(found.said_of_repeats())[:2] == [
+    assert list(found.repeat_messages())[:2] == [
         f"{original} is given again: counted once",
         f"{tmp_path / 'copy.ndjson'} is {original} again: counted once",
     ]

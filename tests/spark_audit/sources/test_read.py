@@ -135,7 +135,7 @@ def test_a_log_without_a_row_is_an_empty_table(spark: SparkSession, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("is_parquet", "message"),
-    [(True, r"log\.parquet: its end is missing or damaged"), (False, r"log\.parquet: no Parquet file")],
+    [(True, r"log\.parquet: its end is missing or damaged"), (False, r"log\.parquet: not a Parquet file")],
 )
 def test_a_file_that_is_no_whole_parquet_file_is_refused_by_name(
     spark: SparkSession, tmp_path: Path, is_parquet: bool, message: str
@@ -229,7 +229,7 @@ def test_a_file_without_a_byte_that_cannot_be_so_is_refused(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
     (tmp_path / name).touch()
-    with pytest.raises(InputError, match=rf"{name}: has no byte"):
+    with pytest.raises(InputError, match=rf"{name}: is empty"):
         read(spark, [str(tmp_path)], tmp_path / "scratch")
 
 

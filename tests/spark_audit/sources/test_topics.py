@@ -208,7 +208,7 @@ def test_a_queue_that_cannot_be_asked_keeps_its_place_and_a_new_one_is_read_whol
 
 @pytest.mark.parametrize("ends", [Ends(5, 9), Ends(0, 2)])
 def test_what_was_deleted_before_it_was_read_is_told(ends: Ends) -> None:
-    with pytest.raises(StoreError, match=r"offset 3 is next.*messages were deleted before they were read"):
+    with pytest.raises(StoreError, match=r"next offset is 3, .*messages were deleted before they were read"):
         advance({"T@a:0": 3}, {"T@a:0": ends}, None, OPTIONS)
 
 
@@ -244,7 +244,7 @@ class Expired:
 
 def test_what_is_deleted_while_a_batch_is_read_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Options, "client", lambda _: Expired())
-    with pytest.raises(StoreError, match="offset 3 is next, and the queue has 5 to 5"):
+    with pytest.raises(StoreError, match="next offset is 3, but the queue has 5 to 5"):
         list(read_slice(OPTIONS, Slice("T@a:0", 3, 5)))
     [rest] = read_slice(replace(OPTIONS, fail_on_loss=False), Slice("T@a:0", 3, 5))
     assert rest.num_rows == 0
