@@ -1,6 +1,6 @@
 """The events that a consumer records in the event log.
 
-See docs/reference/protocol/event-log.md, "Events of a client".
+See docs/reference/event-log.md.
 """
 
 from collections.abc import Iterable, Mapping
