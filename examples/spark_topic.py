@@ -21,24 +21,23 @@ from mqproof.client import ConsumeFrom, LitePullConfig
 TOPIC, GROUP = "example_clicks", "example_clicks_reports"
 
 
-def unread(client: BlockingClient) -> list[tuple[str, int, str]]:
-    """Return the id, the time of storing in ms, and the text of each message."""
+def unread(client: BlockingClient) -> dict[str, str]:
+    """Return the text of each message by its id, so that a repeated delivery counts once."""
     queues = client.queues(TOPIC)
     wanted = sum(client.max_offset(q) - (client.committed(q) or client.min_offset(q)) for q in queues)
-    rows: list[tuple[str, int, str]] = []
+    texts: dict[str, str] = {}
     config = LitePullConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
     with client.polling(GROUP, {TOPIC: "*"}, config) as poller:
-        while len(rows) < wanted:
-            messages = poller.poll(max_count=100)
-            rows += [(m.message_id, m.stored.store_timestamp_ms, m.body.decode()) for m in messages]
-    return rows
+        while len(texts) < wanted:
+            texts |= {message.message_id: message.body.decode() for message in poller.poll(max_count=100)}
+    return texts
 
 
 def main(spark: SparkSession, namesrv: str) -> None:
     with BlockingClient(namesrv, consumer_group=GROUP) as client:
-        rows = unread(client)
-    frame = spark.createDataFrame(rows, "msg_id string, stored_ms long, body string")
-    clicks = frame.dropDuplicates(["msg_id"]).selectExpr("from_json(body, 'page string, ms int') as click")
+        texts = unread(client)
+    clicks = spark.createDataFrame(list(texts.items()), "msg_id string, body string")
+    clicks = clicks.selectExpr("from_json(body, 'page string, ms int') AS click")
     clicks.groupBy("click.page").agg({"click.ms": "avg", "*": "count"}).orderBy("page").show()
 
 

@@ -1,6 +1,6 @@
 """Records the actions of a member in its event log.
 
-See docs/reference/event-log.md.
+See docs/reference/protocol/event-log.md, "Events of a DLedger member".
 """
 
 from mqproof.impl.dledger.changes import (

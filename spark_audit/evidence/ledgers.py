@@ -1,6 +1,6 @@
 """Events of members of DLedger groups, as tables for the RAFT checks.
 
-See docs/reference/event-log.md. Events are ordered by the sequence
+See docs/reference/protocol/event-log.md, "Events of a DLedger member". Events are ordered by the sequence
 numbers of the member that reported them, so clocks do not matter. An entry exists from its raft_append to the
 first truncation of that member below it, or to the next entry that the member writes at that index. Entries
 from before a member's event log begins are unknown, and nothing is claimed about them.

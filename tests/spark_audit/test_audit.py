@@ -128,7 +128,7 @@ def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_th
 ) -> None:
     """Our producers tell none; one that does is taken at its word.
 
-    See docs/reference/event-log.md.
+    See docs/reference/protocol/event-log.md, "Event log".
     """
     story = Story()
     for number, msg_id in enumerate(("m_put", "m_waits")):

@@ -1,6 +1,6 @@
 """The events that a consumer records in the event log.
 
-See docs/reference/event-log.md.
+See docs/reference/protocol/event-log.md, "Events of a client".
 """
 
 from collections.abc import Iterable, Mapping
