@@ -185,7 +185,7 @@ def _parquet_schema(file: Path) -> Hashable:
     lower = [name.lower() for name in schema.names]
     if twice := [name for name in schema.names if lower.count(name.lower()) > 1]:
         named = " and as ".join(dict.fromkeys(twice))
-        raise InputError(f"{file}: column {named} is there more than once")
+        raise InputError(f"{file}: column {named} occurs more than once")
     if ROW in lower:
         raise InputError(f"{file}: column {ROW}: DuckDB reserves that name, omit the column")
     if both := sorted(set(_given(file)) & set(schema.names)):

@@ -41,7 +41,9 @@ def _verdicts(done: Audit) -> dict[str, Verdict]:
     return {result.id: result.verdict for result in done.results if result.verdict is not Verdict.NOT_TESTED}
 
 
-def test_the_checks_find_exactly_what_was_planted(compiling_spark: SparkSession, tmp_path: Path) -> None:
+def test_the_checks_find_exactly_the_injected_anomalies(
+    compiling_spark: SparkSession, tmp_path: Path
+) -> None:
     log = tmp_path / "log"
     generate(compiling_spark, LogRequest(100_000, dict.fromkeys(ANOMALIES, 9), seed=11), log)
     events = read(compiling_spark, [str(log)], tmp_path).events
@@ -76,7 +78,7 @@ def test_millions_of_events_are_judged_exactly(events: int) -> None:
 
 @pytest.mark.deep
 @pytest.mark.timeout(4 * 3600)
-def test_no_seed_makes_an_audit_find_what_is_not_there(spark: SparkSession, tmp_path: Path) -> None:
+def test_no_seed_causes_a_false_alarm(spark: SparkSession, tmp_path: Path) -> None:
     for seed in range(100, 200):
         write_log(LogRequest(20_000, seed=seed), tmp_path / str(seed))
         log = read(spark, [str(tmp_path / str(seed))], tmp_path).events
@@ -94,7 +96,7 @@ def _of_seed(folder: Path, seed: int) -> Iterator[dict[str, Any]]:
         yield {name: value for name, value in (row | named | {"attrs": attrs}).items() if value is not None}
 
 
-def test_logs_with_nothing_but_decoys_hold(spark: SparkSession, tmp_path: Path) -> None:
+def test_logs_with_only_harmless_faults_hold(spark: SparkSession, tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.mkdir()
     for seed in (12, 13, 14):
@@ -114,9 +116,7 @@ def test_an_empty_log_is_unknown(spark: SparkSession, tmp_path: Path) -> None:
     assert exit_code(done.results) == Exit.INCONCLUSIVE
 
 
-def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_one_event_or_only_messages_in_flight_give_unknown(spark: SparkSession, tmp_path: Path) -> None:
     checks = {name: CHECKS[name] for name in ("DELIV-1", "DELIV-2")}
     for rows in (Story().rows, Story().stored("m_0", 0).stored("m_1", 1).rows):
         done = audit(frame(spark, rows), tmp_path, pictures=False, checks=checks)
@@ -125,7 +125,7 @@ def test_one_event_and_a_log_of_nothing_but_messages_in_flight_prove_nothing(
 
 
 @pytest.mark.parametrize("tells_where_it_waits", [False, True])
-def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_that_was_passed(
+def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed(
     spark: SparkSession, tmp_path: Path, tells_where_it_waits: bool
 ) -> None:
     """Our producers tell none; one that does is taken at its word.
@@ -151,7 +151,7 @@ def test_in_logs_of_clients_alone_a_delayed_message_is_lost_if_it_has_a_place_th
         assert _verdicts(done)["DELIV-1"] is Verdict.HELD
 
 
-def test_clocks_that_disagree_are_allowed_for_unless_the_skew_is_given(spark: SparkSession) -> None:
+def test_observed_clock_skew_is_allowed_unless_the_skew_is_given(spark: SparkSession) -> None:
     # The producer's clock is three seconds ahead: it sends what was stored two rows ago.
     story = Story().append("m_0", 0).send("m_0").ack("m_0", 0).deliver("m_0", 0)
     story.rows[2]["ts"] += 2 * STEP_US
@@ -179,7 +179,7 @@ def test_two_nodes_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) 
         audit(frame(spark, [*story.rows, *other.rows]), tmp_path, pictures=False)
 
 
-def test_brokers_that_wait_neither_for_slaves_nor_for_the_disk_are_not_tested(
+def test_brokers_without_synchronous_flush_or_replication_are_not_tested(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     story = Story(flush="ASYNC_FLUSH").append("m_0", 0)
@@ -232,7 +232,7 @@ def _broker_that_ended(number: int, how: str, flush: str, sent_late: bool) -> li
     ]
 
 
-def test_durability_is_tested_by_crashes_of_brokers_that_flush_at_once(
+def test_crashes_of_synchronously_flushing_brokers_test_durability(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # The number of messages at risk, in binary, names the brokers that are tested.

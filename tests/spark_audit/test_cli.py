@@ -19,7 +19,7 @@ def mqproof(*arguments: str | int | Path) -> Result:
     return CliRunner().invoke(app, ["audit", *map(str, arguments)])
 
 
-def test_generate_then_run_finds_the_violations_and_writes_every_format(
+def test_run_finds_the_generated_violations_and_writes_every_format(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
@@ -52,7 +52,7 @@ def test_generate_then_run_finds_the_violations_and_writes_every_format(
     assert "http://" not in page.replace("http://www.w3.org/", "")
 
 
-def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
+def test_a_corrupt_row_is_reported_and_kept_and_makes_the_verdict_unknown(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
@@ -102,7 +102,7 @@ def test_a_corrupt_row_is_reported_kept_and_makes_the_verdict_unknown(
         (["generate", "--events", "9000", "--out", "x", "--master", "mine"], "--master: 'mine' is no master"),
     ],
 )
-def test_wrong_use_is_one_line_and_exit_code_2(
+def test_wrong_use_prints_one_line_and_exits_with_code_2(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -112,7 +112,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     assert done.stderr.count("\n") == 1
 
 
-def test_an_empty_folder_is_bad_input_not_a_pass(tmp_path: Path) -> None:
+def test_an_empty_folder_is_bad_input(tmp_path: Path) -> None:
     done = mqproof("run", "--events", tmp_path)
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
     assert "no event log in this folder" in done.stderr
@@ -125,7 +125,7 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
     assert f"{tmp_path}/log.ndjson.gz: damaged" in done.stderr
 
 
-def test_traces_alone_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
+def test_traces_without_an_event_log_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
     told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
     (tmp_path / "traces.txt").write_text(f"{told}\x02Pub\x01x\x02")
     done = mqproof("run", "--trace", tmp_path / "traces.txt", "--out", tmp_path)
@@ -146,7 +146,7 @@ HOSTILE = "\x1b[31mred\u202e\nnext"
 ESCAPED = r"\x1b[31mred\u202e\nnext"
 
 
-def test_a_life_shows_no_name_of_the_log_raw(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
     story = Story().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
     pq.write_table(table(story.rows), tmp_path / "log.parquet")
     done = mqproof("explain", "m", "--events", tmp_path)

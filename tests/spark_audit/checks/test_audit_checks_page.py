@@ -22,12 +22,12 @@ def rows(columns: int) -> list[list[str]]:
     return [row for row in cells if len(row) == columns and re.fullmatch(r"[A-Z]+-?\d+", row[0])]
 
 
-def test_each_check_stands_there_with_its_rules() -> None:
+def test_the_page_lists_each_check_with_its_rules() -> None:
     told = {id_: tuple(rules.split(", ")) for id_, _, rules in rows(3) if id_ in catalogue()}
     assert told == {name: check.rules for name, check in CHECKS.items()}
 
 
-def test_each_invariant_is_checked_or_excused_as_the_catalogue_says() -> None:
+def test_the_page_agrees_with_the_catalogue_about_each_invariant() -> None:
     excused = dict(row for row in rows(2))
     judged = {name: i for name, i in catalogue().items() if not name.startswith("SPEC")}
     assert excused == {name: i.why["audit"] for name, i in judged.items() if "audit" in i.why}

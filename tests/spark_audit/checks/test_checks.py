@@ -451,7 +451,9 @@ def what_one_member_consumed_another_may_fail_and_leave() -> Claims:
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_exactly_what_is_told_is_found(found: dict[Claim, list[Finding]], name: str) -> None:
+def test_each_check_finds_exactly_the_violations_of_its_log(
+    found: dict[Claim, list[Finding]], name: str
+) -> None:
     for claim in TOLD[name]:
         findings = found[claim]
         assert set(findings) == claim.due
@@ -459,7 +461,7 @@ def test_exactly_what_is_told_is_found(found: dict[Claim, list[Finding]], name: 
 
 
 @pytest.mark.parametrize("nodes", [("broker", "broker-1"), ("broker-n0", "broker-n1")])
-def test_what_a_slave_or_a_member_has_too_is_lost_to_a_group_that_passed_it(
+def test_a_message_with_a_copy_is_lost_to_a_group_that_passed_it(
     spark: SparkSession, nodes: tuple[str, ...]
 ) -> None:
     story = Story()
@@ -481,7 +483,7 @@ def test_what_a_slave_or_a_member_has_too_is_lost_to_a_group_that_passed_it(
 
 
 @pytest.mark.parametrize(("kind", "is_proof"), [("process", True), ("os", False)])
-def test_what_a_broker_acknowledged_is_held_to_its_own_promise(
+def test_an_acknowledged_message_is_judged_by_the_flush_mode_of_its_own_broker(
     spark: SparkSession, kind: str, *, is_proof: bool
 ) -> None:
     """Another that had the message before, and told nobody, promises nothing: neither by how it flushes nor
@@ -506,7 +508,7 @@ def test_what_a_broker_acknowledged_is_held_to_its_own_promise(
     assert causes == {"FLUSH-1": ["async_flush"], "FLUSH-2": [possible], "DELIV-1": ["async_flush"]}
 
 
-def test_a_broker_whose_name_begins_like_anothers_is_no_slave_of_it(spark: SparkSession) -> None:
+def test_a_broker_with_a_common_name_prefix_is_not_a_slave(spark: SparkSession) -> None:
     story = Story()
     for offset, node in enumerate(("broker", "broker-1", "broker")):
         told: dict[str, Any] = {"msg_id": f"m_{offset}", "topic": "t", "queue_id": 0, "queue_offset": offset}
@@ -519,7 +521,7 @@ def test_a_broker_whose_name_begins_like_anothers_is_no_slave_of_it(spark: Spark
     assert [(row["cause"], row["msg_id"]) for row in found] == [("unseen", "m_1")]
 
 
-def test_a_new_leader_of_what_clients_call_their_broker_may_set_an_offset_back(spark: SparkSession) -> None:
+def test_an_offset_may_go_back_after_a_leader_change_of_its_broker_group(spark: SparkSession) -> None:
     told = {"topic": "t", "queue_id": 0, "group": "g", "client": "consumer", "attrs": {"broker": "broker"}}
     story = Story().add("offset_commit", "consumer", queue_offset=7, **told)
     story.add("become_leader", "broker-n1", term=2).add("offset_commit", "consumer", queue_offset=5, **told)

@@ -66,7 +66,9 @@ def differences(one: Ledger, other: Ledger) -> set[int]:
     }
 
 
-def test_what_two_members_agreed_on_is_the_same(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_differences_before_the_last_common_entry_are_found(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(two_logs, "_BUCKET_BITS", 3)
     worlds = [world(Random(seed)) for seed in range(WORLDS)]
     records: list[tuple[Any, ...]] = []

@@ -12,14 +12,14 @@ from mqproof.spark_audit.command.failures import describe_failure, failures_repo
 SCRATCH = Path("/tmp/mqproof-audit-1")
 
 
-def test_a_failure_of_spark_is_told_by_its_innermost_cause() -> None:
+def test_a_spark_failure_is_reported_by_its_innermost_cause() -> None:
     thrown = RuntimeError(
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\nCaused by: c.D: no space left"
     )
     assert describe_failure(thrown, SCRATCH) == ("Spark failed: c.D: no space left", Exit.TOOL)
 
 
-def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
+def test_a_jvm_that_ended_is_not_reported_as_bad_input() -> None:
     for thrown in (
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "refused"),
@@ -36,7 +36,7 @@ def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
         ConnectionRefusedError(111, "Connection refused"),
     ],
 )
-def test_an_interrupt_that_its_consequences_hide_is_still_one(after: Exception) -> None:
+def test_an_interrupt_is_recognised_behind_the_errors_that_it_causes(after: Exception) -> None:
     try:
         try:
             raise KeyboardInterrupt
@@ -47,7 +47,7 @@ def test_an_interrupt_that_its_consequences_hide_is_still_one(after: Exception) 
             describe_failure(thrown, SCRATCH)
 
 
-def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
+def test_a_full_disk_is_reported_with_a_remedy() -> None:
     thrown = RuntimeError(
         "An error occurred while calling o1.parquet.\n: a.B: job aborted\n"
         "Caused by: java.io.IOException: No space left on device\n\tat c.D"
@@ -60,7 +60,7 @@ def test_a_full_disk_is_told_in_words_with_a_way_out() -> None:
     assert code == Exit.TOOL
 
 
-def test_a_full_disk_of_the_output_is_told_by_its_path() -> None:
+def test_a_full_disk_of_the_output_is_reported_with_its_path() -> None:
     told = (
         "[TASK_WRITE_FAILED] Task failed while writing rows to file:/big/state/.night-000002.tmp/rows. "
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"

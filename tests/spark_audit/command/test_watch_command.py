@@ -9,7 +9,9 @@ from mqproof.spark_audit.command.watch_command import report_violation, so_far
 from tests.spark_audit.test_cli import ESCAPED, HOSTILE
 
 
-def test_a_line_of_watch_names_its_fields_and_shows_none_raw(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_watch_names_its_fields_and_escapes_their_values(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     nothing = dict.fromkeys(("broker", "topic", "queue_id", "queue_offset", "msg_id", "group", "first_ts"))
     report_violation(
         {**nothing, "invariant": "DELIV-1", "rule": "lost", "topic": HOSTILE, "evidence": "so it is"}
@@ -49,7 +51,7 @@ AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
         ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
     ],
 )
-def test_watch_ends_with_what_its_violations_are_worth(
+def test_the_exit_code_of_watch_depends_on_its_violations(
     rows: list[tuple[str, str, int, int, int]],
     missing: int,
     code: int,

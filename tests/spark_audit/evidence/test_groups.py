@@ -8,7 +8,7 @@ from mqproof.spark_audit.evidence.options import Options
 from tests.spark_audit.conftest import Story, frame
 
 
-def test_each_member_of_a_broadcast_group_is_a_group_of_its_own(spark: SparkSession) -> None:
+def test_each_member_of_a_broadcast_group_becomes_a_group(spark: SparkSession) -> None:
     story = Story().deliver("m_0", 0, "all", "one").deliver("m_0", 0, "all", "two").deliver("m_0", 0, "g")
     rows = by_member(frame(spark, story.rows), ("all",)).where("kind = 'deliver'")
     told = rows.select("group", is_member(Options(broadcast=("all",))).alias("is_member")).collect()
@@ -17,12 +17,12 @@ def test_each_member_of_a_broadcast_group_is_a_group_of_its_own(spark: SparkSess
     }  # fmt: skip
 
 
-def test_without_a_broadcast_group_the_log_stays_as_it_is(spark: SparkSession) -> None:
+def test_without_a_broadcast_group_the_log_is_unchanged(spark: SparkSession) -> None:
     log = frame(spark, Story().deliver("m_0", 0).rows)
     assert by_member(log, ()) is log
 
 
-def test_a_group_is_orderly_by_its_own_word_or_by_the_users(spark: SparkSession) -> None:
+def test_a_group_is_orderly_by_its_report_or_by_an_option(spark: SparkSession) -> None:
     story = Story().add("rebalance", "c-0", group="says so", attrs={"orderly": "true"})
     story.add("rebalance", "c-1", group="says no", attrs={"orderly": "false"})
     rare = frame(spark, story.rows).where(f.col("kind") == "rebalance")

@@ -6,7 +6,7 @@ from typing import Any
 from mqproof.spark_audit.evidence.history import NO_HISTORY
 
 
-def test_a_run_on_its_own_is_judged_by_its_own_log_alone() -> None:
+def test_a_single_run_has_no_history() -> None:
     some: Any = object()
     nowhere = Path("/nowhere")
     assert NO_HISTORY.earlier(some, some, some) is None

@@ -15,7 +15,7 @@ from tests.spark_audit.conftest import Story, frame
         (("b",), {"consumer": "b", "b": "b", "silent": "b", "harness": None}),
     ],
 )
-def test_a_row_is_about_the_broker_that_it_names(
+def test_a_row_belongs_to_the_broker_that_it_names(
     spark: SparkSession, brokers: tuple[str, ...], expected: dict[str, str | None]
 ) -> None:
     story = Story().add("send", "consumer", attrs={"broker": "b"}).add("append", "b").add("send", "silent")
@@ -27,6 +27,6 @@ def test_a_row_is_about_the_broker_that_it_names(
 @pytest.mark.parametrize(
     ("node", "name"), [("broker-a-n0", "broker-a"), ("broker-a:1", "broker-a"), ("alone", "alone")]
 )
-def test_a_member_is_known_to_clients_by_its_group(spark: SparkSession, node: str, name: str) -> None:
+def test_clients_know_a_member_by_its_group(spark: SparkSession, node: str, name: str) -> None:
     (row,) = spark.createDataFrame([(node,)], ["node"]).select(group_name(f.col("node"))).collect()
     assert row[0] == name

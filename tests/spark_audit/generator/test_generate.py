@@ -69,7 +69,7 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
         assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
 
 
-def test_topics_are_unequal_half_of_all_goes_to_one_queue_and_clocks_disagree() -> None:
+def test_half_of_the_messages_go_to_one_queue_and_clocks_differ() -> None:
     sizes = np.bincount(queue_of(np.arange(30_000)))
     assert len(sizes) == QUEUES
     assert sizes.max() == 15_000
@@ -79,7 +79,7 @@ def test_topics_are_unequal_half_of_all_goes_to_one_queue_and_clocks_disagree() 
     assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
 
 
-def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
+def test_brokers_share_queue_ids_and_a_retry_stays_in_its_topic() -> None:
     queues = np.arange(QUEUES)
     names = set(zip(broker_of(queues), topic_of(queues), queue_id_of(queues), strict=True))
     assert len(names) == QUEUES
@@ -97,7 +97,7 @@ def test_queues_are_told_apart_and_a_retry_stays_in_its_topic() -> None:
         (LogRequest(100), "too few events, the scenario needs 1935 or more"),
     ],
 )
-def test_a_wish_that_does_not_fit_is_refused(wish: LogRequest, message: str, tmp_path: Path) -> None:
+def test_a_request_that_does_not_fit_is_refused(wish: LogRequest, message: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=message):
         prepare(wish, tmp_path / "log")
 
@@ -111,7 +111,7 @@ def test_a_wish_that_does_not_fit_is_refused(wish: LogRequest, message: str, tmp
         (20_000, {"flush_lost": 1_500, "phantom": 3}),
     ],
 )
-def test_the_events_that_are_said_to_be_needed_are_enough_and_hardly_too_many(
+def test_the_suggested_number_of_events_is_sufficient_and_nearly_minimal(
     events: int, anomalies: dict[str, int], tmp_path: Path
 ) -> None:
     with pytest.raises(ScenarioError, match=r": request \d+ events") as told:
@@ -122,7 +122,7 @@ def test_the_events_that_are_said_to_be_needed_are_enough_and_hardly_too_many(
         prepare(LogRequest(round(needed * 0.97), anomalies), tmp_path)
 
 
-def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("keep")
     with pytest.raises(FileExistsError, match="not empty"):
         prepare(LogRequest(12_000), tmp_path)

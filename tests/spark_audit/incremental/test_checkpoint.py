@@ -157,7 +157,7 @@ def summed(
 
 
 @pytest.mark.deep
-def test_what_nights_cut_in_two_is_told_once_in_the_night_that_shows_it(
+def test_a_violation_split_between_runs_is_reported_once_by_the_run_that_shows_it(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     nights = story((0, 350 * STEP_US, 700 * STEP_US))
@@ -173,7 +173,9 @@ def test_what_nights_cut_in_two_is_told_once_in_the_night_that_shows_it(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
-def test_the_sum_of_nights_is_one_run_over_all(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_incremental_runs_together_find_the_violations_of_one_run(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
     chance, log = random.Random(seed), long_log(40)
     last = max(row["ts"] for row in log)
     ends = sorted(chance.randrange(last) for _ in range(2))
@@ -225,7 +227,9 @@ def consumers(begins: Sequence[int]) -> list[Rows]:
 
 
 @pytest.mark.deep
-def test_what_consumers_do_night_after_night_is_told_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_violation_of_consumers_over_several_runs_is_reported_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     nights = consumers((0, 400 * STEP_US, 800 * STEP_US))
     told, _ = summed(spark, nights, tmp_path, OF_CONSUMERS)
     shown = {(night, key[1], key[-2]) for night, found in enumerate(told, 1) for key in found.elements()}
@@ -235,7 +239,7 @@ def test_what_consumers_do_night_after_night_is_told_once(spark: SparkSession, t
 
 
 @pytest.mark.deep
-def test_a_master_is_held_to_the_mode_that_it_told_in_an_earlier_night(
+def test_a_master_is_judged_by_the_mode_that_it_reported_in_an_earlier_run(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     told = Story()
@@ -255,7 +259,7 @@ def test_a_master_is_held_to_the_mode_that_it_told_in_an_earlier_night(
 
 
 @pytest.mark.deep
-def test_a_message_that_was_delayed_in_an_earlier_night_comes_too_early(
+def test_an_early_delivery_of_a_message_delayed_in_an_earlier_run_is_found(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     told = Story().stored("m_0", 0).deliver("m_0", 0)
@@ -290,7 +294,7 @@ def leavers(begins: Sequence[int]) -> list[Rows]:
 
 
 @pytest.mark.deep
-def test_who_stays_away_is_left_behind_and_begins_anew_when_he_comes_back(
+def test_an_inactive_client_is_forgotten_and_starts_again_when_it_returns(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     checks = OF_TRAFFIC | {"DELIV-2": EVENT_CHECKS["DELIV-2"]}
@@ -324,7 +328,7 @@ def test_clients_are_forgotten_and_brokers_are_not(spark: SparkSession) -> None:
     assert known(ends["stays"] + 1) == {"broker"}
 
 
-def test_a_clock_that_is_ahead_does_not_say_what_is_over(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_clock_that_is_ahead_does_not_advance_the_watermark(spark: SparkSession, tmp_path: Path) -> None:
     now = time.time_ns() // 1_000
     rows = at_nights(Story().stored("m_0", 0), [now], [4])[0]
     rows[-1]["ts"] += FORGET_US
@@ -335,7 +339,9 @@ def test_a_clock_that_is_ahead_does_not_say_what_is_over(spark: SparkSession, tm
     assert carried.rows.count() == len(rows)
 
 
-def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_state_given_by_its_own_folder_is_used_without_a_new_state(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     folder = state_path(tmp_path, 7)
     folder.mkdir()
     manifest = Manifest(SCHEMA_VERSION, 7, 0, 0)
@@ -365,7 +371,7 @@ def test_a_state_named_itself_is_used_and_nothing_follows(spark: SparkSession, t
         ),
     ],
 )
-def test_a_folder_that_holds_something_else_is_refused(
+def test_a_folder_without_a_valid_state_is_refused(
     spark: SparkSession, tmp_path: Path, name: str, content: bytes, message: str
 ) -> None:
     (tmp_path / name).write_bytes(content)

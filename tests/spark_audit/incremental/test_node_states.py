@@ -95,7 +95,7 @@ def night_by_night(spark: SparkSession, nights: list[list[Row]]) -> tuple[list[R
 @pytest.mark.parametrize(
     ("copies", "seeds"), [(4, range(1)), pytest.param(12, range(1, 6), marks=pytest.mark.deep)]
 )
-def test_whatever_a_nights_end_cuts_in_two_is_found_once(
+def test_a_violation_split_between_two_runs_is_found_once(
     spark: SparkSession, copies: int, seeds: range
 ) -> None:
     rows, due = stories(copies)
@@ -106,7 +106,7 @@ def test_whatever_a_nights_end_cuts_in_two_is_found_once(
         assert (keys(violations), told) == (keys(due), len(due)), seed
 
 
-def test_of_a_ledger_only_what_is_not_settled_is_handed_on(spark: SparkSession) -> None:
+def test_only_unsettled_entries_of_a_ledger_are_carried(spark: SparkSession) -> None:
     rows: list[Row] = []
 
     def tell(node: str, kind: str, term: int, **attrs: Any) -> None:

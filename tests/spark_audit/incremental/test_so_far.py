@@ -9,7 +9,7 @@ from mqproof.spark_audit.incremental.so_far import rows_missing
 from mqproof.spark_audit.incremental.state_folder import SCHEMA_VERSION
 
 
-def test_rows_that_cannot_be_read_are_counted_beside_a_state(tmp_path: Path) -> None:
+def test_unreadable_rows_are_counted_by_a_run_with_a_state(tmp_path: Path) -> None:
     kept = tmp_path / "unreadable" / "batch-000001"
     kept.mkdir(parents=True)
     (kept / "part-0.json").write_text('{"line":"a"}\n{"line":"b"}\n')

@@ -42,7 +42,7 @@ NO_EVENTS = b"no event\n" + write_ndjson(
 )
 
 
-def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
+def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # Each batch a night of the story whose sum is held against one run over all in test_checkpoint.py.
@@ -89,7 +89,7 @@ def test_batches_show_what_one_run_would_and_one_that_is_repeated_counts_once(
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(20))
-def test_of_any_log_the_batches_show_what_one_run_does(
+def test_the_batches_of_any_log_find_the_violations_of_one_run(
     spark: SparkSession, tmp_path: Path, seed: int
 ) -> None:
     chance, log = random.Random(seed), long_log(12)
@@ -119,7 +119,7 @@ def watched(spark: SparkSession, folder: Path, tmp_path: Path, **wish: Any) -> l
     return said
 
 
-def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
+def test_watch_reads_files_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     told = incoming / "node=folder 1+"
     told.mkdir(parents=True)
@@ -146,7 +146,7 @@ def test_files_are_read_by_the_rules_of_a_run(spark: SparkSession, tmp_path: Pat
     assert {row["node"] for row in profiled} == {"folder 1+", "torn"}
 
 
-def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
+def test_watch_refuses_an_invalid_file_and_continues_after_its_removal(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     incoming = tmp_path / "incoming"
@@ -162,7 +162,7 @@ def test_a_file_that_a_run_refuses_is_refused_and_can_be_taken_away(
 
 
 @pytest.mark.parametrize("names", [("a",), ("a, b", "c{1}/d"), ("a", "a/b")])
-def test_files_of_all_folders_are_taken_in_one_order_within_a_bound_and_old_ones_too(
+def test_files_of_all_folders_are_read_in_one_order_with_bounded_batches(
     spark: SparkSession, tmp_path: Path, names: tuple[str, ...]
 ) -> None:
     folders = tuple(tmp_path / "incoming[1]" / name for name in names)
@@ -198,9 +198,7 @@ def _named(file: str) -> Path:
     return Path(file.removeprefix("file:"))
 
 
-def test_a_run_between_two_batches_leaves_the_stream_where_it_was(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_a_run_between_two_batches_does_not_move_the_stream(spark: SparkSession, tmp_path: Path) -> None:
     incoming, state = tmp_path / "incoming", tmp_path / "state"
     incoming.mkdir()
     (incoming / "a.ndjson").write_bytes(write_ndjson(events("n")))
@@ -224,7 +222,7 @@ def audited_night(
     audit(told, tmp_path / "night", checks=ONE, pictures=False, history=Continuation(night, following))
 
 
-def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_watch_without_events_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
     incoming = tmp_path / "incoming"
     incoming.mkdir()
     (incoming / "empty.ndjson").touch()
@@ -236,7 +234,7 @@ def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> Non
     assert f"no event was read; 1 unreadable row is in {state / 'unreadable'}" in done.stderr
 
 
-def test_a_folder_that_is_none_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     wish = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
     with pytest.raises(InputError, match="no folder"):
         watch(spark, wish, tmp_path, print, print)

@@ -23,7 +23,7 @@ def met(of: AppendOutcomes, node: int, seq: int) -> int:
     return outcome_of(after_seq, until_seq, first[node], end[node], seq)
 
 
-def test_an_append_meets_what_its_own_broker_lost_and_nothing_else() -> None:
+def test_an_append_has_an_outcome_only_from_its_own_broker() -> None:
     of = append_outcomes(TABLE, NODES)
     rows = TABLE.sort_by([("cut_node", "ascending"), ("after_seq", "ascending")]).to_pylist()
     for at, node in enumerate(NODES.dictionary.to_pylist()):

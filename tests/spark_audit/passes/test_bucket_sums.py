@@ -83,7 +83,7 @@ def expected(log: EventLog) -> Guess:
 
 
 @pytest.mark.parametrize("guessed", [expected, unheard_of, misled])
-def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
+def test_kept_rows_and_rows_read_again_cover_all_ambiguous_buckets(
     spark: SparkSession,
     exact: dict[str, list[str]],
     tmp_path: Path,
@@ -121,7 +121,7 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
     passed.profile_and_runs.unpersist()
 
 
-def test_without_what_is_read_again_some_of_it_is_missing(
+def test_without_reading_again_some_ambiguous_rows_are_missing(
     spark: SparkSession, exact: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = of_files(spark, rows(), tmp_path)

@@ -27,7 +27,7 @@ def ambiguous_events(spark: SparkSession, story: Story) -> set[str]:
     return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
 
 
-def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> None:
+def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> None:
     story = Story().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
     story.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
     story.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
@@ -48,7 +48,7 @@ def test_only_messages_that_leave_a_doubt_are_looked_at(spark: SparkSession) -> 
     }
 
 
-def test_what_recovery_cut_off_is_looked_at_though_it_was_delivered(spark: SparkSession) -> None:
+def test_a_truncated_message_is_checked_exactly_although_it_was_delivered(spark: SparkSession) -> None:
     story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
     assert ambiguous_events(spark, story.crash(kept_end=100)) == {"m_gone"}
 
@@ -72,7 +72,7 @@ def clean_story() -> Story:
     return story
 
 
-def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> None:
+def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
     assert read_buckets(spark, clean_story()) == 0
     judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
     assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
@@ -98,7 +98,7 @@ def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
     return row | names | msg_id | {"attrs": {"broker": f"broker{number}", **row.get("attrs", {})}}
 
 
-def test_one_row_that_disagrees_has_its_bucket_read_again(spark: SparkSession) -> None:
+def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> None:
     # One small log without a change, and one for each change; the ids of each are one bucket.
     rows = clean_story().rows
     logs = [rows]
@@ -150,7 +150,7 @@ def failure_events(seed: int) -> list[dict[str, Any]]:
     return rows
 
 
-def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession) -> None:
+def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession) -> None:
     # Many small logs as one: each has nodes, topics, groups and ids of its own.
     # With the number at the end of its ids, a log has many buckets.
     rows = [
@@ -180,7 +180,7 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
 
 
 @pytest.mark.parametrize(("exact", "named_max"), [(False, 0), (False, 100), (True, 100)])
-def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
+def test_the_ambiguous_rows_are_sufficient_for_all_findings(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:
     monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
@@ -201,7 +201,7 @@ def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
     assert 0 < kept.count() < len(story.rows) / 2
 
 
-def test_checks_find_the_same_whatever_a_cell_is(spark: SparkSession) -> None:
+def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:
     story = clean_story()
     del story.rows[-7]
     found = []

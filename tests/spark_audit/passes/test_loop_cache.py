@@ -27,7 +27,7 @@ def _imported(module: ModuleType) -> list[tuple[str, str]]:
     return found
 
 
-def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
+def test_every_source_file_of_compiled_loops_is_listed() -> None:
     modules = [importlib.import_module(PASSES + name) for name in LOOPS]
     compiled_in = {
         file
@@ -38,7 +38,7 @@ def test_all_files_are_known_that_loops_have_constants_or_parts_of() -> None:
     assert compiled_in - {"loop_cache.py"} == set(loop_cache.SOURCES)
 
 
-def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
+def test_a_cached_loop_is_recompiled_when_a_source_file_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = (
@@ -64,9 +64,7 @@ def test_what_is_kept_is_made_anew_when_one_of_these_files_has_changed(
     assert not settings.CACHE_LOCATOR_CLASSES, "loops of others are kept as ever"
 
 
-def test_what_an_earlier_version_kept_is_not_even_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cache_files_of_another_version_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (
         "from typing import NamedTuple",
         "from mqproof.spark_audit.passes.loops import compiled",

@@ -43,7 +43,7 @@ def written(rows: list[dict[str, Any]], path: Path) -> LogFile:
     return LogFile(path)
 
 
-def test_files_and_rows_tell_the_same(
+def test_files_and_rows_give_the_same_results(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(splits, "_SPLIT_BYTES", 1)
@@ -66,7 +66,7 @@ def test_files_and_rows_tell_the_same(
     assert of_rows == of_file
 
 
-def test_a_file_may_lack_columns_and_have_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_file_may_lack_columns_and_have_additional_ones(spark: SparkSession, tmp_path: Path) -> None:
     rows = pa.table({"seq": pa.array([0], pa.int32()), "ts": [1], "node": ["a"], "kind": ["flush"], "x": [1]})
     pq.write_table(rows, tmp_path / "a.parquet")
     log = read(spark, [str(tmp_path / "a.parquet")], tmp_path).event_log
@@ -82,7 +82,7 @@ def test_a_file_may_lack_columns_and_have_others(spark: SparkSession, tmp_path: 
     )
 
 
-def test_what_folders_give_is_for_spark_to_read(spark: SparkSession, tmp_path: Path) -> None:
+def test_columns_from_folder_names_are_read_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "node=01").mkdir()
     rows = pa.table({"seq": [0], "ts": [1], "kind": ["flush"]})
     pq.write_table(rows, tmp_path / "node=01" / "a.parquet")
@@ -91,7 +91,7 @@ def test_what_folders_give_is_for_spark_to_read(spark: SparkSession, tmp_path: P
     assert overview(profile(log)).nodes == ("01",)
 
 
-def test_rows_that_are_no_events_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_are_not_events_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     rows: list[dict[str, Any]] = Story().stored("m_0", 0).deliver("m_0", 0).rows
     (tmp_path / "a.ndjson").write_bytes(write_ndjson(rows) + b"{torn\n")
     odd = [rows[1] | {"seq": 50, "kind": "unheard of"}, rows[2] | {"node": None}, rows[3] | {"seq": None}]
@@ -102,7 +102,7 @@ def test_rows_that_are_no_events_are_left_out(spark: SparkSession, tmp_path: Pat
     assert overview(profile(log)).rows == len(rows) + 1
 
 
-def test_rows_of_a_later_schema_are_left_out(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_of_a_later_schema_are_skipped(spark: SparkSession, tmp_path: Path) -> None:
     rows = Story().stored("m_0", 0).deliver("m_0", 0).rows
     later = rows[1] | {"seq": 1, "attrs": {"schema": "2"}}
     written([*rows[:1], later, *rows[2:]], tmp_path / "a.parquet")
@@ -112,7 +112,7 @@ def test_rows_of_a_later_schema_are_left_out(spark: SparkSession, tmp_path: Path
     assert (done.overview.rows, done.unreadable_rows) == (len(rows) - 1, 1)
 
 
-def test_a_file_that_is_damaged_within_is_named(tmp_path: Path) -> None:
+def test_the_message_names_a_file_with_damaged_contents(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     pq.write_table(table([row | {"node": f"node-{n}"} for n, row in enumerate(story().rows * 50)]), path)
     damaged = bytearray(path.read_bytes())

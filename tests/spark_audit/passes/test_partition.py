@@ -104,7 +104,7 @@ def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
 
 
 @given(whatever)
-def test_what_spark_hands_over_is_told_row_by_row(made: tuple[list[dict[str, Any]], int]) -> None:
+def test_rows_passed_by_spark_are_decoded_correctly(made: tuple[list[dict[str, Any]], int]) -> None:
     rows, width = made
     whole = table(rows)
     slices = [whole.slice(at, width).to_batches() for at in range(0, len(rows), width)]
@@ -113,7 +113,7 @@ def test_what_spark_hands_over_is_told_row_by_row(made: tuple[list[dict[str, Any
 
 
 @given(whatever)
-def test_a_file_is_told_row_by_row(
+def test_rows_of_a_file_are_decoded_correctly(
     tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
 ) -> None:
     rows, width = made
@@ -127,7 +127,7 @@ def test_a_file_is_told_row_by_row(
 
 
 @given(whatever)
-def test_what_is_chosen_is_kept_with_all_its_columns(
+def test_selected_rows_are_stored_with_all_their_columns(
     tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
 ) -> None:
     rows, width = made
@@ -145,7 +145,7 @@ def test_what_is_chosen_is_kept_with_all_its_columns(
 
 
 @pytest.mark.parametrize("text", [pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
-def test_texts_may_be_stored_in_other_ways(tmp_path: Path, text: pa.DataType) -> None:
+def test_text_columns_may_have_other_encodings(tmp_path: Path, text: pa.DataType) -> None:
     rows = [
         {"ts": 1, "seq": n, "node": "n", "kind": "flush", "topic": None, "attrs": {"broker": f"b{n % 2}"}}
         for n in range(5)

@@ -15,6 +15,6 @@ def test_holes_in_the_sequence_numbers_are_missing_rows(spark: SparkSession) -> 
     assert (seen.repeated_rows, seen.brokers) == (0, ("broker",))
 
 
-def test_a_name_server_that_tells_of_its_start_is_no_broker(spark: SparkSession) -> None:
+def test_a_name_server_that_reports_its_start_is_not_a_broker(spark: SparkSession) -> None:
     story = Story().add("recover", "names").add("route", "names", topic="t").add("recover", "idle")
     assert overview(profile(EventLog.of(frame(spark, story.rows)))).brokers == ("broker", "idle")

@@ -80,7 +80,7 @@ def runs(shared: DataFrame) -> DataFrame:
 
 
 @pytest.mark.parametrize("in_order", [True, False])
-def test_every_odd_step_is_found_and_no_other(
+def test_exactly_the_irregular_steps_are_found(
     spark: SparkSession, in_order: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = [

@@ -17,7 +17,7 @@ steps = st.lists(
 """Of a row: which it is alike, whether it is a step, and a delivery, its offset and number."""
 
 
-def test_rows_are_alike_where_all_columns_are() -> None:
+def test_rows_with_equal_columns_get_the_same_number() -> None:
     texts = [("x", "y", None)] * 5
     values = list(itertools.product(*texts, (0, 1, -1, None), (7, None))) * 2
     names = ("kind", "node", "stated", "group", "topic", "queue_id", "queue_offset")
@@ -36,7 +36,7 @@ def test_rows_are_alike_where_all_columns_are() -> None:
 
 
 @given(steps)
-def test_a_run_goes_on_while_each_row_is_the_next(rows: list[tuple[int, bool, bool, int, int]]) -> None:
+def test_a_run_continues_while_each_row_is_the_next_one(rows: list[tuple[int, bool, bool, int, int]]) -> None:
     which, is_step, is_delivery, offset, seq = (np.array(column) for column in zip(*rows, strict=True))
     expected = set()
     for number in range(3):
@@ -55,7 +55,7 @@ def test_a_run_goes_on_while_each_row_is_the_next(rows: list[tuple[int, bool, bo
 
 
 @given(steps)
-def test_extents_are_those_of_the_rows_that_count(rows: list[tuple[int, bool, bool, int, int]]) -> None:
+def test_extents_cover_only_the_counted_rows(rows: list[tuple[int, bool, bool, int, int]]) -> None:
     which, left_out, _, offset, seq = (np.array(column) for column in zip(*rows, strict=True))
     columns = (offset, seq, seq - offset)
     counted, least, most = traffic.extents(which, left_out, columns)

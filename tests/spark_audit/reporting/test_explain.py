@@ -16,7 +16,7 @@ def explain(*arguments: str | Path) -> tuple[int, str]:
     return done.exit_code, done.stdout if done.exit_code == Exit.HELD else done.stderr
 
 
-def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
+def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     story = Story()
@@ -58,9 +58,7 @@ def test_what_every_input_says_of_a_message_is_told_in_order_of_time(
     assert "group readers is past it" in output
 
 
-def test_a_message_of_a_store_is_known_by_the_id_that_its_broker_gave_it(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_explain_finds_a_stored_message_by_its_broker_id(spark: SparkSession, tmp_path: Path) -> None:
     store_directory.write_store(tmp_path / "store", ())
     inputs = ("--store", tmp_path / "store", "--index-slots", str(store_directory.SLOTS))
     _, output = explain("m_60", *inputs)
@@ -70,7 +68,7 @@ def test_a_message_of_a_store_is_known_by_the_id_that_its_broker_gave_it(
     assert (code, "no input knows this message" in told) == (Exit.INCONCLUSIVE, True)
 
 
-def test_traces_tell_their_part_of_a_life(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: Path) -> None:
     told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
     (tmp_path / "traces.txt").write_text(f"{told}\x02{told.replace('m_0', 'm_1')}\x02")
     code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
@@ -78,7 +76,7 @@ def test_traces_tell_their_part_of_a_life(spark: SparkSession, tmp_path: Path) -
     assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]
 
 
-def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_path: Path) -> None:
+def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE
@@ -88,7 +86,7 @@ def test_a_message_that_no_input_knows_is_no_success(spark: SparkSession, tmp_pa
     ]
 
 
-def test_without_input_there_is_nothing_to_explain() -> None:
+def test_explain_without_input_is_wrong_use() -> None:
     code, output = explain("m_0")
     assert code == Exit.USAGE
     assert "--events: name at least one event log" in output

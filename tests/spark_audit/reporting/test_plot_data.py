@@ -32,7 +32,7 @@ from tests.spark_audit.conftest import STEP_US, Story, frame
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
 
 
-def test_the_plots_are_of_what_is_in_the_log(spark: SparkSession) -> None:
+def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:
     story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
     log = EventLog.of(frame(spark, story.rows))
     with collected(log, pictures=True) as seen:
@@ -106,7 +106,7 @@ def texts(svg: str) -> list[str]:
         ("订单", "订单"),
     ],
 )
-def test_names_are_drawn_whatever_characters_they_have(tmp_path: Path, name: str, shown: str) -> None:
+def test_names_with_any_characters_are_drawn(tmp_path: Path, name: str, shown: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svg = drawn_of(tmp_path / "f", dict.fromkeys(("kind", "topic", "broker", "group"), name))
@@ -115,7 +115,7 @@ def test_names_are_drawn_whatever_characters_they_have(tmp_path: Path, name: str
     assert f"{shown}/{shown}/0" in texts(svg)
 
 
-def test_a_name_with_an_underscore_in_front_is_in_the_legend(tmp_path: Path) -> None:
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         svg = drawn_of(tmp_path / "f", {"group": "_legacy_group", "kind": "_kind"})
@@ -141,7 +141,7 @@ def violations_told(svg: str) -> list[int]:
     return [int(match[1].replace(",", "")) for match in told if match]
 
 
-def test_where_violations_are_is_shown_before_where_most_is_going_on(tmp_path: Path) -> None:
+def test_places_with_violations_are_shown_before_busy_places(tmp_path: Path) -> None:
     topics = {f"topic_{n:02}": 1000 + n for n in range(12)} | {"quiet": 3}
     brokers = {"broker-a": sum(topics.values())}
     numbers = {"topics": traffic_of(topics), "brokers": traffic_of(brokers)}
@@ -154,7 +154,7 @@ def test_where_violations_are_is_shown_before_where_most_is_going_on(tmp_path: P
     assert "1 other" in told
 
 
-def test_what_has_no_row_of_its_own_is_in_one_together(tmp_path: Path) -> None:
+def test_places_without_a_row_of_their_own_share_one_row(tmp_path: Path) -> None:
     names = {f"name_{n:02}": 10 + n for n in range(30)}
     found: list[tuple[str | None, str | None]] = [
         (name, name) for n, name in enumerate(names) for _ in range(n % 3 + 1)
@@ -173,13 +173,13 @@ def test_what_has_no_row_of_its_own_is_in_one_together(tmp_path: Path) -> None:
     assert [text.strip() for text in told if "→" in text] == [f"{sum(ranked[12:])} →"] * 6
 
 
-def test_there_may_be_violations_where_nothing_was_sent(tmp_path: Path) -> None:
+def test_violations_at_a_place_without_sends_are_shown(tmp_path: Path) -> None:
     numbers: dict[str, list[Any]] = {"topics": traffic_of({"orders": 5}), "brokers": []}
     svg = plots_of(tmp_path / "f", numbers, [("orders", None), ("others", None)])
     assert sorted(violations_told(svg)) == [1, 1, 2]
 
 
-def test_of_many_queues_the_largest_are_shown_and_the_others_together(tmp_path: Path) -> None:
+def test_the_largest_queues_are_shown_and_the_others_share_one_row(tmp_path: Path) -> None:
     queues = [("broker-a", "orders", n, group, 1000 + n) for n in range(500) for group in ("g", "h")]
     told = texts(plots_of(tmp_path / "f", {"queues": queues}))
     assert [text for text in told if text.startswith("orders/")] == [
@@ -189,14 +189,14 @@ def test_of_many_queues_the_largest_are_shown_and_the_others_together(tmp_path: 
     assert f"{sum(2 * (1000 + n) for n in range(476)):,} →" in [text.strip() for text in told]
 
 
-def test_queues_whose_short_names_are_alike_keep_rows_of_their_own(tmp_path: Path) -> None:
+def test_queues_with_equal_short_names_keep_separate_rows(tmp_path: Path) -> None:
     topics = [f"{'T' * 50}{n}{'T' * 50}" for n in range(3)]
     told = texts(plots_of(tmp_path / "f", {"queues": [(None, topic, 0, None, 5) for topic in topics]}))
     assert len([text for text in told if text.endswith("/0")]) == 3
     assert "(no group)" in told
 
 
-def test_no_label_begins_left_of_the_figure(tmp_path: Path) -> None:
+def test_no_label_extends_beyond_the_left_edge_of_the_figure(tmp_path: Path) -> None:
     names = {"topic": "%RETRY%" + "M" * 120, "broker": "broker-a", "group": "M" * 255}
     svg = drawn_of(tmp_path / "f", names)
     right_ends = re.findall(r'text-anchor: end;[^>]* x="([\d.]+)"[^>]*>([^<]*)<', svg)
@@ -207,7 +207,7 @@ def test_no_label_begins_left_of_the_figure(tmp_path: Path) -> None:
         assert end >= 5.5 * len(text)
 
 
-def test_counts_are_whole_however_small_the_log_is(tmp_path: Path) -> None:
+def test_counts_are_whole_numbers_even_for_a_small_log(tmp_path: Path) -> None:
     numbers = {"latency": [("born to stored", 1000.0, 1)], "lag": []}
     svg = drawn_of(tmp_path / "f", {}, [("topic", "broker")]) + plots_of(tmp_path / "f", numbers)
     assert [text for text in texts(svg) if re.search(r"\d m$", text.strip())] == []
@@ -256,7 +256,7 @@ def page(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
+def test_the_plots_have_text_labels(page: Path) -> None:
     text = page.read_text()
     for words in ("2 violations", "no cause", "the group rebalanced in between", "half within"):
         assert words in text
@@ -265,7 +265,7 @@ def test_the_plots_say_in_words_what_they_show(page: Path) -> None:
     assert "(others)" in text
 
 
-def test_kinds_that_have_no_line_of_their_own_share_one(tmp_path: Path) -> None:
+def test_kinds_without_a_line_of_their_own_share_one_line(tmp_path: Path) -> None:
     rare = [(0, kind, 1) for kind in list(Kind)[8:]]
     over_time = [(0, kind, 100) for kind in list(Kind)[:8]]
 
@@ -298,7 +298,7 @@ def test_no_violation_is_left_out_of_the_plot_over_time(tmp_path: Path) -> None:
     assert "DELIV-1 lost-write: 20,000" in drawn.svg
 
 
-def test_a_clock_that_is_out_of_its_mind_is_drawn(tmp_path: Path) -> None:
+def test_a_log_with_an_extreme_clock_value_is_drawn(tmp_path: Path) -> None:
     found = tmp_path / "findings" / "DELIV-2"
     found.mkdir(parents=True)
     rows = {
@@ -338,7 +338,7 @@ def widths(of: str) -> str:
     return f"[...document.querySelectorAll('{of}')].map(e => Math.round(e.getBoundingClientRect().width))"
 
 
-def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) -> None:
+def test_a_browser_shows_the_whole_page_without_network_requests(page: Path) -> None:
     # What the browser made of it: every plot has a width, and nothing is wider than the window.
     plots, beyond = seen_by_browser(page, 1000, f"[{widths('figure svg')}, {BEYOND}]")
     assert len(plots) == 7
@@ -346,7 +346,7 @@ def test_a_browser_shows_the_page_whole_without_fetching_anything(page: Path) ->
     assert beyond <= 0
 
 
-def test_in_a_narrow_window_plots_scroll_and_timelines_stand_in_blocks(page: Path) -> None:
+def test_in_a_narrow_window_plots_scroll_and_timelines_become_blocks(page: Path) -> None:
     plots, buckets, beyond = seen_by_browser(
         page, 500, f"[{widths('figure svg')}, {widths('.timeline td')}, {BEYOND}]"
     )

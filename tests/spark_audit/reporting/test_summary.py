@@ -12,7 +12,7 @@ from mqproof.spark_audit.sources.read import read
 from tests.spark_audit.conftest import Story, write_ndjson
 
 
-def test_losses_are_accounted_by_what_the_producer_was_told_and_missing_rows_by_node(
+def test_losses_are_counted_by_producer_answer_and_missing_rows_by_node(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     story = Story().stored("m_0", 0).stored("m_lost", 1)

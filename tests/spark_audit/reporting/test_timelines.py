@@ -7,7 +7,7 @@ from mqproof.spark_audit.reporting import timelines
 from tests.spark_audit.conftest import Story, frame
 
 
-def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
+def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> None:
     story = Story()
     for number in range(6):
         story.stored(f"m_{number}", number)
@@ -34,7 +34,7 @@ def test_the_first_examples_of_each_rule_are_told(spark: SparkSession) -> None:
     assert send.at.startswith("20") or send.at.startswith("19")
 
 
-def test_a_life_without_end_is_cut_and_said_so(spark: SparkSession) -> None:
+def test_a_long_timeline_is_cut_and_states_how_much_is_left(spark: SparkSession) -> None:
     story = Story()
     for _ in range(timelines._MOMENTS_MAX + 5):
         story.send("m_0")
