@@ -1,4 +1,4 @@
-"""`mqproof audit`: exit codes, one line an error, and the files it leaves."""
+"""`mqproof audit`: exit codes, one line for each error, and the written files."""
 
 import json
 import shutil
@@ -27,15 +27,15 @@ def test_run_finds_the_generated_violations_and_writes_every_format(
         "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
     )
     assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
-    told = [line.split()[1] for line in made.stderr.splitlines()]
-    assert told == ["adding", "writing", "listing"]
+    started = [line.split()[1] for line in made.stderr.splitlines()]
+    assert started == ["planning", "writing", "listing"]
     done = mqproof(
         "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",
         "--orderly", "a group", "--orderly", "g", "--delays", "1s 9s",
     )  # fmt: skip
     assert done.exit_code == Exit.VIOLATED, done.output
-    said = "--orderly 'a group' --orderly g --delays '1s 9s'"
-    assert f"mqproof audit run --events {log} {said} --check DELIV-1" in done.stdout
+    options = "--orderly 'a group' --orderly g --delays '1s 9s'"
+    assert f"mqproof audit run --events {log} {options} --check DELIV-1" in done.stdout
     report = json.loads((out / "report.json").read_text())
     assert json.loads((tmp_path / "r.txt").read_text()) == report
     assert [result["id"] for result in report["results"]] == ["DELIV-1", "DELIV-3"]
@@ -126,8 +126,8 @@ def test_a_damaged_gzip_file_is_bad_input(spark: SparkSession, tmp_path: Path) -
 
 
 def test_traces_without_an_event_log_are_judged_with_bounds(spark: SparkSession, tmp_path: Path) -> None:
-    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
-    (tmp_path / "traces.txt").write_text(f"{told}\x02Pub\x01x\x02")
+    record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "0", "k"])
+    (tmp_path / "traces.txt").write_text(f"{record}\x02Pub\x01x\x02")
     done = mqproof("run", "--trace", tmp_path / "traces.txt", "--out", tmp_path)
     assert done.exit_code == Exit.INCONCLUSIVE, done.output
     report = json.loads((tmp_path / "report.json").read_text())

@@ -1,4 +1,4 @@
-"""What ends a command is told in one line, with an exit code that says whose fault it is."""
+"""A failure of a command is reported in one line, with an exit code for its kind."""
 
 from pathlib import Path
 
@@ -61,12 +61,12 @@ def test_a_full_disk_is_reported_with_a_remedy() -> None:
 
 
 def test_a_full_disk_of_the_output_is_reported_with_its_path() -> None:
-    told = (
+    text = (
         "[TASK_WRITE_FAILED] Task failed while writing rows to file:/big/state/.night-000002.tmp/rows. "
         "SQLSTATE: 58030\nCaused by: java.io.IOException: No space left on device\n"
     )
-    told += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
-    assert describe_failure(RuntimeError(told), SCRATCH) == (
+    text += "\tat org.apache.spark.storage.BlockManager.getOrElseUpdate(BlockManager.scala)\n"
+    assert describe_failure(RuntimeError(text), SCRATCH) == (
         "/big/state/night-000002: No space left on device",
         Exit.TOOL,
     )
@@ -75,7 +75,7 @@ def test_a_full_disk_of_the_output_is_reported_with_its_path() -> None:
         "/big/log: No space left on device",
         Exit.TOOL,
     )
-    of_ours = told.replace("/big/state", str(SCRATCH))
-    assert "spark.local.dir" in describe_failure(RuntimeError(of_ours), SCRATCH)[0]
-    spilled = told + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
+    in_scratch = text.replace("/big/state", str(SCRATCH))
+    assert "spark.local.dir" in describe_failure(RuntimeError(in_scratch), SCRATCH)[0]
+    spilled = text + "\tat org.apache.spark.storage.DiskBlockObjectWriter.write(DiskBlockObjectWriter.scala)"
     assert "spark.local.dir" in describe_failure(RuntimeError(spilled), SCRATCH)[0]

@@ -1,4 +1,4 @@
-"""A signal ends a command together with the jobs of its Spark session."""
+"""A signal ends a command and the jobs of its Spark session."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The lines that `mqproof audit watch` prints, and how it ends."""
+"""Tests the output lines and the exit code of `mqproof audit watch`."""
 
 from typing import Final
 
@@ -32,7 +32,7 @@ AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
 
 
 @pytest.mark.parametrize(
-    ("rows", "missing", "code", "said"),
+    ("rows", "missing", "code", "expected"),
     [
         ([], 0, Exit.HELD, ["no violation so far"]),
         ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
@@ -55,9 +55,9 @@ def test_the_exit_code_of_watch_depends_on_its_violations(
     rows: list[tuple[str, str, int, int, int]],
     missing: int,
     code: int,
-    said: list[str] | None,
+    expected: list[str] | None,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert so_far(rows, missing) == code
     lines = capsys.readouterr().out.splitlines()
-    assert said is None or lines == said
+    assert expected is None or lines == expected

@@ -1,4 +1,4 @@
-"""A run on its own has no history: nothing is added to it, nothing is taken away, nothing is carried on."""
+"""A single run has no history: no rows are added or removed, and no state is carried."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The broker that a row is about: the one that it names, then its own node, then the only broker there is."""
+"""The broker of a row: the one that it names, else its own node, else the only broker of the log."""
 
 import pytest
 from pyspark.sql import SparkSession

@@ -1,4 +1,4 @@
-"""The generator: same seed, same log; events that are events; and only wishes that fit."""
+"""The generator: one seed gives one log, all rows are valid events, and bad requests are refused."""
 
 import json
 from pathlib import Path
@@ -35,9 +35,9 @@ def rows(folder: Path) -> pa.Table:
 def test_the_same_seed_gives_the_same_log_on_any_number_of_partitions(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    wish = LogRequest(120_000, ALL, seed=5)
-    first = generate(spark, wish, tmp_path / "first", partitions=1)
-    again = generate(spark, wish, tmp_path / "again", partitions=2)
+    request = LogRequest(120_000, ALL, seed=5)
+    first = generate(spark, request, tmp_path / "first", partitions=1)
+    again = generate(spark, request, tmp_path / "again", partitions=2)
     assert (len(first.files), len(again.files)) == (1, 2)
     assert rows(tmp_path / "first") == rows(tmp_path / "again")
     truths = [read_truth(tmp_path / name) for name in ("first", "again")]
@@ -56,7 +56,7 @@ def test_another_seed_gives_another_log(spark: SparkSession, tmp_path: Path) -> 
 def test_every_generated_line_is_an_event_and_every_node_counts_densely(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    # Several chunks: each goes on where the one before it ended.
+    # Several chunks: each continues at the end of the previous one.
     made = generate(spark, LogRequest(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
     seqs: dict[str, list[tuple[int, int]]] = {}
     for file in made.files:
@@ -64,9 +64,9 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
             event = decode(line, f"{file}:{number}")
             seqs.setdefault(event.node, []).append((event.seq, event.ts))
     assert sum(map(len, seqs.values())) == made.events
-    for node, told in seqs.items():
-        assert [seq for seq, _ in sorted(told)] == list(range(len(told))), node
-        assert [ts for _, ts in sorted(told)] == sorted(ts for _, ts in told), node
+    for node, numbers in seqs.items():
+        assert [seq for seq, _ in sorted(numbers)] == list(range(len(numbers))), node
+        assert [ts for _, ts in sorted(numbers)] == sorted(ts for _, ts in numbers), node
 
 
 def test_half_of_the_messages_go_to_one_queue_and_clocks_differ() -> None:
@@ -88,7 +88,7 @@ def test_brokers_share_queue_ids_and_a_retry_stays_in_its_topic() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "message"),
+    ("log_request", "message"),
     [
         (LogRequest(12_000, {"lots": 1}), "anomaly 'lots': expected one of lost, duplicate"),
         (LogRequest(12_000, {"lost": -1}), "anomaly lost: count -1"),
@@ -97,9 +97,11 @@ def test_brokers_share_queue_ids_and_a_retry_stays_in_its_topic() -> None:
         (LogRequest(100), "too few events, the scenario needs 1935 or more"),
     ],
 )
-def test_a_request_that_does_not_fit_is_refused(wish: LogRequest, message: str, tmp_path: Path) -> None:
+def test_a_request_that_does_not_fit_is_refused(
+    log_request: LogRequest, message: str, tmp_path: Path
+) -> None:
     with pytest.raises(ScenarioError, match=message):
-        prepare(wish, tmp_path / "log")
+        prepare(log_request, tmp_path / "log")
 
 
 @pytest.mark.parametrize(
@@ -114,9 +116,9 @@ def test_a_request_that_does_not_fit_is_refused(wish: LogRequest, message: str, 
 def test_the_suggested_number_of_events_is_sufficient_and_nearly_minimal(
     events: int, anomalies: dict[str, int], tmp_path: Path
 ) -> None:
-    with pytest.raises(ScenarioError, match=r": request \d+ events") as told:
+    with pytest.raises(ScenarioError, match=r": request \d+ events") as raised:
         prepare(LogRequest(events, anomalies), tmp_path)
-    needed = int(str(told.value).split()[-2])
+    needed = int(str(raised.value).split()[-2])
     prepare(LogRequest(needed, anomalies), tmp_path)
     with pytest.raises(ScenarioError):
         prepare(LogRequest(round(needed * 0.97), anomalies), tmp_path)

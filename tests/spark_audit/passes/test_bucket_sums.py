@@ -54,7 +54,7 @@ def of_files(spark: SparkSession, told: list[dict[str, Any]], folder: Path) -> E
 
 def examined(of: Evidence) -> dict[str, list[str]]:
     """Everything of the evidence that is made of the rows in doubt."""
-    names = ("messages", "doubted", "steps", "troubled")
+    names = ("messages", "ambiguous_events", "steps", "failure_events")
     return {name: sorted(map(str, getattr(of, name).collect())) for name in names}
 
 

@@ -193,7 +193,7 @@ def test_the_ambiguous_rows_are_sufficient_for_all_findings(
         evidence_in(spark, story.rows, ("broker",), Options(exact=exact), folder)
         for folder in (None, tmp_path)
     )
-    for name in ("messages", "doubted", "steps", "troubled"):
+    for name in ("messages", "ambiguous_events", "steps", "failure_events"):
         expected, found = ([str(row) for row in getattr(of, name).collect()] for of in (whole, once))
         assert sorted(found) == sorted(expected), name
         assert found, name

@@ -1,4 +1,4 @@
-"""The life of one message, across event log and store."""
+"""Lists the steps of one message, from event log, store and traces."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
     story.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
     story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
-    # The store has a message of this name, too; its place is another.
+    # The store also has a message with this id, at another place.
     own = [
         {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
     ]
@@ -37,8 +37,8 @@ def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     )
     code, output = explain("m_60", *inputs, "--index-slots", str(store_directory.SLOTS))
     assert code == Exit.HELD, output
-    told = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
-    assert told == [
+    lines = [line[28:].split()[:2] for line in output.splitlines() if line[:26].strip()]
+    assert lines == [
         ["producer", "send"],
         ["broker", "append"],
         ["broker", "flush"],
@@ -64,13 +64,13 @@ def test_explain_finds_a_stored_message_by_its_broker_id(spark: SparkSession, tm
     _, output = explain("m_60", *inputs)
     offset = int(output.partition("record")[2].partition("commit offset ")[2].partition(",")[0])
     assert explain(f"7F00000100002A9F{offset:016X}", *inputs) == (Exit.HELD, output)
-    code, told = explain(f"7F00000100002A9F{offset + 1:016X}", *inputs)
-    assert (code, "no input knows this message" in told) == (Exit.INCONCLUSIVE, True)
+    code, message = explain(f"7F00000100002A9F{offset + 1:016X}", *inputs)
+    assert (code, "no input knows this message" in message) == (Exit.INCONCLUSIVE, True)
 
 
 def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: Path) -> None:
-    told = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
-    (tmp_path / "traces.txt").write_text(f"{told}\x02{told.replace('m_0', 'm_1')}\x02")
+    record = "\x01".join(["SubBefore", "1790000000000", "null", "g", "r", "m_0", "2", "k"])
+    (tmp_path / "traces.txt").write_text(f"{record}\x02{record.replace('m_0', 'm_1')}\x02")
     code, output = explain("m_0", "--trace", tmp_path / "traces.txt")
     assert code == Exit.HELD, output
     assert output.split()[2:] == ["trace", "of", "g", "SubBefore", "times", "2"]

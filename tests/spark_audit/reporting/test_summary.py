@@ -1,4 +1,4 @@
-"""The report says what was lost by what had been promised, and whose rows are missing."""
+"""The report counts losses by the producer's answer, and missing rows by node."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Example messages of a report, told whole."""
+"""Adds complete timelines to the example messages of a report."""
 
 from pyspark.sql import SparkSession
 
@@ -21,8 +21,8 @@ def test_the_first_examples_of_each_rule_have_timelines(spark: SparkSession) -> 
         Result("DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 6}, (*witnesses, nameless)),
         Result("DELIV-2", "NoPhantom", "audit", Verdict.HELD, {"messages": 6}),
     )
-    told = timelines.with_timelines(spark, results, frame(spark, story.rows), ("broker",), None)
-    first, second = told
+    with_timelines = timelines.with_timelines(spark, results, frame(spark, story.rows), ("broker",), None)
+    first, second = with_timelines
     assert second == results[1]
     assert first.witnesses[-1].values == {"at": "2026-09-21 14:14:01.430227"} | nameless.values
     lengths = {witness.text: len(witness.timeline) for witness in first.witnesses}
@@ -42,7 +42,7 @@ def test_a_long_timeline_is_cut_and_states_how_much_is_left(spark: SparkSession)
         "DELIV-1", "NoAckedLost", "audit", Verdict.VIOLATED, {"messages": 1},
         (Witness("lost", {"rule": "lost", "msg_id": "m_0"}),),
     )  # fmt: skip
-    [told] = timelines.with_timelines(spark, (result,), frame(spark, story.rows), (), None)
-    *_, last = told.witnesses[0].timeline
-    assert len(told.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
+    [with_timelines] = timelines.with_timelines(spark, (result,), frame(spark, story.rows), (), None)
+    *_, last = with_timelines.witnesses[0].timeline
+    assert len(with_timelines.witnesses[0].timeline) == timelines._MOMENTS_MAX + 1
     assert last.what.startswith("and 5 more")

@@ -1,4 +1,4 @@
-"""What is temporary goes with its run, and what a killed one left goes with the next."""
+"""Temporary files are removed at the end of their run; those of a killed run, by the next run."""
 
 import os
 import signal
@@ -61,9 +61,9 @@ def test_a_folder_that_is_removed_before_it_is_locked_is_recreated(
 def test_spark_spills_into_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SPARK_LOCAL_DIRS", raising=False)
     given = {"spark.local.dir": str(tmp_path)}
-    here, cluster = SessionOptions(conf=given), SessionOptions(master="yarn", conf=given)
+    local, cluster = SessionOptions(conf=given), SessionOptions(master="yarn", conf=given)
     several = SessionOptions(conf={"spark.local.dir": f"{tmp_path},/other"})
-    assert here.temporary == several.temporary == tmp_path
+    assert local.temporary == several.temporary == tmp_path
     assert cluster.temporary == SessionOptions().temporary != tmp_path
-    assert here.spilling_in(tmp_path / "own").conf == {"spark.local.dir": str(tmp_path / "own")}
+    assert local.spilling_in(tmp_path / "own").conf == {"spark.local.dir": str(tmp_path / "own")}
     assert (cluster.spilling_in(tmp_path / "own"), several.spilling_in(tmp_path)) == (cluster, several)

@@ -1,4 +1,4 @@
-"""Spark starts with any Java that spec.java finds; in processes of their own, since a JVM starts once."""
+"""Spark starts with any Java that spec.java finds. Each test has a new process: a JVM starts only once."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""A folder appears whole or not at all."""
+"""A staged folder appears completely or not at all."""
 
 import errno
 from pathlib import Path
@@ -44,11 +44,11 @@ def test_replaced_names_that_are_not_staged_again_are_removed(tmp_path: Path) ->
 
 @pytest.mark.parametrize("is_moved", [False, True])
 def test_the_next_call_repairs_a_move_that_was_killed(tmp_path: Path, is_moved: bool) -> None:
-    out, aside = tmp_path / "out", tmp_path / ".out.replaced"
-    aside.mkdir()
-    (aside / "report.html").write_text("old")
-    (aside / "mine.txt").touch()
-    (aside / "unreadable").mkdir()
+    out, replaced = tmp_path / "out", tmp_path / ".out.replaced"
+    replaced.mkdir()
+    (replaced / "report.html").write_text("old")
+    (replaced / "mine.txt").touch()
+    (replaced / "unreadable").mkdir()
     if is_moved:
         out.mkdir()
         (out / "report.html").write_text("new")
@@ -69,6 +69,6 @@ def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
 
 
 def test_an_error_names_the_requested_folder(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError) as told, staged(tmp_path / "out") as folder:
+    with pytest.raises(FileNotFoundError) as raised, staged(tmp_path / "out") as folder:
         (folder / "missing" / "file").touch()
-    assert told.value.filename == str(tmp_path / "out")
+    assert raised.value.filename == str(tmp_path / "out")

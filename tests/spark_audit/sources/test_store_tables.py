@@ -30,8 +30,8 @@ def test_the_stores_of_killed_released_brokers_hold(spark: SparkSession, tmp_pat
     """The stores are of a broker and of members of two releases with `enableDLegerCommitLog`.
 
     Each member is the only one in its group. The files are as small as in test_golden.py. A member stored 90
-    messages and 2 delayed by 1 s, was killed, delivered these 2 again, stored 30, and was killed. The index of
-    its ledger, mostly 160 MB of zeros, is left out. Version 4.9.5 dropped its part of the key index.
+    messages and 2 delayed by 1 s, was killed, delivered these 2 again, stored 30, and was killed. The index
+    of its ledger, mostly 160 MB of zeros, is left out. Version 4.9.5 dropped a part of the key index.
     """
     names = ("apache-4.9.5-killed", "apache-4.9.5-member", "apache-5.5.0-member")
     stores = [word for name in names for word in ("--store", f"{name}={golden(name, tmp_path)}")]
