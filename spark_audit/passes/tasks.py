@@ -49,7 +49,7 @@ def why(path: Path, error: Exception) -> str:
         path.open("rb").close()
     except OSError as refused:
         return refused.strerror or type(refused).__name__
-    return f"damaged, cannot be read to its end: {first_line(error)}"
+    return f"damaged, cannot be read to the end: {first_line(error)}"
 
 
 def first_line(error: Exception) -> str:

@@ -166,7 +166,7 @@ def test_a_violation_split_between_runs_is_reported_once_by_the_run_that_shows_i
     assert "m_lost" in {row.msg_id for row in carried.rows.collect()}
     state = tmp_path / "state"
     before = sorted(state.iterdir())
-    with pytest.raises(InputError, match="rows that an earlier night had"):
+    with pytest.raises(InputError, match="rows of an earlier run"):
         audited(spark, nights[2], tmp_path / "again", state)
     assert sorted(state.iterdir()) == before, "the state of an interrupted night is not there"
 

@@ -84,7 +84,7 @@ def test_batches_find_the_violations_of_one_run_and_a_repeated_batch_counts_once
     shutil.copytree(tmp_path / "checkpoint", state / ".checkpoint")
     watch(spark, wish, tmp_path, told.append, said.append)
     assert told[3:] == told[earlier:3]
-    assert f"{3 - earlier} violations, perhaps told before" in said[3]
+    assert f"{3 - earlier} violations, possibly reported before" in said[3]
 
 
 @pytest.mark.deep
@@ -236,7 +236,7 @@ def test_a_watch_without_events_is_inconclusive(spark: SparkSession, tmp_path: P
 
 def test_a_missing_folder_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     wish = Watch(Source((tmp_path / "nowhere",)), tmp_path / "state", STEP_US)
-    with pytest.raises(InputError, match="no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         watch(spark, wish, tmp_path, print, print)
 
 
@@ -256,7 +256,7 @@ def test_a_state_of_another_watch_is_refused(spark: SparkSession, tmp_path: Path
         )
     assert len(said) == 1, "the same folders, in whatever order: nothing is new"
     for other in (Source(folders[:1]), Source(folders, {"topics": "t"})):
-        with pytest.raises(InputError, match=r"state: it is of a watch of .*/a, .*/b, expected the same"):
+        with pytest.raises(InputError, match=r"state: belongs to a watch of .*/a, .*/b, expected the same"):
             watch(
                 spark,
                 Watch(other, tmp_path / "state", LATE_US, once=True, checks=ONE),

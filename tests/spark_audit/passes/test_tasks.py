@@ -30,4 +30,4 @@ def test_a_missing_file_is_not_reported_as_damaged(tmp_path: Path) -> None:
     error = RuntimeError("no magic bytes\nand a long trace")
     assert why(tmp_path / "gone.parquet", error) == "No such file or directory"
     (tmp_path / "here.parquet").write_bytes(b"x")
-    assert why(tmp_path / "here.parquet", error) == "damaged, cannot be read to its end: no magic bytes"
+    assert why(tmp_path / "here.parquet", error) == "damaged, cannot be read to the end: no magic bytes"

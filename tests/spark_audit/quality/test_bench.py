@@ -59,7 +59,7 @@ def test_a_given_log_must_be_parquet_with_all_columns(tmp_path: Path) -> None:
     (tmp_path / "a.ndjson").write_text("{}")
     with pytest.raises(InputError, match=r"a\.ndjson: expected a Parquet file"):
         bench(sides=[CLEAN], say=lambda _: None, log=tmp_path)
-    with pytest.raises(SideError, match="dirty: no such side"):
+    with pytest.raises(SideError, match="dirty: unknown variant"):
         bench(sides=[DIRTY], say=lambda _: None, log=tmp_path)
     (tmp_path / "a.ndjson").unlink()
     pq.write_table(pa.table({"ts": [1], "seq": [0], "node": ["n"], "kind": ["send"]}), tmp_path / "a.parquet")
