@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
-from tests.spark_audit.conftest import Story, table
+from tests.spark_audit.conftest import LogBuilder, table
 
 
 def mqproof(*arguments: str | int | Path) -> Result:
@@ -147,8 +147,8 @@ ESCAPED = r"\x1b[31mred\u202e\nnext"
 
 
 def test_explain_escapes_names_from_the_log(spark: SparkSession, tmp_path: Path) -> None:
-    story = Story().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
-    pq.write_table(table(story.rows), tmp_path / "log.parquet")
+    builder = LogBuilder().add("send", HOSTILE, msg_id="m", topic="t", attempt=1)
+    pq.write_table(table(builder.rows), tmp_path / "log.parquet")
     done = mqproof("explain", "m", "--events", tmp_path)
     assert (done.exit_code, done.stdout.count("\n")) == (Exit.HELD, 1), done.output
     assert ESCAPED in done.stdout

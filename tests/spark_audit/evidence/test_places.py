@@ -5,7 +5,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from mqproof.spark_audit.evidence.places import group_name, name_broker
-from tests.spark_audit.conftest import Story, frame
+from tests.spark_audit.conftest import LogBuilder, frame
 
 
 @pytest.mark.parametrize(
@@ -18,9 +18,11 @@ from tests.spark_audit.conftest import Story, frame
 def test_a_row_belongs_to_the_broker_that_it_names(
     spark: SparkSession, brokers: tuple[str, ...], expected: dict[str, str | None]
 ) -> None:
-    story = Story().add("send", "consumer", attrs={"broker": "b"}).add("append", "b").add("send", "silent")
-    story.add("crash", "harness", attrs={"node": "other"})
-    rows = name_broker(frame(spark, story.rows), brokers).where(f.col("node").isin(*expected)).collect()
+    builder = (
+        LogBuilder().add("send", "consumer", attrs={"broker": "b"}).add("append", "b").add("send", "silent")
+    )
+    builder.add("crash", "harness", attrs={"node": "other"})
+    rows = name_broker(frame(spark, builder.rows), brokers).where(f.col("node").isin(*expected)).collect()
     assert {row.node: row.broker for row in rows} == expected
 
 

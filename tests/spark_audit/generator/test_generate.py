@@ -79,7 +79,7 @@ def test_half_of_the_messages_go_to_one_queue_and_clocks_differ() -> None:
     assert 0 < abs(clock_us("broker-a") - clock_us("broker-b")) <= 2 * SKEW_US
 
 
-def test_brokers_share_queue_ids_and_a_retry_stays_in_its_topic() -> None:
+def test_queues_have_unique_names_and_a_retry_stays_in_its_topic() -> None:
     queues = np.arange(QUEUES)
     names = set(zip(broker_of(queues), topic_of(queues), queue_id_of(queues), strict=True))
     assert len(names) == QUEUES

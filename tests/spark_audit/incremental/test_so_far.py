@@ -1,4 +1,4 @@
-"""What a state knows of all runs so far."""
+"""The totals of all runs so far, from a state."""
 
 from pathlib import Path
 
@@ -16,6 +16,6 @@ def test_unreadable_rows_are_counted_by_a_run_with_a_state(tmp_path: Path) -> No
     state = tmp_path / "night-000001"
     state.mkdir()
     for holes, missing in ((0, 2), (7, 7)):
-        told = Manifest(SCHEMA_VERSION, 1, 0, holes)
-        (state / "manifest.json").write_bytes(msgspec.json.encode(told))
+        manifest = Manifest(SCHEMA_VERSION, 1, 0, holes)
+        (state / "manifest.json").write_bytes(msgspec.json.encode(manifest))
         assert rows_missing(state) == missing

@@ -1,4 +1,4 @@
-"""An append meets the one outcome of its own node whose numbers lie around its own."""
+"""An append has the outcome of its own node whose range of sequence numbers contains it."""
 
 import pyarrow as pa
 
@@ -18,7 +18,7 @@ NODES = pa.array(["d", "c", "b", "a"]).dictionary_encode()
 
 
 @compiled
-def met(of: AppendOutcomes, node: int, seq: int) -> int:
+def found(of: AppendOutcomes, node: int, seq: int) -> int:
     after_seq, until_seq, _, _, first, end = of
     return outcome_of(after_seq, until_seq, first[node], end[node], seq)
 
@@ -33,5 +33,5 @@ def test_an_append_has_an_outcome_only_from_its_own_broker() -> None:
                 for number, row in enumerate(rows)
                 if row["cut_node"] == node and row["after_seq"] < seq < row["until_seq"]
             ]
-            assert met(of, at, seq) == (expected or [NONE])[0]
+            assert found(of, at, seq) == (expected or [NONE])[0]
     assert of.is_at_risk.tolist() == [True, False, True, False]

@@ -1,4 +1,4 @@
-"""The key range of a message is learned from the ids of a log."""
+"""The buckets of messages are derived from a sample of the log's ids."""
 
 from mqproof.spark_audit.passes.bucket_ids import shared_prefix
 

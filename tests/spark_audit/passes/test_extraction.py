@@ -1,4 +1,4 @@
-"""Row groups are read again where a span of a node meets what they have of it, and nowhere else."""
+"""Exactly the row groups are read again whose rows of a node overlap a span of that node."""
 
 import pyarrow as pa
 from hypothesis import given

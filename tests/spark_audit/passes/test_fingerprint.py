@@ -1,7 +1,7 @@
-"""Fingerprints let only those messages pass that no check has anything to say about.
+"""Fingerprints exclude only messages about which no check can find anything.
 
-Method: what is doubted, story by story; and logs into which random trouble is put row by row, on which every
-check must find the same with fingerprints and without.
+Method: compare the ambiguous messages of small logs with the expected ones. On logs with random faults, every
+check must find the same with and without fingerprints.
 """
 
 import random
@@ -16,21 +16,21 @@ from mqproof.spark_audit.checks import EVENT_CHECKS
 from mqproof.spark_audit.evidence.collect import collected
 from mqproof.spark_audit.evidence.options import Options
 from mqproof.spark_audit.passes import extraction
-from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, evidence_in, frame
 
 GROUPS = ("g", "h")
 PREFIX = 2
-"""Of an id: which small log it is of."""
+"""Length of the prefix of an id that identifies its small log."""
 
 
-def ambiguous_events(spark: SparkSession, story: Story) -> set[str]:
-    return {row.msg_id for row in evidence_in(spark, story.rows, ("broker",)).messages.collect()}
+def checked_exactly(spark: SparkSession, builder: LogBuilder) -> set[str]:
+    return {row.msg_id for row in evidence_in(spark, builder.rows, ("broker",)).messages.collect()}
 
 
 def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> None:
-    story = Story().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
-    story.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
-    story.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
+    builder = LogBuilder().stored("m_clean", 0).stored("m_lost_for_h", 1).stored("m_twice_for_g", 2)
+    builder.send("m_never_stored").append("m_phantom", 3).send("m_recovered").append("m_recovered", 4)
+    builder.add("send_fail", "producer", msg_id="m_recovered", status="unknown")
     for msg_id, offset, groups in (
         ("m_clean", 0, "gh"),
         ("m_lost_for_h", 1, "g"),
@@ -39,8 +39,8 @@ def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> Non
         ("m_recovered", 4, "gh"),
     ):
         for group in groups:
-            story.deliver(msg_id, offset, group, node=f"consumer-{group}")
-    assert ambiguous_events(spark, story) == {
+            builder.deliver(msg_id, offset, group, node=f"consumer-{group}")
+    assert checked_exactly(spark, builder) == {
         "m_lost_for_h",
         "m_twice_for_g",
         "m_phantom",
@@ -49,27 +49,27 @@ def test_only_ambiguous_messages_are_checked_exactly(spark: SparkSession) -> Non
 
 
 def test_a_truncated_message_is_checked_exactly_although_it_was_delivered(spark: SparkSession) -> None:
-    story = Story().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
-    assert ambiguous_events(spark, story.crash(kept_end=100)) == {"m_gone"}
+    builder = LogBuilder().stored("m_kept", 0).stored("m_gone", 1).deliver("m_kept", 0).deliver("m_gone", 1)
+    assert checked_exactly(spark, builder.crash(kept_end=100)) == {"m_gone"}
 
 
-def read_buckets(spark: SparkSession, story: Story) -> int:
-    """How many buckets are read again."""
-    buckets = evidence_in(spark, story.rows, ("broker",)).buckets
+def read_buckets(spark: SparkSession, builder: LogBuilder) -> int:
+    """Return the number of buckets that are read again."""
+    buckets = evidence_in(spark, builder.rows, ("broker",)).buckets
     assert buckets
     return len(buckets.read)
 
 
-def clean_story() -> Story:
-    story = Story()
+def clean_story() -> LogBuilder:
+    builder = LogBuilder()
     for offset in range(12):
-        story.stored(f"m_{offset}", offset)
+        builder.stored(f"m_{offset}", offset)
     for group in GROUPS:
         for offset in range(12):
-            story.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
+            builder.deliver(f"m_{offset}", offset, group, node=f"consumer-{group}")
     for offset in range(6):
-        story.commit(2 * offset)
-    return story
+        builder.commit(2 * offset)
+    return builder
 
 
 def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
@@ -92,14 +92,14 @@ CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
 
 
 def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
-    """The row with the names of small log `number`; the first PREFIX characters of its ids are the number."""
+    """Return the row with the names of small log `number`, which is also the prefix of its ids."""
     names = {name: f"{row[name]}{number}" for name in ("node", "topic", "group") if row.get(name)}
     msg_id = {"msg_id": f"{number:0{PREFIX}}{row['msg_id']}"} if row.get("msg_id") else {}
     return row | names | msg_id | {"attrs": {"broker": f"broker{number}", **row.get("attrs", {})}}
 
 
 def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> None:
-    # One small log without a change, and one for each change; the ids of each are one bucket.
+    # One small log has no change, and there is one for each change; the ids of each log are one bucket.
     rows = clean_story().rows
     logs = [rows]
     for kind, change in CHANGES:
@@ -115,11 +115,11 @@ def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> N
 
 
 OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
-"""What the changes of `troubled` can break."""
+"""The invariants that the changes of `faulty_log` can violate."""
 
 
-def failure_events(seed: int) -> list[dict[str, Any]]:
-    """A clean log with a few rows dropped, doubled or changed."""
+def faulty_log(seed: int) -> list[dict[str, Any]]:
+    """Return a clean log with a few rows dropped, doubled or changed."""
     chance = random.Random(seed)
     rows = [dict(row) for row in clean_story().rows]
     for change in range(chance.randrange(4)):
@@ -151,12 +151,12 @@ def failure_events(seed: int) -> list[dict[str, Any]]:
 
 
 def test_checks_find_the_same_with_and_without_fingerprints(spark: SparkSession) -> None:
-    # Many small logs as one: each has nodes, topics, groups and ids of its own.
-    # With the number at the end of its ids, a log has many buckets.
+    # Many small logs form one log: each has its own nodes, topics, groups and ids.
+    # The number is at the end of the ids, so that a log has many buckets.
     rows = [
         of_log(part, row) | ({"msg_id": f"{row['msg_id']}{part}"} if "msg_id" in row else {})
         for part in range(100)
-        for row in failure_events(part)
+        for row in faulty_log(part)
     ]
     log = frame(spark, rows)
     found = []
@@ -184,13 +184,13 @@ def test_the_ambiguous_rows_are_sufficient_for_all_findings(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:
     monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
-    story = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
+    builder = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
-        story.deliver("m_13", 13, group, node=f"consumer-{group}")
-    story.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
-    story.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
+        builder.deliver("m_13", 13, group, node=f"consumer-{group}")
+    builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
+    builder.add("consume_fail", "consumer-h", msg_id="m_5", topic="t", queue_id=0, queue_offset=5, group="h")
     whole, once = (
-        evidence_in(spark, story.rows, ("broker",), Options(exact=exact), folder)
+        evidence_in(spark, builder.rows, ("broker",), Options(exact=exact), folder)
         for folder in (None, tmp_path)
     )
     for name in ("messages", "ambiguous_events", "steps", "failure_events"):
@@ -198,15 +198,15 @@ def test_the_ambiguous_rows_are_sufficient_for_all_findings(
         assert sorted(found) == sorted(expected), name
         assert found, name
     kept = spark.read.parquet(str(tmp_path)).dropDuplicates(["node", "seq"])
-    assert 0 < kept.count() < len(story.rows) / 2
+    assert 0 < kept.count() < len(builder.rows) / 2
 
 
 def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:
-    story = clean_story()
-    del story.rows[-7]
+    builder = clean_story()
+    del builder.rows[-7]
     found = []
     for prefix in (0, 3):
-        evidence = evidence_in(spark, story.rows, ("broker",), Options(id_prefix=prefix))
+        evidence = evidence_in(spark, builder.rows, ("broker",), Options(id_prefix=prefix))
         found.append({row.msg_id for row in evidence.messages.collect()})
         assert evidence.buckets
         assert 0 < len(evidence.buckets.read) < evidence.buckets.count

@@ -1,4 +1,4 @@
-"""What tasks hand over to one another."""
+"""Partial aggregates that are exchanged between tasks."""
 
 import zlib
 
@@ -18,7 +18,7 @@ MERGE = Work(
 
 
 def aggregates(first: int, groups: list[str | None]) -> pa.RecordBatch:
-    """Of a split: a row a message."""
+    """Return the aggregates of a split: one row for each message."""
     ids = [f"m{number}" for number in range(len(groups))]
     times = range(first, first + len(groups))
     columns = {"msg_id": ids, "ts": pa.array(times, pa.int64()), "group": pa.array(groups, pa.string())}

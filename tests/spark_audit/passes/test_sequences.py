@@ -1,4 +1,4 @@
-"""The steps that are found by the runs of splits are those that a look at every row finds."""
+"""The irregular steps found from the runs of splits are those found by checking every row."""
 
 import random
 
@@ -35,8 +35,8 @@ def one_by_one(events: DataFrame) -> DataFrame:
     return steps.where("queue_offset < previous OR (kind = 'deliver' AND queue_offset > previous + 1)")
 
 
-def failure_events(chance: random.Random, node: str) -> list[int]:
-    """Offsets as a consumer may be handed them: in order but for repeats, swaps, jumps and steps back."""
+def random_offsets(chance: random.Random, node: str) -> list[int]:
+    """Return offsets of deliveries: in order, except for repeats, swaps, jumps and steps back."""
     offsets: list[int] = []
     at = chance.randrange(100)
     while len(offsets) < 60:
@@ -59,7 +59,7 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
     made = []
     for node in ("calm", "n1", "n2"):
         queues = [
-            (kind, None if queue == 2 else "g", queue, failure_events(chance, node))
+            (kind, None if queue == 2 else "g", queue, random_offsets(chance, node))
             for kind in ("deliver", "offset_commit")
             for queue in range(3)
         ]
@@ -74,7 +74,7 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
 
 
 def runs(shared: DataFrame) -> DataFrame:
-    """Of a log whose partitions are the splits."""
+    """Return the runs of a log whose partitions are the splits."""
     rows = shared.withColumn("attrs", f.create_map(f.lit("broker"), "broker"))
     return fold(EventLog.of(rows), [of_partition], PASS).withColumn("broker", f.col("stated"))
 
@@ -101,7 +101,7 @@ def test_exactly_the_irregular_steps_are_found(
     monkeypatch.setattr(sequences, "_NUMBERS_MAX", 100)
     assert few <= assert_numbered_rows_suffice(events, find_irregular_ranges(runs(shared)), expected)
     if in_order:
-        # Where a node's rows stand in order, all that is read again is about the steps themselves.
+        # If a node's rows are in order, only the rows of the steps themselves are read again.
         assert few < events.count() / 2
     events.unpersist()
 
@@ -109,11 +109,11 @@ def test_exactly_the_irregular_steps_are_found(
 def assert_numbered_rows_suffice(
     events: DataFrame, ranges: DataFrame, expected: list[tuple[object, ...]]
 ) -> int:
-    """How many these are."""
-    told = numbered(ranges)
-    in_stretch = f"(node, seq >> {told.bits}) IN (SELECT (node, number) FROM numbers)"
+    """Assert that the numbered rows are sufficient to find the steps; return the number of these rows."""
+    ranges_by_number = numbered(ranges)
+    in_stretch = f"(node, seq >> {ranges_by_number.bits}) IN (SELECT (node, number) FROM numbers)"
     with duckdb.connect() as connection:
-        connection.register("numbers", told.numbers)
+        connection.register("numbers", ranges_by_number.numbers)
         connection.register("log", events.toArrow())
         taken: pa.Table = connection.sql(f"SELECT * FROM log WHERE {in_stretch}").to_arrow_table()
     found = irregular_steps(events.sparkSession.createDataFrame(taken), ranges)

@@ -1,4 +1,4 @@
-"""Batches of a task are gathered and brought into a schema, and an error names its file."""
+"""The batches of a task are gathered and converted to a schema, and an error names its file."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What loops make of a partition's rows, against the same row by row."""
+"""Compares the results of the loops over a partition's rows with a computation row by row."""
 
 import itertools
 
@@ -14,7 +14,7 @@ steps = st.lists(
     min_size=1,
     max_size=30,
 )
-"""Of a row: which it is alike, whether it is a step, and a delivery, its offset and number."""
+"""For each row: the number of equal rows, whether it is a step and a delivery, its offset and its number."""
 
 
 def test_rows_with_equal_columns_get_the_same_number() -> None:

@@ -1,7 +1,7 @@
-"""DuckDB's side of the benchmark finds what was injected: only then is it a yardstick for the audit.
+"""The DuckDB variant of the benchmark finds the injected anomalies, so that a comparison is meaningful.
 
-Two implementations that share no code so agree on every violation: the audit with the truth in test_audit.py,
-and DuckDB here.
+Two implementations without common code agree on every violation: test_audit.py compares the audit with the
+truth, and this file compares DuckDB with it.
 """
 
 import os
@@ -49,10 +49,10 @@ def test_duckdb_finds_nothing_in_a_log_without_anomalies(seed: int, tmp_path: Pa
 
 
 def test_an_unknown_benchmark_variant_is_refused_before_any_work() -> None:
-    said: list[str] = []
+    lines: list[str] = []
     with pytest.raises(SideError, match="dirtiest: unknown variant, expected some of bare scan; by message"):
-        bench(1_000_000, ["clean", "dirtiest"], said.append)
-    assert said == []
+        bench(1_000_000, ["clean", "dirtiest"], lines.append)
+    assert lines == []
 
 
 def test_a_given_log_must_be_parquet_with_all_columns(tmp_path: Path) -> None:
@@ -68,14 +68,14 @@ def test_a_given_log_must_be_parquet_with_all_columns(tmp_path: Path) -> None:
 
 
 def test_each_measurement_is_reported_as_soon_as_it_is_done() -> None:
-    told: list[tuple[str, int, Cost | None]] = []
-    clock = _Clock(1, lambda name, events, _, scan: told.append((name, events, scan)), events=7)
+    reported: list[tuple[str, int, Cost | None]] = []
+    clock = _Clock(1, lambda name, events, _, scan: reported.append((name, events, scan)), events=7)
     assert clock.cost(SCAN, lambda: "rows") == "rows"
     clock.cost(CLEAN, lambda: None)
     with pytest.raises(KeyboardInterrupt):
         clock.cost(DIRTY, _interrupted)
     scan = clock.costs[SCAN]
-    assert told == [(SCAN, 7, scan), (CLEAN, 7, scan)]
+    assert reported == [(SCAN, 7, scan), (CLEAN, 7, scan)]
 
 
 def test_the_cpu_time_of_ended_processes_is_counted() -> None:

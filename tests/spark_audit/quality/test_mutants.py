@@ -1,4 +1,4 @@
-"""Every deliberate defect of a check is caught by the logs with injected anomalies."""
+"""The logs with injected anomalies catch every deliberate defect of a check."""
 
 import pytest
 from pyspark.sql import SparkSession
@@ -9,7 +9,7 @@ from mqproof.spark_audit.quality.mutants import MUTANTS, open_environment, unbro
 from mqproof.spark_audit.quality.mutants import judge as judge_mutant
 
 CHEAP = {name: mutant.invariant for name, mutant in MUTANTS.items() if mutant.mutate is None}
-"""They change findings that are there already: no check is run again."""
+"""These mutants change existing findings, so that no check is run again."""
 
 ONE_A_CHECK = (
     *CHEAP,
@@ -19,7 +19,7 @@ ONE_A_CHECK = (
         if mutant.invariant not in CHEAP.values()
     }.values(),
 )
-"""One at least."""
+"""At least one mutant for each check."""
 
 
 @pytest.mark.timeout(3600)

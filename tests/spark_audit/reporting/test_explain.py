@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from mqproof.report.model import Exit
 from mqproof.spark_audit.cli import app
 from mqproof.spark_audit.generator import store_directory
-from tests.spark_audit.conftest import Story, write_ndjson
+from tests.spark_audit.conftest import LogBuilder, write_ndjson
 
 
 def explain(*arguments: str | Path) -> tuple[int, str]:
@@ -19,13 +19,13 @@ def explain(*arguments: str | Path) -> tuple[int, str]:
 def test_explain_lists_the_steps_from_all_inputs_in_order_of_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    story = Story()
-    story.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
-    story.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
-    story.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
+    builder = LogBuilder()
+    builder.send("m_0").append("m_0", 0).add("flush", "broker", commit_offset=100, attrs={"file": "queues"})
+    builder.add("flush", "broker", commit_offset=100, attrs={"file": "log"}).ack("m_0", 0)
+    builder.stored("m_other", 1).deliver("m_0", 0).commit(1).commit(2).crash(kept_end=0)
     # The store also has a message with this id, at another place.
     own = [
-        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in story.rows
+        {**row, "msg_id": "m_60" if row.get("msg_id") == "m_0" else row.get("msg_id")} for row in builder.rows
     ]
     (tmp_path / "log.ndjson").write_bytes(write_ndjson(own))
     store_directory.write_store(tmp_path / "store", ())
@@ -77,7 +77,7 @@ def test_explain_includes_the_steps_from_traces(spark: SparkSession, tmp_path: P
 
 
 def test_explain_of_an_unknown_message_is_inconclusive(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "log.ndjson").write_bytes(write_ndjson(Story().stored("m_0", 0).rows))
+    (tmp_path / "log.ndjson").write_bytes(write_ndjson(LogBuilder().stored("m_0", 0).rows))
     code, output = explain("m_never", "--events", tmp_path / "log.ndjson")
     assert code == Exit.INCONCLUSIVE
     assert output.splitlines() == [

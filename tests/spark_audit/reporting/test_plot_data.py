@@ -27,14 +27,14 @@ from mqproof.spark_audit.reporting.plot_data import WAIT_MIN_US, pictures
 from mqproof.spark_audit.reporting.plots import figures
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spec.events import Kind
-from tests.spark_audit.conftest import STEP_US, Story, frame
+from tests.spark_audit.conftest import STEP_US, LogBuilder, frame
 
 SEEN = Overview(9, {"send": 3, "deliver": 6}, ("a", "b"), ("b",), 0, 100 * STEP_US, 0, 0, ())
 
 
 def test_the_plots_show_the_numbers_of_the_log(spark: SparkSession) -> None:
-    story = Story().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
-    log = EventLog.of(frame(spark, story.rows))
+    builder = LogBuilder().stored("m_0", 0).stored("m_1", 1).deliver("m_0", 0).deliver("m_1", 1)
+    log = EventLog.of(frame(spark, builder.rows))
     with collected(log, pictures=True) as seen:
         drawn = pictures(seen.evidence, seen.overview, profile(log), log)
     assert Counter(kind for _, kind, _ in drawn["over_time"]) == Counter(
