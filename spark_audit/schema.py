@@ -56,7 +56,7 @@ PASS: Final = t.StructType(
 bucket_sums.py. The column `part` distinguishes them."""
 
 KEY: Final = ("invariant", "rule", "broker", "topic", "queue_id", "queue_offset", "msg_id", "group")
-"""The columns that tell two findings apart, and by which ground truth is compared."""
+"""The columns that distinguish two findings, and by which the ground truth is compared."""
 
 
 class SchemaError(ValueError):

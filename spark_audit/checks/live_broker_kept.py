@@ -24,7 +24,7 @@ RULE: Final = "live-broker-evicted"
 def live_broker_kept(evidence: Evidence) -> DataFrame:
     rows = routes.name_server_events(evidence.log)
     silent = rows.where((f.col("kind") == Kind.EXPIRE) & (f.col("reason") == "silent"))
-    # Compare the dropped address: a member that moved is heard from at its new address.
+    # Compare the dropped address: a member that moved sends heartbeats from its new address.
     early = silent.where(f.col("address") == f.col("address_now")).where(
         f.col("ts") - f.col("seen_ts") < f.col("expiry_min_us") - evidence.options.skew_us
     )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def try_folder(option: str, folder: Path | None) -> None:
-    """Tells before the work, which may take hours, what could not be written after it."""
+    """Fail before the work, which may take hours, if its result could not be written."""
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():

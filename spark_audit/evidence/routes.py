@@ -16,13 +16,13 @@ _OF_BROKERS: Final = (Kind.REGISTER, Kind.HEARTBEAT, Kind.UNREGISTER, Kind.EXPIR
 
 
 def name_server_events(log: DataFrame) -> DataFrame:
-    """Return one row for each event in which a name server heard from a broker, dropped it, or routed to it.
+    """Return one row for each event about a broker: registration, heartbeat, removal or route.
 
     The columns are node, seq, ts, kind, topic, reason, and:
 
     - `member`: NAME:ID.
     - `address`, `address_now`: the address in the event, and the last registered one.
-    - `seen_ts`: when the member was last heard from.
+    - `seen_ts`: when the member last registered or sent a heartbeat.
     - `is_known`, `since_ts`: whether it is registered, and since when this is so.
     - `expiry_min_us`, `expiry_max_us`, `scan_us`: the expiry is the broker's own if it requested one.
 
@@ -46,8 +46,8 @@ def name_server_events(log: DataFrame) -> DataFrame:
 def carried_rows(log: DataFrame) -> DataFrame:
     """Return the rows of a log that are needed to judge later logs.
 
-    For each member, these are its last registration, its removal since then, when it was last heard from, and
-    its requested expiry. The starts of name servers are also returned.
+    For each member, these are its last registration, its removal since then, its last heartbeat, and its
+    requested expiry. The starts of name servers are also returned.
     """
     followed = _followed(log).where(f.col("kind").isin(*_OF_BROKERS))
 

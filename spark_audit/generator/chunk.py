@@ -375,8 +375,8 @@ class Chunk:
     def _inject_overlaps(self, records: Ints, at: Ints, outcome: Ints) -> None:
         """Add ends of calls that make an overlap of three consecutive messages in a queue.
 
-        The first two messages are one call; the third is delivered when only the first has ended. As a decoy,
-        the message before them ends at once.
+        The first two messages are one call; the third is delivered when only the first has ended. The message
+        before them ends at once, which is harmless.
         """
         for index in np.flatnonzero(outcome[records] == Outcome.OVERLAP):
             own = np.flatnonzero(self.r_queue[records] == self.r_queue[records[index]])
@@ -397,7 +397,7 @@ class Chunk:
         )  # fmt: skip
 
     def _redeliver(self, group: int, records: Ints, at: Ints) -> None:
-        """Add decoys: records delivered just before a pause are delivered again in it, for a valid reason."""
+        """Add harmless repeats: records delivered just before a pause are delivered again in it."""
         if not self.has_faults:
             return
         queues = np.arange(sc.QUEUES)
@@ -420,7 +420,7 @@ class Chunk:
             self._deliver(group, records[last], pause + 1_000 + np.arange(len(last)) * 10)
 
     def _consume_retries(self, group: int, records: Ints, at: Ints, outcome: Ints) -> None:
-        """Add decoys: the first group fails to consume a message and gets it again by its retry topic."""
+        """Add harmless failures: the first group fails to consume a message and receives it as a retry."""
         chosen = (
             np.flatnonzero(outcome[records] == Outcome.REDELIVERED)
             if group == 0
@@ -451,7 +451,7 @@ class Chunk:
             )
             self.retry_next[broker] += 1
 
-    # --- troubles: crashes, rebalances, restarts, resets
+    # --- faults: crashes, rebalances, restarts, resets
 
     def _add_faults(self) -> None:
         words, rows = self.words, self.rows

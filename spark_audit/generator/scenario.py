@@ -129,7 +129,7 @@ _HARMLESS: Final = (
     Outcome.REDELIVERED,
 )  # fmt: skip
 _HARMLESS_PART: Final = {True: 0.002, False: 0.0001}
-"""Fraction of a chunk's messages with each of these fates.
+"""Fraction of a chunk's messages with each of these outcomes.
 
 The first value is for chunks with faults, which have at least one message of each; the second is for others.
 """
@@ -274,7 +274,7 @@ class Outcomes:
 
 
 def draw_outcomes(plan: Plan, chunk: int, random: np.random.Generator) -> Outcomes:
-    """Draw the fate of each message of a chunk."""
+    """Draw the outcome of each message of a chunk."""
     n = plan.messages
     outcome = np.zeros(n, dtype=np.int64)
     order = random.permutation(slots(n))

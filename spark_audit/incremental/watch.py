@@ -91,7 +91,7 @@ def watch(
 ) -> None:
     """Judge batches until the process is asked to end, or, with `once`, until all input is judged.
 
-    `tell` is called with each violation, a row of schema.FINDINGS, when no row of the last `late_us` can
+    `report` is called with each violation, a row of schema.FINDINGS, when no row of the last `late_us` can
     change it any more. `say` is called with one line per batch.
 
     Raises:

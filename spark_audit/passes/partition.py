@@ -66,7 +66,7 @@ class Partition:
 
     @cached_property
     def equal_rows(self) -> tuple[Numbers, Numbers]:
-        """traffic.alike of this partition; it must have all columns."""
+        """traffic.equal_rows of this partition; it must have all columns."""
         from mqproof.spark_audit.passes import traffic
 
         return traffic.equal_rows(self.batch)

@@ -61,8 +61,8 @@ def of_partition(partition: Partition) -> Iterator[pa.RecordBatch]:
 def irregular_steps(events: DataFrame, ranges: DataFrame) -> DataFrame:
     """Return deliveries that do not follow the previous one, and commits that go back.
 
-    The columns `previous` and `from_ts` describe the previous row. `stretched` are the stretches of the runs
-    of all splits of the events' log.
+    The columns `previous` and `from_ts` describe the previous row. `ranges` are those of the runs of all
+    splits of the log.
     """
     rows = events.join(f.broadcast(_by_number(ranges)), _is_within())
     in_order = Window.partitionBy(*SEQUENCE, "begin_seq").orderBy("seq")
@@ -78,14 +78,14 @@ def irregular_steps(events: DataFrame, ranges: DataFrame) -> DataFrame:
 def find_irregular_ranges(runs: DataFrame) -> DataFrame:
     """Return the ranges of numbers that must be read row by row: SEQUENCE, begin_seq, end_seq, spans.
 
-    The stretches of a sequence do not overlap. `spans` are the ranges within a stretch that can hold rows of
-    the sequence.
+    The ranges of a sequence do not overlap. `spans` are the parts of a range that can hold rows of the
+    sequence.
     """
     return _irregular_ranges(runs.withColumn("is_delivery", f.col("kind") == Kind.DELIVER))
 
 
 def _by_number(ranges: DataFrame) -> DataFrame:
-    """Return stretches in the form in which _is_within looks them up."""
+    """Return the ranges in the form in which _is_within looks them up."""
     return ranges.select(
         _sequence().alias("of_sequence"),
         "begin_seq",
@@ -96,7 +96,7 @@ def _by_number(ranges: DataFrame) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """Selects the rows of a log that belong to the stretches, and possibly others.
+    """Selects the rows of a log in the ranges, and possibly others.
 
     Looking up a row by node and number costs a fraction of comparing it with a sequence.
     """
@@ -109,7 +109,7 @@ class Numbered:
 
 
 def numbered(ranges: DataFrame) -> Numbered:
-    """Return the numbers of the rows in the stretches. Runs a job."""
+    """Return the numbers of the rows in the ranges. Runs a job."""
     spans = ranges.select("node", f.inline("spans")).toArrow()
     begin, end = (spans[name].to_numpy() for name in ("begin_seq", "end_seq"))
     within = spans.filter(pa.array(begin < end))

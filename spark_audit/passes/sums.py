@@ -74,7 +74,10 @@ _IS_RETURNED: Final = "NOT clean OR sampled OR sends > 1 OR (acked = 0 AND deliv
 
 
 def _judge(bucket: str, sample: int, *, return_all: bool) -> str:
-    """Return the query that judges the results of `ask`: a row for each message, and the tallies of all."""
+    """Return the query that judges the results of `aggregate_messages`.
+
+    It returns a row for each message, and the tallies of all messages.
+    """
     sums = [
         *(f"min({name}) AS {name}" for name in FIRST),
         *(f"sum({name})::BIGINT AS {name}" for name in COUNTS),
@@ -132,7 +135,7 @@ def aggregate_messages(log: EventLog, known: Known, prefix: int, buckets: pa.Tab
 def judge(summed: DataFrame, known: Known, prefix: int, sample: int, *, return_all: bool) -> DataFrame:
     """Return the messages that may need an exact check, or all messages, with the tallies of all.
 
-    The schema is JUDGED. `summed` is the result of `ask`.
+    The schema is JUDGED. `summed` is the result of `aggregate_messages`.
     """
     query = _judge(bucket_text(prefix), sample, return_all=return_all)
     return merged(summed, query, JUDGED, {"readers": known.readers})

@@ -1,8 +1,8 @@
 """Deliberately broken checks, with proof that the ground truth detects each of them.
 
 A mutant replaces the findings of one check, mostly by hiding a part of the evidence from it, as real defects
-of checks do. It must either miss an injected anomaly or raise a false alarm for a decoy; otherwise the test
-data is too weak.
+of checks do. It must either miss an injected anomaly or raise a false alarm for a harmless fault; otherwise
+the test data is too weak.
 """
 
 import atexit

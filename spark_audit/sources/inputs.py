@@ -155,7 +155,7 @@ def _copies(files: Sequence[Path]) -> Iterator[tuple[Path, Path]]:
 
 
 def _by(key_of: Callable[[Path], bytes], files: Sequence[Path]) -> list[list[Path]]:
-    """Group files with equal results of `look`; a single file is not examined."""
+    """Group files with equal results of `key_of`; a single file is not examined."""
     groups: dict[bytes, list[Path]] = defaultdict(list)
     for file in files:
         groups[key_of(file) if len(files) > 1 else b""].append(file)

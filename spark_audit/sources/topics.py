@@ -248,7 +248,9 @@ def parse_queue(name: str) -> MessageQueue:
 
 
 def offset_ranges(options: Options, *, skip_unavailable: bool = False) -> dict[str, Ends]:
-    """Return the current ends of each queue of the topics; with `away_ok`, without unreachable topics.
+    """Return the current ends of each queue of the topics.
+
+    With `skip_unavailable`, unreachable topics are left out.
 
     Raises:
         ClientError: a topic is unknown to the name servers, or a broker does not answer.
