@@ -67,7 +67,7 @@ class IncrementalOptions:
 
     state: Annotated[Path | None, typer.Option(help="Folder of the state between incremental runs.")] = None
     late_s: Annotated[
-        int, typer.Option(min=0, help="With --state: maximum time between events of one message.")
+        int, typer.Option(min=0, help="With --state: maximum time between related events.")
     ] = 3600
     forget_days: ForgetDays = FORGET_DAYS
 

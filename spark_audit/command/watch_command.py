@@ -64,7 +64,7 @@ def watch_logs(
     state: Annotated[Path, typer.Option(help="Folder of the state carried between batches.")],
     source: SourceOptions,
     late_s: Annotated[
-        int, typer.Option(min=0, help="Maximum time between events of one message; then it is reported.")
+        int, typer.Option(min=0, help="Maximum time between related events; then a violation is reported.")
     ] = 3600,
     forget_days: ForgetDays = FORGET_DAYS,
     cluster: ClusterOptions,

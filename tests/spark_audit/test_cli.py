@@ -23,11 +23,11 @@ def test_run_finds_the_generated_violations_and_writes_every_format(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     log, out = tmp_path / "log", tmp_path / "out"
-    made = mqproof(
+    generated = mqproof(
         "generate", "--events", 6000, "--out", log, "--anomaly", "lost=2", "--anomaly", "duplicate=1"
     )
-    assert (made.exit_code, "5 violations to find" in made.stdout) == (Exit.HELD, True)
-    started = [line.split()[1] for line in made.stderr.splitlines()]
+    assert (generated.exit_code, "5 violations to find" in generated.stdout) == (Exit.HELD, True)
+    started = [line.split()[1] for line in generated.stderr.splitlines()]
     assert started == ["planning", "writing", "listing"]
     done = mqproof(
         "run", "--events", log, "--out", out, "--check", "DELIV-1,DELIV-3", "--json", tmp_path / "r.txt",

@@ -28,7 +28,7 @@ def test_a_line_of_watch_names_its_fields_and_escapes_their_values(
 
 LOST: Final = ("DELIV-1", "lost-write", 2, 1, 0)
 
-AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
+DUPLICATES: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
         ([], 1, Exit.INCONCLUSIVE, ["no violation so far; unknown: 1 rows are missing or unreadable"]),
         ([LOST], 1, Exit.VIOLATED, ["DELIV-1 lost-write: 2 violations"]),
         (
-            [LOST, AGAIN],
+            [LOST, DUPLICATES],
             2,
             Exit.VIOLATED,
             [
@@ -48,7 +48,7 @@ AGAIN: Final = ("DELIV-3", "duplicate-delivery", 5, 0, 5)
                 "and not reported yet",
             ],
         ),
-        ([LOST, AGAIN], 5, Exit.INCONCLUSIVE, None),
+        ([LOST, DUPLICATES], 5, Exit.INCONCLUSIVE, None),
     ],
 )
 def test_the_exit_code_of_watch_depends_on_its_violations(

@@ -57,13 +57,15 @@ def test_every_generated_line_is_an_event_and_every_node_counts_densely(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     # Several chunks: each continues at the end of the previous one.
-    made = generate(spark, LogRequest(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2)
+    generated = generate(
+        spark, LogRequest(120_000, seed=5, file_format="ndjson"), tmp_path / "log", partitions=2
+    )
     seqs: dict[str, list[tuple[int, int]]] = {}
-    for file in made.files:
+    for file in generated.files:
         for number, line in enumerate(file.read_bytes().splitlines()):
             event = decode(line, f"{file}:{number}")
             seqs.setdefault(event.node, []).append((event.seq, event.ts))
-    assert sum(map(len, seqs.values())) == made.events
+    assert sum(map(len, seqs.values())) == generated.events
     for node, numbers in seqs.items():
         assert [seq for seq, _ in sorted(numbers)] == list(range(len(numbers))), node
         assert [ts for _, ts in sorted(numbers)] == sorted(ts for _, ts in numbers), node

@@ -260,7 +260,7 @@ def test_a_master_is_judged_by_the_mode_that_it_reported_in_an_earlier_run(
     runs[1][0]["seq"] = len(runs[0])
     checks = {name: EVENT_CHECKS[name] for name in ("REPL-1", "REPL-3")}
     found, _ = summed(spark, runs, tmp_path, checks)
-    assert [{key[:2] for key in of_night} for of_night in found] == [
+    assert [{key[:2] for key in of_run} for of_run in found] == [
         set(), {("REPL-1", "acked-before-slave"), ("REPL-3", "ok-before-flush")},
     ]  # fmt: skip
 
@@ -281,7 +281,7 @@ def test_an_early_delivery_of_a_message_delayed_in_an_earlier_run_is_found(
         log.append(name, 1 + number, 2000 + number).deliver(name, 1 + number)
     runs = at_runs(log, (0, 400 * STEP_US), [*ends, len(log.rows)])
     found, _ = summed(spark, runs, tmp_path, {"DELIV-8": EVENT_CHECKS["DELIV-8"]})
-    assert [{key[6] for key in of_night} for of_night in found] == [set(), {"m_early"}]
+    assert [{key[6] for key in of_run} for of_run in found] == [set(), {"m_early"}]
 
 
 def inactive_client(begins: Sequence[int]) -> list[Rows]:

@@ -21,7 +21,7 @@ from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, G
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.splits import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
-from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_story, faulty_log, of_log
+from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_log, faulty_log, of_log
 
 LOGS = 20
 GROUP_ROWS = 150
@@ -36,7 +36,7 @@ ROLES = frozenset((SEND, ACK, APPEND, DELIVER))
 
 def rows() -> list[dict[str, Any]]:
     """Return the rows of all logs. The first one is clean, except for a repeated delivery in the last row."""
-    clean = clean_story().rows
+    clean = clean_log().rows
     repeated = next(row for row in clean if row["kind"] == "deliver") | {"ts": 90 * STEP_US, "seq": 8000}
     logs = [clean, *([*faulty_log(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
     return [of_log(number, row) for number, log in enumerate(logs) for row in log] + [of_log(0, repeated)]

@@ -60,7 +60,7 @@ def read_buckets(spark: SparkSession, builder: LogBuilder) -> int:
     return len(buckets.read)
 
 
-def clean_story() -> LogBuilder:
+def clean_log() -> LogBuilder:
     builder = LogBuilder()
     for offset in range(12):
         builder.stored(f"m_{offset}", offset)
@@ -73,8 +73,8 @@ def clean_story() -> LogBuilder:
 
 
 def test_clean_buckets_are_not_read_again(spark: SparkSession) -> None:
-    assert read_buckets(spark, clean_story()) == 0
-    judged = evidence_in(spark, clean_story().rows, ("broker",)).judged
+    assert read_buckets(spark, clean_log()) == 0
+    judged = evidence_in(spark, clean_log().rows, ("broker",)).judged
     assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
 
 
@@ -100,7 +100,7 @@ def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_bucket_with_one_differing_row_is_read_again(spark: SparkSession) -> None:
     # One small log has no change, and there is one for each change; the ids of each log are one bucket.
-    rows = clean_story().rows
+    rows = clean_log().rows
     logs = [rows]
     for kind, change in CHANGES:
         at = next(i for i, row in enumerate(rows) if row["kind"] == kind)
@@ -121,7 +121,7 @@ OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
 def faulty_log(seed: int) -> list[dict[str, Any]]:
     """Return a clean log with a few rows dropped, doubled or changed."""
     chance = random.Random(seed)
-    rows = [dict(row) for row in clean_story().rows]
+    rows = [dict(row) for row in clean_log().rows]
     for change in range(chance.randrange(4)):
         at = chance.randrange(1, len(rows))
         row = rows[at]
@@ -184,7 +184,7 @@ def test_the_ambiguous_rows_are_sufficient_for_all_findings(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:
     monkeypatch.setattr(extraction, "_NAMED_MAX", named_max)
-    builder = clean_story().stored("m_jumped_over", 12).stored("m_13", 13)
+    builder = clean_log().stored("m_jumped_over", 12).stored("m_13", 13)
     for group in GROUPS:
         builder.deliver("m_13", 13, group, node=f"consumer-{group}")
     builder.deliver("m_3", 3, "g", node="consumer-g").commit(14).commit(2)
@@ -202,7 +202,7 @@ def test_the_ambiguous_rows_are_sufficient_for_all_findings(
 
 
 def test_checks_find_the_same_for_any_bucket_size(spark: SparkSession) -> None:
-    builder = clean_story()
+    builder = clean_log()
     del builder.rows[-7]
     found = []
     for prefix in (0, 3):

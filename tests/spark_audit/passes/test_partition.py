@@ -104,8 +104,8 @@ def kept(names: Iterator[pa.RecordBatch]) -> list[str]:
 
 
 @given(log_and_width)
-def test_rows_passed_by_spark_are_decoded_correctly(made: tuple[list[dict[str, Any]], int]) -> None:
-    rows, width = made
+def test_rows_passed_by_spark_are_decoded_correctly(log: tuple[list[dict[str, Any]], int]) -> None:
+    rows, width = log
     whole = table(rows)
     slices = [whole.slice(at, width).to_batches() for at in range(0, len(rows), width)]
     batches = iter([batch for batches in slices for batch in batches])
@@ -114,9 +114,9 @@ def test_rows_passed_by_spark_are_decoded_correctly(made: tuple[list[dict[str, A
 
 @given(log_and_width)
 def test_rows_of_a_file_are_decoded_correctly(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+    tmp_path_factory: pytest.TempPathFactory, log: tuple[list[dict[str, Any]], int]
 ) -> None:
-    rows, width = made
+    rows, width = log
     path = tmp_path_factory.mktemp("rows") / "a.parquet"
     # Partitions are so small that a row group has several.
     with pytest.MonkeyPatch.context() as patched:
@@ -128,9 +128,9 @@ def test_rows_of_a_file_are_decoded_correctly(
 
 @given(log_and_width)
 def test_selected_rows_are_stored_with_all_their_columns(
-    tmp_path_factory: pytest.TempPathFactory, made: tuple[list[dict[str, Any]], int]
+    tmp_path_factory: pytest.TempPathFactory, log: tuple[list[dict[str, Any]], int]
 ) -> None:
-    rows, width = made
+    rows, width = log
     folder = tmp_path_factory.mktemp("chosen")
     path = folder / "[a].parquet"
     expected_rows = sorted(

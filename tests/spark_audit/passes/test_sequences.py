@@ -56,7 +56,7 @@ def random_offsets(chance: random.Random, node: str) -> list[int]:
 
 def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int, int]]:
     chance = random.Random(seed)
-    made = []
+    all_rows = []
     for node in ("calm", "n1", "n2"):
         queues = [
             (kind, None if queue == 2 else "g", queue, random_offsets(chance, node))
@@ -67,10 +67,10 @@ def rows(seed: int) -> list[tuple[str, str, str | None, str, str, int, int, int,
         while any(offsets for *_, offsets in queues):
             kind, group, queue, offsets = chance.choice([one for one in queues if one[-1]])
             for _ in range(min(chance.randrange(1, 9), len(offsets))):
-                made.append((kind, node, group, "b", "t", queue, offsets.pop(0), seq, 10 * seq))
+                all_rows.append((kind, node, group, "b", "t", queue, offsets.pop(0), seq, 10 * seq))
                 seq += 1
-    chance.shuffle(made)
-    return made
+    chance.shuffle(all_rows)
+    return all_rows
 
 
 def runs(shared: DataFrame) -> DataFrame:

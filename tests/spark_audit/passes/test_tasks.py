@@ -22,8 +22,8 @@ def test_batches_are_gathered_into_larger_tables(monkeypatch: pytest.MonkeyPatch
 
 def test_a_batch_gets_the_types_of_the_schema_and_nulls_for_missing_columns() -> None:
     schema = pa.schema([("text", pa.string()), ("n", pa.int64())])
-    made = shaped(batch(1), schema)
-    assert (made.schema, made.to_pylist()) == (schema, [{"text": None, "n": 1}])
+    converted = shaped(batch(1), schema)
+    assert (converted.schema, converted.to_pylist()) == (schema, [{"text": None, "n": 1}])
 
 
 def test_a_missing_file_is_not_reported_as_damaged(tmp_path: Path) -> None:

@@ -201,9 +201,9 @@ def test_no_label_extends_beyond_the_left_edge_of_the_figure(tmp_path: Path) -> 
     names = {"topic": "%RETRY%" + "M" * 120, "broker": "broker-a", "group": "M" * 255}
     svg = drawn_of(tmp_path / "f", names)
     right_ends = re.findall(r'text-anchor: end;[^>]* x="([\d.]+)"[^>]*>([^<]*)<', svg)
-    beside = [(float(end), text) for end, text in right_ends if "M" in text]
-    assert len(beside) == 2
-    for end, text in beside:
+    labels = [(float(end), text) for end, text in right_ends if "M" in text]
+    assert len(labels) == 2
+    for end, text in labels:
         # A letter of nine points is about five and a half points wide.
         assert end >= 5.5 * len(text)
 
