@@ -241,10 +241,10 @@ def mutants(
         for each, suite in suites.items()
     }
     results = []
-    with stages("mutants") as told:
+    with stages("mutants") as progress:
         for each, wanted in chosen.items():
             for mutant in wanted:
-                told(f"{each} {mutant}")
+                progress(f"{each} {mutant}")
                 results.extend(suites[each].run([mutant]))
     report = Report("mqproof mutants: held means caught", tuple(results))
     terminal.show(report)

@@ -31,7 +31,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
-            "mqproof.impl.broker.processors.offset_admin:_tell_members", _nobody,
+            "mqproof.impl.broker.processors.offset_admin:_notify_members", _nobody,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",

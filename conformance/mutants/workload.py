@@ -84,7 +84,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",
-            "mqproof.impl.client.consuming.rebalance:Rebalancer._share", _everything,
+            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", _everything,
         ),
         Mutant(
             "never-given-up", "no message comes often enough to be a dead letter", "DELIV-7",

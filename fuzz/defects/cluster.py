@@ -84,7 +84,7 @@ def _keep_later(follow: Any, body: bytes) -> None:
     follow._position += len(body)
 
 
-def _never_told(_waits: ReplicaWaits) -> None:
+def _never_acknowledged(_waits: ReplicaWaits) -> None:
     """Do nothing, so that a send waiting for a slave never receives the acknowledgement."""
 
 
@@ -148,7 +148,7 @@ MUTANTS: Final = (
         "a send that waits for a slave is not answered when the slave has it",
         "SendAnswered",
         "replication.waits:ReplicaWaits.acked",
-        _never_told,
+        _never_acknowledged,
     ),
     _mutant(
         "ConsumerStartsAtTheEnd",

@@ -96,7 +96,7 @@ def _end_in_current_term(state: State) -> tuple[int, int]:
     return state.term, state.terms.end
 
 
-def _commit_as_told(following: Following, request: PushRequest) -> None:
+def _commit_as_requested(following: Following, request: PushRequest) -> None:
     state = following._state
     state.commit_to(min(request.commit_index, state.terms.end))
 
@@ -243,7 +243,7 @@ MUTANTS: Final = (
         "a follower commits what its leader has, whatever stands there in its own log",
         "CommittedStable",
         "log_replication:Following._learn_commit",
-        _commit_as_told,
+        _commit_as_requested,
     ),
     _mutant(
         "CommitBeyondTheEnd",

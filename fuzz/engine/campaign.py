@@ -211,10 +211,10 @@ def _death(worker: _Worker) -> Found:
 
 
 def _sum_up(outcome: Outcome, workers: list[_Worker], begin: float) -> None:
-    told = [worker.progress for worker in workers if worker.progress]
-    outcome.executions = sum(progress.executions for progress in told)
+    progresses = [worker.progress for worker in workers if worker.progress]
+    outcome.executions = sum(progress.executions for progress in progresses)
     # Workers share their inputs, so their numbers must not be added.
-    outcome.features = max((progress.features for progress in told), default=0)
-    outcome.inputs = max((progress.inputs for progress in told), default=0)
-    outcome.checked = sum((Counter(progress.checked) for progress in told), Counter())
+    outcome.features = max((progress.features for progress in progresses), default=0)
+    outcome.inputs = max((progress.inputs for progress in progresses), default=0)
+    outcome.checked = sum((Counter(progress.checked) for progress in progresses), Counter())
     outcome.seconds = time.monotonic() - begin

@@ -44,7 +44,7 @@ class History:
         """Keyed by index and term: the term of the previous entry, and the entry."""
         self.acked: list[tuple[int, Seen]] = []
 
-    def told(self, member: str, change: Change, entry: Entry | None) -> None:
+    def record(self, member: str, change: Change, entry: Entry | None) -> None:
         """Record a change that a member carried out. Raises Finding."""
         match change:
             case Voted(candidate, term, result) if result is Vote.ACCEPT:

@@ -338,8 +338,8 @@ def _copy_bytes(run: Run) -> None:
     """Copy part of a file to another place in it, which creates stale and misplaced records."""
     path, content = _some_file(run)
     start, to, size = run.take() * 4, run.take() * 4, run.take() * 2
-    piece = content[start : start + size]
-    _damage(run, path, (content[:to] + piece + content[to + len(piece) :])[: len(content)])
+    chunk = content[start : start + size]
+    _damage(run, path, (content[:to] + chunk + content[to + len(chunk) :])[: len(content)])
 
 
 def _spoil_record(run: Run) -> None:

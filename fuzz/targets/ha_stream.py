@@ -153,12 +153,12 @@ class HaStream:
         if problem := _first_problem(bytes(log.data), before):
             raise Finding("KeepsWholeRecords", problem)
 
-    def _feed(self, log: Log, pieces: Iterable[bytes]) -> tuple[str, bool]:
+    def _feed(self, log: Log, chunks: Iterable[bytes]) -> tuple[str, bool]:
         """Return the error that ended the connection, if any, and whether the logs were found to agree."""
         follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
         try:
-            for piece in pieces:
-                self._judge_report(follow, log, follow.received(piece))
+            for chunk in chunks:
+                self._judge_report(follow, log, follow.received(chunk))
         except (StreamError, DivergedError) as error:
             return str(error), follow.verified
         return "", follow.verified
@@ -214,7 +214,10 @@ class HaStream:
 
     def _bytes_to_master(self, state: int, data: bytes) -> None:
         log = _slaves_log(state & ~DIVERGED)
-        whole, single = _told(log, [data]), _told(log, [data[at : at + 1] for at in range(len(data))])
+        whole, single = (
+            _feed_result(log, [data]),
+            _feed_result(log, [data[at : at + 1] for at in range(len(data))]),
+        )
         self._tested["ChunkingIrrelevant"] += len(data) > 1
         if whole != single:
             raise Finding("ChunkingIrrelevant", f"in one piece {whole}, byte by byte {single}")
@@ -237,15 +240,15 @@ def _spoiled(transfer: Transfer, place: int) -> bytes:
     return write_transfer(Transfer(transfer.position, bytes(body)))
 
 
-def _told(log: Log, pieces: Iterable[bytes]) -> tuple[str, int, int | None]:
+def _feed_result(log: Log, chunks: Iterable[bytes]) -> tuple[str, int, int | None]:
     """Return the error that ended a slave's connection, if any; the position it acknowledged; and the
     position from which the log is sent to it.
     """
     acks = Acks()
     feed = Feed(log, acks, LogCheck.COMPARED)
     try:
-        for piece in pieces:
-            feed.received(piece)
+        for chunk in chunks:
+            feed.received(chunk)
     except StreamError as error:
         return str(error), acks.highest, feed.sent
     return "", acks.highest, feed.sent

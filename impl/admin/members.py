@@ -51,10 +51,10 @@ async def _leader(client: RemotingClient, group: str, peers: tuple[Peer, ...]) -
     """Return the leader that is named by the member with the latest term."""
     asked = (_ask(client, peer, MetadataRequest(group, peer.id, _OURSELVES)) for peer in peers)
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    told = [answer for answer in answers if isinstance(answer, Message)]
-    if not told:
+    received = [answer for answer in answers if isinstance(answer, Message)]
+    if not received:
         raise UnreachableError(f"no member of {group} answers: {', '.join(map(str, peers))}")
-    latest = max(told, key=lambda answer: answer.term)
+    latest = max(received, key=lambda answer: answer.term)
     leader = next((peer for peer in peers if peer.id == latest.leader_id), None)
     if leader is None:
         raise ClientError(f"nobody leads {group}")

@@ -121,7 +121,7 @@ class Broker:
 
     async def _start(self) -> Address:
         self._load_access_rules()
-        self.recovery = self.store.load(self._config.replication.told_role)
+        self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
         await self.store.start()
         await self.replicas.start()
@@ -272,7 +272,7 @@ class Broker:
         The leader of a group transfers its leadership first, so that the members need not detect its absence.
         """
         if self._group_store is not None:
-            await self._group_store.hand_over()
+            await self._group_store.transfer_leadership()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()

@@ -144,10 +144,10 @@ class DelayedDelivery:
             _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, result.reason)
             return True
         if result.status in PERHAPS_STORED:
-            self._tell(message, result.status)
+            self._emit_retry(message, result.status)
         return result.status is PutStatus.PUT_OK
 
-    def _tell(self, message: Message, status: PutStatus) -> None:
+    def _emit_retry(self, message: Message, status: PutStatus) -> None:
         """Emit an event: the message will be stored once more, so it may exist twice."""
         if self._events is not None:
             self._events.emit(

@@ -306,7 +306,11 @@ def consume(
     )
     if orderly and not share:
         fail("consume", "--orderly is for members that --share")
-    work = (consuming.share_in_order if orderly else consuming.share) if share else consuming.consume
+    work = (
+        (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
+        if share
+        else consuming.consume
+    )
     runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
     run_command("consume", work(job, runtime, log))
 

@@ -88,11 +88,11 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     return progress.shown
 
 
-async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
-    """As a member of the group, consume this member's share of the queues; returns how many were shown.
+async def consume_assigned(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """Consume the queues assigned to this member of the group. Returns the number of messages shown.
 
-    Where to begin counts in queues of which the group has no offset. Without `follow` it ends when nothing
-    came for a while.
+    `begin` applies to queues in which the group has no offset. Without `follow`, consumption ends when no
+    message has arrived for a while.
     """
     progress = _Progress(_with_an_end(job))
     async with (
@@ -109,8 +109,11 @@ async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> i
     return progress.shown
 
 
-async def share_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
-    """As `share`, with each queue locked at its broker: while queues move, no two members consume one."""
+async def consume_assigned_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """Consume as `consume_assigned` does, but lock each queue at its broker.
+
+    Two members then never consume one queue at the same time, even while queues are reassigned.
+    """
     progress = _Progress(_with_an_end(job))
 
     async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:

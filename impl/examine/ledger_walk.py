@@ -41,7 +41,7 @@ class LedgerWalk:
         self._pointed_at = max((_last_pointed(queue) for queue in store.queues.values()), default=-1)
         self._unseen = 0
         index = store.path(files.index.directory)
-        self._index_wrong = Runs(lambda a, b: self._tell(f"{index}: {span(a, b)} not as in the data"))
+        self._index_wrong = Runs(lambda a, b: self._report(f"{index}: {span(a, b)} not as in the data"))
         starts = self._log.segments.starts
         self._rewritten_from = starts[-_WALKED_SEGMENTS] if len(starts) >= _WALKED_SEGMENTS else 0
         self._rewritten = 0
@@ -69,7 +69,7 @@ class LedgerWalk:
         notes = self._verdict.notes
         self._index_wrong.end()
         if self._noise and pointed_at >= self.end:
-            self._tell(self._noise)
+            self._report(self._noise)
         elif self._noise:
             notes.append(f"{self._noise}; the next start cuts it")
         if self._unseen:
@@ -116,7 +116,7 @@ class LedgerWalk:
     def _more_follows(self) -> None:
         """Report bytes taken for the end of the log as damage, because entries follow them."""
         for complaint in filter(None, (self._zeros, self._noise)):
-            self._tell(f"{complaint}, yet more follows")
+            self._report(f"{complaint}, yet more follows")
             self._last = None
         self._zeros = self._noise = ""
 
@@ -125,10 +125,10 @@ class LedgerWalk:
         name = self._name(entry.pos)
         if self._last is not None:
             if entry.index != self._last.index + 1:
-                self._tell(f"{name}: entry {entry.index} at {entry.pos} behind entry {self._last.index}")
+                self._report(f"{name}: entry {entry.index} at {entry.pos} behind entry {self._last.index}")
             if entry.term < self._last.term:
                 before = self._last.term
-                self._tell(
+                self._report(
                     f"{name}: entry {entry.index} is of term {entry.term}, behind one of term {before}"
                 )
         self._last = entry
@@ -145,7 +145,7 @@ class LedgerWalk:
         try:
             return record.decode(entry.body, entry.pos + HEADER_BYTES)
         except RecordError as error:
-            self._tell(f"{self._name(entry.pos)}: entry {entry.index} is no message: {error}")
+            self._report(f"{self._name(entry.pos)}: entry {entry.index} is no message: {error}")
             return None
 
     def _check_ballot(self) -> None:
@@ -154,17 +154,17 @@ class LedgerWalk:
         try:
             ballot = self._files.ballot()
         except StoreError as error:
-            self._tell(self._store.path(str(error)))
+            self._report(self._store.path(str(error)))
             return
         if ballot is None and end_term:
-            self._tell(f"{name}: missing, the ledger has entries of term {end_term}")
+            self._report(f"{name}: missing, the ledger has entries of term {end_term}")
         elif ballot is not None and ballot.term < end_term:
-            self._tell(f"{name}: term {ballot.term}, the ledger has entries of term {end_term}")
+            self._report(f"{name}: term {ballot.term}, the ledger has entries of term {end_term}")
 
     def _name(self, position: int) -> str:
         return self._store.path(self._log.segments.path_of(position))
 
-    def _tell(self, damage: str) -> None:
+    def _report(self, damage: str) -> None:
         self._verdict.damages.append(damage)
 
 

@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]
 _DEPTH_MAX: Final = 100
 """The maximum nesting of brackets. No real body has a depth of ten."""
 
-_PIECES_MAX: Final = 4096
+_TOKENS_JOINED: Final = 4096
 """The number of tokens after which they are joined. Separate tokens take twenty times as much memory."""
 
 
@@ -88,7 +88,7 @@ def quote_keys(text: str) -> str:
         token = match.group()
         if token.isspace():
             continue
-        if len(out) >= _PIECES_MAX and not keys_open:
+        if len(out) >= _TOKENS_JOINED and not keys_open:
             done.append("".join(out))
             out.clear()
         if token in "{[":

@@ -55,7 +55,7 @@ class Tables(Protocol):
         """Return the offsets that consumers committed to this slave and that are newer than the master's."""
         ...
 
-    def told(self, commit: UpdateOffsetRequest) -> None:
+    def mark_sent(self, commit: UpdateOffsetRequest) -> None:
         """Mark the commit as sent to the master."""
         ...
 
@@ -110,11 +110,11 @@ class MetadataSync:
         # The merge comes first because it keeps commits not sent yet. The table does not contain those sent
         # below.
         tables.merge_offsets(offsets.offset_table)
-        await self._tell_commits(master, offsets.offset_table)
+        await self._send_commits(master, offsets.offset_table)
         delays = await ask(master, RequestCode.GET_ALL_DELAY_OFFSET, DelayLevels)
         await tables.adopt_delays(delays.offset_table)
 
-    async def _tell_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
+    async def _send_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
         """Send the master the offsets that consumers committed here while it was not available.
 
         The master restarts from its file, which does not contain these commits. Without them, the group would
@@ -126,7 +126,7 @@ class MetadataSync:
             if answer.code != ResponseCode.SUCCESS:
                 # The master no longer has the topic or group: sending it again would not help.
                 _log.warning("offset of group %s: %s", commit.consumer_group, answer.remark)
-            self._tables.told(commit)
+            self._tables.mark_sent(commit)
 
     async def _ask(self, master: Address, code: RequestCode, kind: type[_Body]) -> _Body:
         answer = await self._client.invoke(master, new_request(code), _TIMEOUT_S)

@@ -16,7 +16,7 @@ from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
 from mqproof.impl.store.deleted_topics import DeletedTopics
-from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
+from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.index import Index
 from mqproof.impl.store.results import Recovery
@@ -50,7 +50,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
     if parts.events:
-        tell_unlogged_appends(parts, parts.events)
+        emit_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
         parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
     truncated_bytes = cut_log(log, end)
@@ -125,7 +125,7 @@ def find_end(log: CommitLog, start: int) -> int:
     return log.end
 
 
-def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
+def emit_unlogged_appends(parts: Parts, events: EventLog) -> None:
     """Emit append events for the records after the last append event.
 
     The process may have been killed between a record and its event.
@@ -134,7 +134,7 @@ def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
         return
     for _, stored in parts.log.scan(events.last_append):
         if stored is not None and stored.commit_offset > events.last_append:
-            tell_append(events, appended_record(stored, parts.config.delay_levels_ms))
+            emit_append(events, appended_record(stored, parts.config.delay_levels_ms))
 
 
 def cut_log(log: CommitLog, end: int) -> int:

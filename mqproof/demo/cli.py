@@ -171,7 +171,7 @@ def _report(run: Demo, total: float) -> Report:
     shown = _with_untested(_tested(judged), known)
     tested = {result.id for result in shown if result.verdict is not Verdict.NOT_TESTED}
     untested = [id_ for id_ in known if id_ not in tested]
-    cells = Counter(invariant.cell(layer) for invariant in known.values() for layer in LAYERS)
+    statuses = Counter(invariant.cell(layer) for invariant in known.values() for layer in LAYERS)
     return Report(
         title="mqproof demo",
         results=(
@@ -181,7 +181,7 @@ def _report(run: Demo, total: float) -> Report:
         facts={
             **{name: f"{count:,}" for name, count in run.counts.items()},
             "not in the demo": ", ".join(untested) or "none",
-            "without a row": _without_row(cells),
+            "without a row": _without_row(statuses),
             "seconds": f"{total:.0f}",
         },
         tables=(
@@ -196,25 +196,27 @@ def _report(run: Demo, total: float) -> Report:
     )
 
 
-def _without_row(cells: Counter[str]) -> str:
-    return f"{cells['n/a']} checks are impossible and {cells['open']} to be built: mqproof coverage --open"
+def _without_row(statuses: Counter[str]) -> str:
+    return (
+        f"{statuses['n/a']} checks are impossible and {statuses['open']} to be built: mqproof coverage --open"
+    )
 
 
 def _tested(results: Iterable[Result]) -> list[Result]:
     """Without "not tested" where another suite or stage tested the same invariant in the same column."""
     found = list(results)
-    cells = {(result.id, result.layer) for result in found if result.verdict is not Verdict.NOT_TESTED}
+    judged = {(result.id, result.layer) for result in found if result.verdict is not Verdict.NOT_TESTED}
     return [
         result
         for result in found
-        if result.verdict is not Verdict.NOT_TESTED or (result.id, result.layer) not in cells
+        if result.verdict is not Verdict.NOT_TESTED or (result.id, result.layer) not in judged
     ]
 
 
 def _with_untested(results: Iterable[Result], known: dict[str, Invariant]) -> list[Result]:
     """Add "not tested" for each check that a layer has and that no stage ran."""
     found = list(results)
-    cells = {(result.id, result.layer) for result in found}
+    judged = {(result.id, result.layer) for result in found}
     columns, rows = list(dict.fromkeys(COLUMNS.values())), list(known)
     missing = [
         Result(
@@ -222,7 +224,7 @@ def _with_untested(results: Iterable[Result], known: dict[str, Invariant]) -> li
         )
         for invariant in known.values()
         for layer in LAYERS
-        if invariant.cell(layer) == "checked" and (invariant.id, COLUMNS[layer]) not in cells
+        if invariant.cell(layer) == "checked" and (invariant.id, COLUMNS[layer]) not in judged
     ]
     order = {name: at for at, name in enumerate(rows)}
     return sorted([*found, *missing], key=lambda each: (order[each.id], columns.index(each.layer)))

@@ -173,8 +173,8 @@ def _start_producers(running: Cluster, messages: int) -> list[str]:
     """Plain, ordered and delayed messages; each producer repeats a send until it is stored."""
     stored = ("--until-stored", "--quiet")
     for n, name in enumerate(_PRODUCERS):
-        share = messages // len(_PRODUCERS) + (n < messages % len(_PRODUCERS))
-        counts = ("--count", str(share), "--outstanding", "16")
+        count = messages // len(_PRODUCERS) + (n < messages % len(_PRODUCERS))
+        counts = ("--count", str(count), "--outstanding", "16")
         running.start_client(name, "send", "--topic", "Demo", "--size", "256", *counts, *stored)
     small = ("--size", "64", "--count", str(_SMALL), *stored)
     for name in _ORDERED:

@@ -26,7 +26,7 @@ from mqproof.impl.remoting.message import Message, decode_properties
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 
-PIECES = [
+INSERTS = [
     *(bytes([byte]) for byte in (0, 1, 2, 0x7F, 0x80, 0xC3, 0xED, 0xF9, 0xFF)),
     *(b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"'", b"{0:", b'{"":1,"\xf9"'),
     *(
@@ -48,14 +48,14 @@ PIECES = [
 
 def spoilt(valid: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
     """`valid` with pieces put over or between its bytes."""
-    for place, over, piece in edits:
+    for place, over, insert in edits:
         at = place % (len(valid) + 1)
-        valid = valid[:at] + piece + valid[at + over :]
+        valid = valid[:at] + insert + valid[at + over :]
     return valid
 
 
 _edits = st.lists(
-    st.tuples(st.integers(0, 4095), st.integers(0, 6), st.sampled_from(PIECES) | st.binary(max_size=6)),
+    st.tuples(st.integers(0, 4095), st.integers(0, 6), st.sampled_from(INSERTS) | st.binary(max_size=6)),
     max_size=3,
 )
 
@@ -105,8 +105,8 @@ _REGISTRATION = RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, com
 
 
 def _deflated() -> bytes:
-    pieces = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG", b"[]")
-    version, topic, filter_servers = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+    fields = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG", b"[]")
+    version, topic, filter_servers = (len(field).to_bytes(4, "big") + field for field in fields)
     return version + (1).to_bytes(4, "big") + topic + filter_servers
 
 
@@ -167,11 +167,11 @@ def _is_read(decoder: Decoder, data: bytes) -> bool:
 def test_each_piece_at_each_place_gives_a_value_or_the_documented_error(name: str) -> None:
     decoder = DECODERS[name]
     outcomes = {
-        _is_read(decoder, spoilt(valid, [(at, over, piece)]))
+        _is_read(decoder, spoilt(valid, [(at, over, insert)]))
         for valid in decoder.valid
-        for piece in PIECES
+        for insert in INSERTS
         for at in range(len(valid) + 1)
-        for over in (0, len(piece))
+        for over in (0, len(insert))
     }
     assert outcomes == ({True, False} if decoder.errors else {True})
 

@@ -86,12 +86,14 @@ class World:
         return await self.session.remoting.invoke(self.broker_address, request, 30.0)
 
 
-def play(scene: Callable[[World], Awaitable[T]], *, seed: int = 0, config: BrokerConfig | None = None) -> T:
+def play(
+    scenario: Callable[[World], Awaitable[T]], *, seed: int = 0, config: BrokerConfig | None = None
+) -> T:
     """Run a scene in a world of its own."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with World(loop, seed, config) as world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)

@@ -42,12 +42,12 @@ OTHERWISE: Final = {
     "batch: empty": "as before",
     "batch: no batch": "as before",
     "topic: permissions 9": "refused; Apache's answer is SUCCESS, and nothing was done",
-    "group: who consumes": "a negative offset is not committed",
+    "group: its consumers": "a negative offset is not committed",
     "group: all offsets": "as before",
-    "status: nobody": "CONSUMER_NOT_ONLINE, where Apache's code trips",
+    "status: no such client": "CONSUMER_NOT_ONLINE, where Apache's code trips",
     "config: no truth value": "a value of the wrong type is refused",
     "config: no number": "as before",
-    "heartbeat: of nobody": "a client has an id",
+    "heartbeat: without a client id": "a client has an id",
     "lock: what does not exist": "only what exists is locked",
     "pull: the name of no group": "a group's name is checked before it becomes part of a file",
     "pull: newer than the heartbeat": "a subscription to everything serves a newer one",
@@ -232,7 +232,7 @@ STEPS: Final = [
         Code.GET_EARLIEST_MSG_STORETIME,
         {"topic": "nowhere", "queueId": "0"},
     ),
-    Step("clients: nobody", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
+    Step("clients: of an unknown group", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
     Step("clients: no connection", Code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "G"}),
     Step("clients: no producer", Code.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "PG"}),
     Step("heartbeat: c1", Code.HEART_BEAT, {}, BEAT),
@@ -256,8 +256,8 @@ STEPS: Final = [
     Step("stats: topic", Code.GET_TOPIC_STATS_INFO, {"topic": "T"}),
     Step("stats: unknown topic", Code.GET_TOPIC_STATS_INFO, {"topic": "nowhere"}),
     Step("stats: group", Code.GET_CONSUME_STATS, {"consumerGroup": "G", "topic": "T"}),
-    Step("stats: unknown group", Code.GET_CONSUME_STATS, {"consumerGroup": "nobody"}),
-    Step("group: who consumes", Code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "T"}),
+    Step("stats: unknown group", Code.GET_CONSUME_STATS, {"consumerGroup": "unknown"}),
+    Step("group: its consumers", Code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "T"}),
     Step("group: all offsets", Code.GET_ALL_CONSUMER_OFFSET),
     topic("new", topic="N"),
     topic("a name with a blank", topic="a b"),
@@ -283,7 +283,7 @@ STEPS: Final = [
     Step(
         "reset: without offsets",
         Code.INVOKE_BROKER_TO_RESET_OFFSET,
-        {"topic": "T", "group": "nobody", "timestamp": "-1", "isForce": "true"},
+        {"topic": "T", "group": "unknown", "timestamp": "-1", "isForce": "true"},
     ),
     Step(
         "clone",
@@ -291,9 +291,17 @@ STEPS: Final = [
         {"srcGroup": "G", "destGroup": "K", "topic": "T", "offline": "false"},
     ),
     Step("offset: cloned", Code.QUERY_CONSUMER_OFFSET, {**QUEUE, "consumerGroup": "K"}),
-    Step("status: nobody", Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, {"topic": "T", "group": "nobody"}),
-    Step("info: nobody", Code.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "nobody", "clientId": "c9"}),
-    config("unknown", "nobodyKnows=1\n"),
+    Step(
+        "status: no such client",
+        Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        {"topic": "T", "group": "unknown"},
+    ),
+    Step(
+        "info: of an unknown client",
+        Code.GET_CONSUMER_RUNNING_INFO,
+        {"consumerGroup": "unknown", "clientId": "c9"},
+    ),
+    config("unknown", "unknownKey=1\n"),
     config("protected", "rocketmqHome=/x\n"),
     config("no truth value", "traceOn=perhaps\n"),
     config("no number", "maxMessageSize=abc\n"),
@@ -305,13 +313,13 @@ STEPS: Final = [
     pull("from a broker that may not be read"),
     config("as before", "brokerPermission=6\n"),
     Step("clients: leave", Code.UNREGISTER_CLIENT, {"clientID": "c1", "consumerGroup": "G"}),
-    Step("clients: nobody is left", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
+    Step("clients: none is left", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
     Step("view: nothing there", Code.VIEW_MESSAGE_BY_ID, {"offset": "99999999"}),
-    Step("heartbeat: of nobody", Code.HEART_BEAT, {}, b"{}"),
+    Step("heartbeat: without a client id", Code.HEART_BEAT, {}, b"{}"),
     Step("unknown code", 7777),
 ]
 
-_OF_NOBODY_ELSE: Final = {
+_FIELDS_NOT_COMPARED: Final = {
     *("msgId", "transactionId", "timestamp", "clientAddr", "lastTimestamp", "lastUpdateTimestamp"),
     *("topicSysFlag", "groupSysFlag", "pullOffset", "IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2"),
     *("consumeTps", "forbiddenType", "recallHandle", "batchUniqId"),
@@ -361,7 +369,7 @@ def _take_notes(_request: Command, _channel: object) -> None:
 
 
 def _meaning(answer: Command) -> Any:
-    fields = {name: value for name, value in answer.fields.items() if name not in _OF_NOBODY_ELSE}
+    fields = {name: value for name, value in answer.fields.items() if name not in _FIELDS_NOT_COMPARED}
     body: Any = len(answer.body)
     if answer.body.startswith(b"{"):
         body = _shape(json.loads(java_json.quote_keys(answer.body.decode())))
@@ -375,7 +383,7 @@ def _shape(value: Any) -> Any:
         return {
             json.dumps(json.loads(key), sort_keys=True) if key.startswith("{") else key: _shape(one)
             for key, one in value.items()
-            if key not in _OF_NOBODY_ELSE
+            if key not in _FIELDS_NOT_COMPARED
         }
     if isinstance(value, list):
         return sorted(map(_shape, value), key=str)

@@ -67,9 +67,9 @@ class Witness:
         self.seen: list[tuple[str, Any]] = []
 
     async def ask(
-        self, what: str, code: Code, header: headers.Header | None, body: bytes = b"", who: str = ""
+        self, what: str, code: Code, header: headers.Header | None, body: bytes = b"", sender: str = ""
     ) -> Any:
-        client = self._clients.setdefault(who, RemotingClient(AsyncioNetwork()))
+        client = self._clients.setdefault(sender, RemotingClient(AsyncioNetwork()))
         fields = headers.write(header) if header else {}
         answer = await client.invoke(self._address, new_request(code, fields, body), 10.0)
         self.seen.append((what, (answer.code, _meaning(code, answer.fields, answer.body))))
@@ -88,11 +88,11 @@ class Witness:
         header = RegisterBrokerRequest(name, address, "C", f"{address}9", id_, enable_acting_master=acting)
         table = TopicConfigs(DataVersion(version, 7, 0), {topic.topic_name: topic for topic in topics})
         body = java_json.write(RegisterBrokerBody(table), standard=True)
-        await self.ask(what, Code.REGISTER_BROKER, header, body, who=address)
+        await self.ask(what, Code.REGISTER_BROKER, header, body, sender=address)
 
     async def unregister(self, what: str, address: str, id_: int = 0, name: str = "b-a") -> None:
         header = UnregisterBrokerRequest(name, address, "C", id_)
-        await self.ask(what, Code.UNREGISTER_BROKER, header, who=address)
+        await self.ask(what, Code.UNREGISTER_BROKER, header, sender=address)
         await asyncio.sleep(0.3)  # 5.x works through a queue of those
 
     async def look(self, what: str) -> None:
@@ -110,9 +110,9 @@ class Witness:
         ):
             await self.ask(f"{what}: {code.name}", code, None)
 
-    async def leave(self, who: str) -> None:
+    async def leave(self, sender: str) -> None:
         """Close a broker's connection."""
-        await self._clients.pop(who).close()
+        await self._clients.pop(sender).close()
         await asyncio.sleep(0.5)
 
     async def close(self) -> None:
@@ -182,7 +182,7 @@ async def script(address: Address, *, since_5: bool) -> list[tuple[str, Any]]:
 
 async def registrations(it: Witness) -> None:
     """Brokers register, with the same and other topics, in the same and another version."""
-    await it.look("nobody")
+    await it.look("Unknown")
     await it.register("master comes", MASTER, T, U, version=1)
     await it.look("one master")
     await it.register("slave comes", SLAVE, T, U, version=1, id_=1)
@@ -245,12 +245,12 @@ async def masters_and_slaves(it: Witness) -> None:
 async def compressed_registrations(it: Witness) -> None:
     """A compressed registration counts, one with a wrong checksum is refused."""
     for what, fault in (("deflated", 0), ("spoilt on the way", 1)):
-        pieces = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
-        data_version, *lines, filters = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+        fields = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
+        data_version, *lines, filters = (len(field).to_bytes(4, "big") + field for field in fields)
         body = zlib.compress(b"".join([data_version, len(lines).to_bytes(4, "big"), *lines, filters]))
         checksum = (zlib.crc32(body) & 0x7FFF_FFFF) ^ fault
         header = RegisterBrokerRequest("b-b", OTHER, "C", f"{OTHER}9", 0, True, checksum)
-        await it.ask(what, Code.REGISTER_BROKER, header, body, who=OTHER)
+        await it.ask(what, Code.REGISTER_BROKER, header, body, sender=OTHER)
         await it.look(what)
 
 

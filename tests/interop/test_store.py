@@ -192,9 +192,9 @@ def test_a_store_goes_from_hand_to_hand(site: Site, end: str) -> None:
     assert len(site.sent) == 600
 
 
-def start(site: Site, who: str) -> Address:
-    site.apache.start() if who == "apache" else site.ours.start_broker()
-    return site.apache.address if who == "apache" else Address("127.0.0.1", site.ours.broker_port)
+def start(site: Site, owner: str) -> Address:
+    site.apache.start() if owner == "apache" else site.ours.start_broker()
+    return site.apache.address if owner == "apache" else Address("127.0.0.1", site.ours.broker_port)
 
 
 def put(broker: Address, body: bytes) -> str:

@@ -69,11 +69,11 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
     answer = java_json.write(
         QueueOffsets({_key(services, header.topic, queue.queue_id): queue.offset for queue in queues})
     )
-    told = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
+    sent_body = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
     if is_of_one:  # tools that name a queue expect the broker to commit, whether or not members are connected
         services.offsets.commit(header.group, header.topic, queues[0].queue_id, queues[0].offset)
     if not is_of_one or services.clients.consumer_group(header.group) is not None:
-        _tell_members(services, header, told)
+        _notify_members(services, header, sent_body)
     return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
@@ -108,7 +108,7 @@ def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int)
     return target if header.is_force else min(target, committed)
 
 
-def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -> None:
+def _notify_members(services: Services, header: ResetOffsetRequest, body: bytes) -> None:
     group = services.clients.consumer_group(header.group)
     if group is None:
         raise RefusedError(

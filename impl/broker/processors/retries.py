@@ -66,7 +66,7 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
     result = await services.store.put(message)
     if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
-    _tell(services, header.group, original, level)
+    _emit_retry(services, header.group, original, level)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -112,7 +112,7 @@ def _again(services: Services, original: StoredMessage, topic: TopicConfig, leve
     )
 
 
-def _tell(services: Services, group: str, original: StoredMessage, level: int) -> None:
+def _emit_retry(services: Services, group: str, original: StoredMessage, level: int) -> None:
     if services.events is not None:
         services.events.emit(
             Kind.RETRY if level else Kind.DEAD_LETTER,

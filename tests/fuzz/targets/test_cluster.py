@@ -110,22 +110,22 @@ def test_a_slave_that_was_cut_off_catches_up() -> None:
     assert checked["SlaveCatchesUp"]
 
 
-def _reigns(program: bytes) -> list[tuple[str, int]]:
+def _leaderships(program: bytes) -> list[tuple[str, int]]:
     """Who came to lead, in which term."""
     return [(e.node, e.term or 0) for e in _events(program) if e.kind is Kind.BECOME_LEADER]
 
 
 def test_nothing_happens_to_a_group_and_one_member_leads() -> None:
-    assert len(_reigns(_head(ELECTED))) == 1
+    assert len(_leaderships(_head(ELECTED))) == 1
 
 
 @pytest.mark.parametrize("name", ["kill", "lose_power", "stop", "isolate", "mute", "pause"])
 def test_a_group_whose_master_goes_has_another(name: str) -> None:
-    first = _reigns(_head(ELECTED))[0][0]
-    whom = (
+    first = _leaderships(_head(ELECTED))[0][0]
+    selector = (
         {node: number for number, node in enumerate(MEMBERS)}[first] if name in ("lose_power", "stop") else 1
     )
-    masters = [node for node, _ in _reigns(_head(ELECTED) + fault(name, whom, 16, 70))]
+    masters = [node for node, _ in _leaderships(_head(ELECTED) + fault(name, selector, 16, 70))]
     assert masters[0] == first
     assert set(masters) != {first}
 
@@ -154,7 +154,7 @@ def test_a_topic_that_is_deleted_is_made_anew_by_whoever_sends_to_it() -> None:
 def test_old_data_is_deleted_while_messages_come(shape: int) -> None:
     """Four producers in haste fill a segment in a second or two."""
     busy = bytes((1, 0, 0, 0, shape | 24, 48))
-    run = Run(busy + b"".join(fault("expire", whom, 60, 60) for whom in range(3)), Counter())
+    run = Run(busy + b"".join(fault("expire", selector, 60, 60) for selector in range(3)), Counter())
     run.run()
     assert all(broker.store.log_begin > 0 for broker in run.cluster.brokers.values())
     assert run.witness.is_apart is False

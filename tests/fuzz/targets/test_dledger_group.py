@@ -54,7 +54,7 @@ def test_another_seed_is_another_run() -> None:
 def test_members_delete_what_all_have_and_one_that_was_away_still_gets_the_rest() -> None:
     busy = bytes((1, 0, 0, 0, 96, 0))
     away = fault("kill", 0, 60, 40)
-    run = Run(busy + away + b"".join(fault("expire", whom, 20, 79) for whom in range(3)), Counter())
+    run = Run(busy + away + b"".join(fault("expire", selector, 20, 79) for selector in range(3)), Counter())
     run.run()
     members = [node.member for node in run.group.nodes.values()]
     assert all(member is not None and member.ledger.begin_index > 0 for member in members)

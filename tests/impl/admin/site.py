@@ -109,12 +109,12 @@ class Site:
         return await self.client.invoke(address, new_request(code, fields, body), 3.0)
 
 
-def play(scene: Callable[[Site], Awaitable[T]]) -> T:
+def play(scenario: Callable[[Site], Awaitable[T]]) -> T:
     """Run a scene at a site of its own."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Site(loop) as site:
-            return await scene(site)
+            return await scenario(site)
 
     return run_simulated(main(), loop)

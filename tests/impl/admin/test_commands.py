@@ -62,7 +62,7 @@ def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
 def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command]:
     """The requests with that code that a broker gets; it has topics T, %RETRY%G and the cluster's."""
 
-    async def scene(site: Site) -> list[Command]:
+    async def scenario(site: Site) -> list[Command]:
         broker = await with_broker(site)
         try:
             await work(site.admin)
@@ -70,7 +70,7 @@ def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command
             assert fails
         return [request for request in broker.asked if request.code == code]
 
-    return play(scene)
+    return play(scenario)
 
 
 async def with_broker(site: Site) -> RoteBroker:
@@ -149,12 +149,12 @@ def test_a_reset_for_clients_in_cpp_says_so(
 
 
 def test_one_queue_is_set_to_its_offset(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> list[dict[str, str]]:
+    async def scenario(site: Site) -> list[dict[str, str]]:
         broker = await with_broker(site)
         await work_of(f"resetOffsetByTime -g G -t T -s 1 -b {broker.address} -q 1 -o 4")(site.admin)
         return broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
 
-    (fields,) = play(scene)
+    (fields,) = play(scenario)
     assert {"consumerGroup": "G", "queueId": "1", "commitOffset": "4"}.items() <= fields.items()
 
 
@@ -179,26 +179,26 @@ def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> Non
 
 
 def test_an_order_is_told_to_every_name_server(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> list[str]:
+    async def scenario(site: Site) -> list[str]:
         await with_broker(site)
         await work_of("updateTopic -c C -t T -w 2 -o true")(site.admin)
         header = KvRequest("ORDER_TOPIC_CONFIG", "T")
         answers = [await site.ask(address, RequestCode.GET_KV_CONFIG, header) for address in site.addresses]
         return [answer.fields["value"] for answer in answers]
 
-    assert play(scene) == ["b-a:2"] * 2
+    assert play(scenario) == ["b-a:2"] * 2
 
 
 @pytest.mark.parametrize(("letters", "count"), [("", 1), ("-a true", 2)])
 def test_a_setting_is_changed_at_slaves_where_that_is_asked(
     work_of: Callable[..., Work], letters: str, count: int
 ) -> None:
-    async def scene(site: Site) -> int:
+    async def scenario(site: Site) -> int:
         replicas = [await site.add_broker("b-a", ANSWERS, id_=id_) for id_ in (0, 1)]
         await work_of(f"updateBrokerConfig -c C -k k -v v {letters}")(site.admin)
         return sum(len(each.bodies_of(RequestCode.UPDATE_BROKER_CONFIG)) for each in replicas)
 
-    assert play(scene) == count
+    assert play(scenario) == count
 
 
 SHOWN: list[tuple[str, list[str], list[str]]] = [
@@ -227,35 +227,35 @@ def test_letters_choose_what_is_shown(
 ) -> None:
     work = work_of(line)
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         groups_of_t: Answer = (0, {}, java_json.write(bodies.GroupList(group_list=["G"])))
         answers = {**ANSWERS, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_t}
         await site.add_broker("b-a", answers, "T", "%RETRY%G", "C")
         await work(site.admin)
 
-    play(scene)
+    play(scenario)
     shown = capsys.readouterr().out
     assert [text for text in there if text not in shown] == []
     assert [text for text in not_there if text in shown] == []
 
 
 def test_a_cluster_that_is_not_there_is_not_listed(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         await with_broker(site)
         with pytest.raises(Exception, match="no broker of Nope"):
             await work_of("clusterList -c Nope")(site.admin)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_broker_that_gives_no_status_is_told(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {RequestCode.GET_BROKER_RUNTIME_INFO: refusal(ResponseCode.SYSTEM_ERROR)}
         broker = await site.add_broker("b-a", answers)
         with pytest.raises(Exception, match=f"no status from {broker.address}"):
             await work_of("clusterList")(site.admin)
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("result", "is_good"), [("CR_SUCCESS", True), ("CR_LATER", False)])
@@ -264,7 +264,7 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
 ) -> None:
     made = ConsumedDirectly(consume_result=result, order=False, remark="why", spent_time_mills=3)
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a", {RequestCode.CONSUME_MESSAGE_DIRECTLY: (0, {}, java_json.write(made))}
         )
@@ -273,11 +273,11 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
         await work_of(f"queryMsgById -i {example.offset_message_id} -g G -d c1")(site.admin)
 
     if is_good:
-        play(scene)
+        play(scenario)
         assert capsys.readouterr().out == "c1: CR_SUCCESS after 3 ms\n"
     else:
         with pytest.raises(ClientError, match="c1: CR_LATER after 3 ms: why"):
-            play(scene)
+            play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_what_is_printed_of_a_topic(
     work = work_of(f"printMsg -t T {letters}")
     records = b"".join(stored(f"k{n + 1}", offset=n, time_ms=1000 * (n + 1)) for n in range(3))
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {
             RequestCode.GET_MIN_OFFSET: (0, headers.write(OffsetResponse(0)), b""),
             RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
@@ -307,19 +307,19 @@ def test_what_is_printed_of_a_topic(
         await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=1))
         await work(site.admin)
 
-    play(scene)
+    play(scenario)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
 
 
 def test_bodies_are_read_as_their_character_set_says(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {})
         message = stored("caf\u00e9", host=broker.address)
         broker.answers[RequestCode.VIEW_MESSAGE_BY_ID] = found(message)
         (example,) = read_records(message)
         await work_of(f"queryMsgById -i {example.offset_message_id} -f latin-1")(site.admin)
 
-    play(scene)
+    play(scenario)
     assert capsys.readouterr().out.endswith("caf\u00c3\u00a9\n")

@@ -37,7 +37,7 @@ def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
 
 
 def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         codes = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.DELETE_SUBSCRIPTIONGROUP)
         broker = await site.add_broker("b-a", dict.fromkeys(codes, OK))
         config = SubscriptionGroup(group_name="G", retry_max_times=3)
@@ -49,11 +49,11 @@ def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> No
             {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # 4.9's name, and 5.x's
         ]
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {RequestCode.DELETE_TOPIC_IN_BROKER: OK}
         broker = await site.add_broker("b-a", answers, "%RETRY%G", "%DLQ%G", "T")
         await groups.delete_group_topics(site.admin, [broker.address], "G", "C")
@@ -61,43 +61,43 @@ def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
         assert asked == [{"topic": "%RETRY%G"}, {"topic": "%DLQ%G"}]
         assert await topics.topic_names(site.admin) == ["T"]
 
-    play(scene)
+    play(scenario)
 
 
 def test_progress_is_that_of_all_brokers_and_says_how_much_is_left() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-b", {RequestCode.GET_CONSUME_STATS: stats("b-b", (9, 9))})
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2), (4, 0))})
         found = await groups.progress(site.admin, "G")
         assert [str(queue) for queue in found.queues] == ["T@b-a:0", "T@b-a:1", "T@b-b:0"]
         assert (found.behind, found.tps) == (7, 3.0)
 
-    play(scene)
+    play(scenario)
 
 
 def test_progress_in_one_topic_is_asked_of_that_topics_brokers() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2))}, "T")
         assert (await groups.progress(site.admin, "G", "T")).behind == 3
         (fields,) = broker.fields_of(RequestCode.GET_CONSUME_STATS)
         assert headers.read(ConsumeStatsRequest, fields) == ConsumeStatsRequest("G", "T")
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_group_that_is_nowhere_is_told_from_one_without_offsets() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a")})
         with pytest.raises(NoRouteError, match="no group H"):
             await groups.progress(site.admin, "H")
         with pytest.raises(groups.NoOffsetsError, match="group G has no offsets in topic T"):
             await groups.progress(site.admin, "G", "T")
 
-    play(scene)
+    play(scenario)
 
 
 def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         members = ConsumerConnection([], "CONSUME_FROM_LAST_OFFSET", "CONSUME_PASSIVELY", "CLUSTERING", {})
         await site.add_broker(
             "b-a",
@@ -122,19 +122,21 @@ def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
         assert online.progress is not None
         assert online.progress.behind == 3
 
-    play(scene)
+    play(scenario)
 
 
 def test_each_queue_has_the_member_that_says_so() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         members = [bodies.Connection("10.0.0.9:1", f"c{number}", "JAVA", 409) for number in range(2)]
         connected = ConsumerConnection(members, "", "CONSUME_PASSIVELY", "CLUSTERING", {})
-        told = b'{"mqTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:{"commitOffset":5,"droped":false}}}'
+        reported = (
+            b'{"mqTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:{"commitOffset":5,"droped":false}}}'
+        )
         broker = await site.add_broker(
             "b-a",
             {
                 RequestCode.GET_CONSUMER_CONNECTION_LIST: (0, {}, java_json.write(connected)),
-                RequestCode.GET_CONSUMER_RUNNING_INFO: (0, {}, told),
+                RequestCode.GET_CONSUMER_RUNNING_INFO: (0, {}, reported),
             },
         )
         await site.add_broker("b-b", {RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE})
@@ -142,11 +144,11 @@ def test_each_queue_has_the_member_that_says_so() -> None:
         broker.answers[RequestCode.GET_CONSUMER_RUNNING_INFO] = refusal(ResponseCode.SYSTEM_ERROR)
         assert await groups.owners(site.admin, "G") == {}
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_group_with_members_is_reset_by_its_broker() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         table = {ObjectKey(bodies.MessageQueue("b-a", 0, "T")): 2}
         answer: Answer = (0, {}, java_json.write(QueueOffsets(table)))
         broker = await site.add_broker("b-a", {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: answer})
@@ -157,7 +159,7 @@ def test_a_group_with_members_is_reset_by_its_broker() -> None:
         await groups.reset_offsets(site.admin, "G", "T", 77, cpp=True)
         assert [request.language for request in broker.asked] == ["PYTHON", "CPP"]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +169,7 @@ def test_a_group_with_members_is_reset_by_its_broker() -> None:
 def test_a_group_without_members_is_reset_offset_by_offset(
     timestamp_ms: int, force: bool, offsets: dict[int, int]
 ) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -185,11 +187,11 @@ def test_a_group_without_members_is_reset_offset_by_offset(
         ]
         assert {commit.queue_id: commit.commit_offset for commit in commits} == offsets
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OFFLINE,
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(1)), b""),
@@ -203,7 +205,7 @@ def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
         assert found == {MessageQueue("T", "b-a", 0): 1}
         assert other.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET) == []
 
-    play(scene)
+    play(scenario)
 
 
 MEMBER = bodies.Connection("10.0.0.9:1", "c1", "JAVA", 400)
@@ -216,7 +218,7 @@ def version(name: str, **more: str) -> Answer:
 
 @pytest.mark.parametrize("offset", [None, 3])
 def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -236,17 +238,17 @@ def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -
         assert headers.read(UpdateOffsetRequest, fields) == UpdateOffsetRequest("G", "T", 1, 3)
         assert not broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
 
-    play(scene)
+    play(scenario)
 
 
-@pytest.mark.parametrize("told", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
-def test_one_queue_is_set_by_a_broker_that_can(told: Answer) -> None:
-    async def scene(site: Site) -> None:
+@pytest.mark.parametrize("reported", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
+def test_one_queue_is_set_by_a_broker_that_can(reported: Answer) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
                 RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
-                RequestCode.GET_BROKER_RUNTIME_INFO: told,
+                RequestCode.GET_BROKER_RUNTIME_INFO: reported,
                 RequestCode.UPDATE_CONSUMER_OFFSET: OK,
                 RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OK,
             },
@@ -255,11 +257,11 @@ def test_one_queue_is_set_by_a_broker_that_can(told: Answer) -> None:
         (fields,) = broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
         assert headers.read(ResetOffsetRequest, fields) == ResetOffsetRequest("T", "G", 77, True, 1, 3)
 
-    play(scene)
+    play(scenario)
 
 
 def test_one_queue_is_not_set_where_all_would_be() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -276,13 +278,13 @@ def test_one_queue_is_not_set_where_all_would_be() -> None:
         with pytest.raises(ClientError, match=r"the name server knows no broker at 10\.9\.9\.9:1"):
             await groups.reset_queue(site.admin, "G", "T", away, 1, timestamp_ms=77, offset=3)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_broker_that_does_not_reset_is_an_error() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {})
         with pytest.raises(RefusalError, match="INVOKE_BROKER_TO_RESET_OFFSET"):
             await groups.reset_offsets(site.admin, "G", "T", 77)
 
-    play(scene)
+    play(scenario)

@@ -18,7 +18,7 @@ def _broker(id_: str) -> Address:
 
 
 def test_a_group_is_led_by_whom_an_administrator_names() -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         await group.send("one")
         before = await group.master()
         to, other = (id_ for id_ in IDS if id_ != before)
@@ -31,11 +31,11 @@ def test_a_group_is_led_by_whom_an_administrator_names() -> None:
         await group.send("two")
         assert group.masters() == [to]
 
-    play(scene)
+    play(scenario)
 
 
 def test_why_the_leadership_stays_is_told() -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         leader = await group.master()
         away = next(id_ for id_ in IDS if id_ != leader)
         alone = Broker(
@@ -55,4 +55,4 @@ def test_why_the_leadership_stays_is_told() -> None:
                 await transfer_leadership(admin, _broker(away), leader)
         await alone.stop()
 
-    play(scene)
+    play(scenario)

@@ -24,7 +24,7 @@ def words(table: Table, width: int = 200) -> list[list[str]]:
 
 
 def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
-    told = {
+    reported = {
         "brokerVersionDesc": "V4_9_8",
         "putTps": "1.25 2.0 3.0",
         "getTransferredTps": "7.0 8.0 9.0",
@@ -35,7 +35,7 @@ def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
         "commitLogDiskRatio": "0.18",
     }
     states = [
-        BrokerState("C", "b-a", 0, Address("10.0.0.1", 10911), told),
+        BrokerState("C", "b-a", 0, Address("10.0.0.1", 10911), reported),
         BrokerState("C", "b-a", 1, Address("10.0.0.2", 10911), {"putTps": "much", "commitLogDiskRatio": "?"}),
         BrokerState("C", "b-b", 0, Address("10.0.0.3", 10911), None),
     ]

@@ -113,12 +113,12 @@ class Group:
                 await asyncio.sleep(0.2)
 
 
-def play(scene: Callable[[Group], Awaitable[T]], seed: int = 0, preferred: tuple[str, ...] = ()) -> T:
+def play(scenario: Callable[[Group], Awaitable[T]], seed: int = 0, preferred: tuple[str, ...] = ()) -> T:
     """Run a scene in a world of its own."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Group(loop, seed, preferred) as group:
-            return await scene(group)
+            return await scenario(group)
 
     return run_simulated(main(), loop)

@@ -242,7 +242,7 @@ def test_a_file_that_makes_no_sense_is_one_line(text: str, complaint: str) -> No
 # With a broker.
 
 
-def guarded(scene: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
+def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
     """A scene with a broker that has access control."""
     loop = SimulatedLoop()
 
@@ -250,7 +250,7 @@ def guarded(scene: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
         world = World(loop, config=replace(CONFIG, acl_enabled=True))
         write_durably(world.disk, PATH, text.encode())
         async with world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)
 
@@ -266,7 +266,7 @@ async def code_of(world: World, credentials: Credentials | None, code: int, head
 
 
 def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         async with session(world, ORDERS) as one, session(world, None) as stranger:
             mine = Producer(one, ProducerConfig("PG"))
             outcome = await mine.send(Message("T", b"x" * 10_000))  # compressed, and signed as it is sent
@@ -286,11 +286,11 @@ def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
                 assert world.broker.services is not None
                 assert world.broker.services.clients.consumer_group("G") is None
 
-    guarded(scene)
+    guarded(scenario)
 
 
 def test_a_changed_file_counts_soon_and_a_broken_one_does_not(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(world: World) -> list[bool]:
+    async def scenario(world: World) -> list[bool]:
         async def may_send() -> bool:
             async with session(world, ORDERS) as one:
                 return isinstance(await Producer(one, ProducerConfig("PG")).send(Message("T", b"x")), Sent)
@@ -307,7 +307,7 @@ def test_a_changed_file_counts_soon_and_a_broken_one_does_not(caplog: pytest.Log
         return [*found, await may_send()]
 
     with caplog.at_level(logging.ERROR):
-        assert guarded(scene) == [True, False, False, True]
+        assert guarded(scenario) == [True, False, False, True]
     complaints = [one for one in caplog.messages if "access rules" in one]
     assert len(complaints) == 1
     assert PATH in complaints[0]
@@ -321,7 +321,7 @@ def test_a_broker_does_not_start_with_a_broken_file_or_without_one() -> None:
 
 
 def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         new = Credentials("newcomer", "abcdefg")
         offset = headers.ViewMessageRequest(0)
         view = RequestCode.VIEW_MESSAGE_BY_ID
@@ -351,11 +351,11 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
         async with session(world, None) as stranger:
             request = new_request(RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
             answer = await stranger.remoting.invoke(world.broker_address, request, 30.0)
-        told = headers.read(AclVersionResponse, answer.fields)
-        assert (told.broker_name, told.broker_addr) == ("broker-a", str(world.broker_address))
-        assert java_json.read(DataVersion, told.version.encode()).counter >= 4
+        reported = headers.read(AclVersionResponse, answer.fields)
+        assert (reported.broker_name, reported.broker_addr) == ("broker-a", str(world.broker_address))
+        assert java_json.read(DataVersion, reported.version.encode()).counter >= 4
 
-    guarded(scene)
+    guarded(scenario)
 
 
 @pytest.mark.parametrize(
@@ -369,21 +369,21 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
     ],
 )
 def test_an_account_that_cannot_be_changes_nothing(header: AccountRequest) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         code = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG
         assert await code_of(world, ADMIN, code, header) == ResponseCode.UPDATE_ACL_CONFIG_FAILED
         assert read_whole(world.disk, PATH) == TEXT.encode()
 
-    guarded(scene)
+    guarded(scenario)
 
 
 def test_a_heartbeat_that_is_none_is_refused_as_ever() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         async with session(world, ORDERS) as one:
             request = new_request(RequestCode.HEART_BEAT, body=b"{")
             return (await one.remoting.invoke(world.broker_address, request, 30.0)).code
 
-    assert guarded(scene) == ResponseCode.SYSTEM_ERROR
+    assert guarded(scenario) == ResponseCode.SYSTEM_ERROR
 
 
 def test_a_broker_asks_in_its_own_name_where_it_has_an_account() -> None:

@@ -91,7 +91,7 @@ def altered(header: headers.Header, **changes: object) -> dict[str, str]:
 
 
 def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
         assert (outcome.status, outcome.queue, outcome.queue_offset) == ("SEND_OK", QUEUE, 0)
         result = await world.consumer.pull(QUEUE, 0)
@@ -106,19 +106,19 @@ def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
             "CLUSTER": "DefaultCluster",
         }
 
-    play(scene)
+    play(scenario)
 
 
 def test_offsets_of_a_queue_are_dense_and_queues_are_independent() -> None:
-    async def scene(world: World) -> list[tuple[int, int]]:
+    async def scenario(world: World) -> list[tuple[int, int]]:
         outcomes = await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(40)))
         return sorted((sent(o).queue.queue_id, sent(o).queue_offset) for o in outcomes)
 
-    assert play(scene) == [(queue, offset) for queue in range(4) for offset in range(10)]
+    assert play(scenario) == [(queue, offset) for queue in range(4) for offset in range(10)]
 
 
 def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> None:
-    async def scene(world: World) -> tuple[list[str], int, int]:
+    async def scenario(world: World) -> tuple[list[str], int, int]:
         await world.producer.send(message("before"), QUEUE)
         await world.consumer.commit(QUEUE, 1)
         await world.stop_broker()
@@ -128,16 +128,16 @@ def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> N
         result = await world.consumer.pull(QUEUE, 0)
         return bodies(result), outcome.queue_offset, await world.consumer.committed(QUEUE) or 0
 
-    assert play(scene) == (["before", "after"], 1, 1)
+    assert play(scenario) == (["before", "after"], 1, 1)
 
 
 def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads() -> None:
-    async def scene(world: World) -> list[Command]:
+    async def scenario(world: World) -> list[Command]:
         letters = new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(SEND), b"x")
         names = new_request(RequestCode.SEND_MESSAGE, headers.write(SEND), b"x")
         return [await world.ask_raw(letters), await world.ask_raw(names)]
 
-    for offset, answer in enumerate(play(scene)):
+    for offset, answer in enumerate(play(scenario)):
         header = headers.read(SendResponse, answer.fields)
         assert (answer.code, header.queue_id, header.queue_offset) == (0, 0, offset)
         assert (answer.fields["MSG_REGION"], answer.fields["TRACE_ON"]) == ("DefaultRegion", "true")
@@ -149,7 +149,7 @@ def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads()
 def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
     version: int, serialization: Serialization
 ) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         stranger = {"version": version, "language": "KLINGON", "serialization": serialization}
         send = Command(RequestCode.SEND_MESSAGE, 1, fields=headers.write(SEND), body=b"x", **stranger)  # type: ignore[arg-type]
         beat = java_json.write(Heartbeat("c", [ConsumerData("G")]), standard=True)
@@ -161,11 +161,11 @@ def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
         (one,) = java_json.read(ConsumerConnection, listed.body).connection_set
         assert one.version == version
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_request_in_binary_is_answered_in_binary() -> None:
-    async def scene(world: World) -> Command:
+    async def scenario(world: World) -> Command:
         request = Command(
             RequestCode.SEND_MESSAGE_V2,
             77,
@@ -175,7 +175,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         )
         return await world.ask_raw(request)
 
-    answer = play(scene)
+    answer = play(scenario)
     assert (answer.code, answer.serialization) == (0, Serialization.BINARY)
 
 
@@ -200,26 +200,26 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
 def test_a_send_that_cannot_be_is_refused_and_changes_nothing(
     changes: dict[str, object], code: ResponseCode, remark: str
 ) -> None:
-    async def scene(world: World) -> tuple[Command, int]:
+    async def scenario(world: World) -> tuple[Command, int]:
         fields = altered(SEND, **changes)
         answer = await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, b"x"))
         assert world.broker is not None
         return answer, world.broker.store.log_end
 
-    answer, log_end = play(scene)
+    answer, log_end = play(scenario)
     assert (answer.code, log_end) == (code, 0)
     assert remark in (answer.remark or "")
 
 
 def test_a_negative_queue_id_leaves_the_choice_to_the_broker() -> None:
-    async def scene(world: World) -> set[str]:
+    async def scenario(world: World) -> set[str]:
         fields = altered(SEND, queueId=-1)
         answers = [
             await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, b"x")) for _ in range(30)
         ]
         return {answer.fields["queueId"] for answer in answers}
 
-    assert play(scene) == {"0", "1", "2", "3"}
+    assert play(scenario) == {"0", "1", "2", "3"}
 
 
 def test_every_put_status_has_its_response_code() -> None:
@@ -232,7 +232,7 @@ def fail_syncs(step: Step) -> None:
 
 
 def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("fine"), QUEUE)
         world.disk.on_step = fail_syncs
         first = await world.producer.send(message("not durable"), QUEUE)
@@ -240,7 +240,7 @@ def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
         world.disk.on_step = None
         return [getattr(outcome, "status", "UNKNOWN") for outcome in (first, second)]
 
-    assert play(scene) == ["FLUSH_DISK_TIMEOUT", "SERVICE_NOT_AVAILABLE"]
+    assert play(scenario) == ["FLUSH_DISK_TIMEOUT", "SERVICE_NOT_AVAILABLE"]
 
 
 @pytest.mark.parametrize("kind", ["write", "create"])
@@ -249,7 +249,7 @@ def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on
         if step.kind == kind and "commitlog" in step.path:
             raise OSError(28, "No space left on device", step.path)
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         fields = headers.write(SEND)
         for size in (1, 700_000):  # the next of that size takes a new segment of the log
             stored = await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, bytes(size)))
@@ -267,14 +267,14 @@ def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on
         outcome = sent(await world.producer.send(message("there is room"), QUEUE))
         assert (outcome.status, outcome.queue_offset) == ("SEND_OK", 2)
 
-    play(scene)
+    play(scenario)
 
 
 # Pulling.
 
 
 def test_a_pull_at_the_end_waits_for_the_next_message() -> None:
-    async def scene(world: World) -> tuple[list[str], float]:
+    async def scenario(world: World) -> tuple[list[str], float]:
         await world.producer.send(message("first"), QUEUE)
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -283,26 +283,26 @@ def test_a_pull_at_the_end_waits_for_the_next_message() -> None:
         await world.producer.send(message("second"), QUEUE)
         return bodies(await waiting), loop.time() - began
 
-    found, seconds = play(scene)
+    found, seconds = play(scenario)
     assert found == ["second"]
     assert 3 <= seconds < 3.1
 
 
 def test_a_held_pull_ends_empty_when_its_time_is_over() -> None:
-    async def scene(world: World) -> tuple[str, float]:
+    async def scenario(world: World) -> tuple[str, float]:
         await world.producer.send(message("first"), QUEUE)
         loop = asyncio.get_running_loop()
         began = loop.time()
         result = await world.consumer.pull(QUEUE, 1, hold_ms=15_000)
         return result.status, loop.time() - began
 
-    status, seconds = play(scene)
+    status, seconds = play(scenario)
     assert status == "NO_NEW_MESSAGE"
     assert seconds == pytest.approx(15, abs=0.01)
 
 
 def test_a_message_with_another_tag_does_not_wake_a_held_pull() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         waiting = asyncio.create_task(world.consumer.pull(QUEUE, 1, tags="a", hold_ms=15_000))
         await asyncio.sleep(1)
@@ -312,16 +312,16 @@ def test_a_message_with_another_tag_does_not_wake_a_held_pull() -> None:
         await world.producer.send(message("wanted", "a"), QUEUE)
         return bodies(await waiting)
 
-    assert play(scene) == ["wanted"]
+    assert play(scenario) == ["wanted"]
 
 
 def test_tags_select_also_where_hash_codes_collide() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         for tag in ("Aa", "BB", "C"):  # Aa and BB have the same hash code
             await world.producer.send(message(tag, tag), QUEUE)
         return bodies(await world.consumer.pull(QUEUE, 0, tags="Aa || C"))
 
-    assert play(scene) == ["Aa", "C"]
+    assert play(scenario) == ["Aa", "C"]
 
 
 @pytest.mark.parametrize(
@@ -329,24 +329,24 @@ def test_tags_select_also_where_hash_codes_collide() -> None:
     [(0, "FOUND", 2), (2, "NO_NEW_MESSAGE", 2), (3, "OFFSET_ILLEGAL", 2), (-1, "OFFSET_ILLEGAL", 0)],
 )
 def test_each_offset_has_its_answer(offset: int, status: str, next_offset: int) -> None:
-    async def scene(world: World) -> PullResult:
+    async def scenario(world: World) -> PullResult:
         for body in "ab":
             await world.producer.send(message(body), QUEUE)
         return await world.consumer.pull(QUEUE, offset)
 
-    result = play(scene)
+    result = play(scenario)
     assert (result.status, result.next_offset) == (status, next_offset)
     assert (result.min_offset, result.max_offset) == (0, 2)
 
 
 def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         other = replace(QUEUE, queue_id=1)
         results = [await world.consumer.pull(other, offset) for offset in (0, 5)]
         return [result.status for result in results]
 
-    assert play(scene) == ["NO_NEW_MESSAGE", "OFFSET_ILLEGAL"]
+    assert play(scenario) == ["NO_NEW_MESSAGE", "OFFSET_ILLEGAL"]
 
 
 @pytest.mark.parametrize(
@@ -362,15 +362,15 @@ def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None
     ],
 )
 def test_a_pull_that_cannot_be_is_refused(changes: dict[str, object], code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL, **changes)))).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         for tag in "ab":
             await world.producer.send(message(tag, tag), QUEUE)
         subscription = Subscription("T", "b", sub_version=5)
@@ -387,7 +387,7 @@ def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
                 assert b"TAGS\x01a" not in answer.body
         return codes
 
-    assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_NOT_LATEST]
+    assert play(scenario) == [ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_NOT_LATEST]
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
 def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
     expression_type: str, code: ResponseCode
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("a", "a"), QUEUE)
         data = ConsumerData("G", subscription_data_set=[Subscription("T", "*", sub_version=5)])
         beat = java_json.write(Heartbeat("c", consumer_data_set=[data]), standard=True)
@@ -405,25 +405,25 @@ def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
         fields = altered(PULL, sysFlag=0, subVersion=6, expressionType=expression_type)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, fields))).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 def test_stopping_answers_a_held_pull() -> None:
-    async def scene(world: World) -> str:
+    async def scenario(world: World) -> str:
         await world.producer.send(message("x"), QUEUE)
         waiting = asyncio.create_task(world.consumer.pull(QUEUE, 1, hold_ms=15_000))
         await asyncio.sleep(1)
         await world.stop_broker()
         return (await waiting).status
 
-    assert play(scene) == "NO_NEW_MESSAGE"
+    assert play(scenario) == "NO_NEW_MESSAGE"
 
 
 # Offsets.
 
 
 def test_offset_queries_tell_what_is_there() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
         consumer = world.consumer
@@ -440,11 +440,11 @@ def test_offset_queries_tell_what_is_there() -> None:
             answer = await world.ask(code, unknown)
             assert (answer.code, answer.fields[field]) == (0, value)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
             await asyncio.sleep(10)
@@ -454,11 +454,11 @@ def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
         asked = [0, first, middle - 1000, middle + 1000, second, last, last + 99_999]
         return [await world.consumer.search_offset(QUEUE, time) for time in asked]
 
-    assert play(scene) == [0, 0, 0, 1, 1, 2, 2]
+    assert play(scenario) == [0, 0, 0, 1, 1, 2, 2]
 
 
 def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
-    async def scene(world: World) -> dict[str, list[int]]:
+    async def scenario(world: World) -> dict[str, list[int]]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
             await asyncio.sleep(10)
@@ -473,25 +473,25 @@ def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
                 offsets.setdefault(side, []).append(int(answer.fields["offset"]))
         return offsets
 
-    assert play(scene) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
+    assert play(scenario) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
 
 
 def test_a_time_in_an_empty_queue_is_offset_0() -> None:
-    async def scene(world: World) -> str:
+    async def scenario(world: World) -> str:
         answer = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest("nowhere", 0, 1))
         return answer.fields["offset"]
 
-    assert play(scene) == "0"
+    assert play(scenario) == "0"
 
 
 def test_a_pull_may_bring_the_offset_to_commit() -> None:
-    async def scene(world: World) -> int | None:
+    async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         fields = altered(PULL, sysFlag=4 | 1, commitOffset=1)
         await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, fields))
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 @pytest.mark.parametrize(
@@ -506,20 +506,20 @@ def test_a_pull_may_bring_the_offset_to_commit() -> None:
 def test_an_offset_of_something_that_cannot_be_is_not_kept(
     changes: dict[str, object], code: ResponseCode
 ) -> None:
-    async def scene(world: World) -> tuple[int, int | None]:
+    async def scenario(world: World) -> tuple[int, int | None]:
         await world.producer.send(message("x"), QUEUE)
         fields = altered(UpdateOffsetRequest("G", "T", 0, 1), **changes)
         answer = await world.ask_raw(new_request(RequestCode.UPDATE_CONSUMER_OFFSET, fields))
         return answer.code, await world.consumer.committed(QUEUE)
 
-    assert play(scene) == (code, 0)
+    assert play(scenario) == (code, 0)
 
 
 # Clients.
 
 
 def test_members_of_a_group_are_told_when_it_changes() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         await world.session.heartbeat()
         answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
@@ -528,18 +528,18 @@ def test_members_of_a_group_are_told_when_it_changes() -> None:
         await world.session.stop()
         return ids
 
-    assert play(scene)
+    assert play(scenario)
 
 
 def test_a_group_without_members_has_no_list() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         return (await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("nobody"))).code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
 def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         beat = java_json.write(Heartbeat("c", consumer_data_set=[ConsumerData("G")]), standard=True)
         await world.ask(RequestCode.HEART_BEAT, body=beat)
         await asyncio.sleep(1)
@@ -547,35 +547,35 @@ def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
         assert route is not None
         return route.queue_datas[0].write_queue_nums
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 def test_where_groups_must_exist_an_unknown_one_is_refused() -> None:
     config = BrokerConfig(store_directory="/store", port=0, store=SMALL_STORE, auto_create_groups=False)
 
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))).code
 
-    assert play(scene, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert play(scenario, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
 
 # The event log.
 
 
 def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
-    async def scene(world: World) -> list[tuple[str, Kind]]:
+    async def scenario(world: World) -> list[tuple[str, Kind]]:
         await asyncio.sleep(1)  # the first checkpoint is over
         world.events.clear()
         await world.producer.send(message("x"), QUEUE)
         await world.consumer.pull(QUEUE, 0)
         await world.consumer.commit(QUEUE, 1)
-        told = [(event.node, event.kind) for event in world.events]
+        reported = [(event.node, event.kind) for event in world.events]
         keys = {event.msg_id for event in world.events if event.msg_id}
         assert len(keys) == 1
-        return told
+        return reported
 
-    assert play(scene) == [
+    assert play(scenario) == [
         ("producer", Kind.SEND),
         ("broker-a", Kind.APPEND),
         ("broker-a", Kind.FLUSH),
@@ -589,12 +589,12 @@ def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
 
 
 def test_the_same_seed_tells_the_same_story() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(20)))
         return [repr(event) for event in world.events]
 
-    assert play(scene, seed=3) == play(scene, seed=3)
-    assert play(scene, seed=3) != play(scene, seed=4)
+    assert play(scenario, seed=3) == play(scenario, seed=3)
+    assert play(scenario, seed=3) != play(scenario, seed=4)
 
 
 ASKED_WITHOUT_ANYTHING = {
@@ -613,7 +613,7 @@ ASKED_WITHOUT_ANYTHING = {
 
 
 def test_topics_made_together_are_registered_together_and_none_is_forgotten() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         registered = 0
         table = world.namesrv._services.table
         register = table.register
@@ -632,30 +632,30 @@ def test_topics_made_together_are_registered_together_and_none_is_forgotten() ->
         routes = [await world.session.routes.refresh(f"T{number}") for number in range(40)]
         return registered, sum(route is not None for route in routes)
 
-    registered, known = play(scene)
+    registered, known = play(scenario)
     assert known == 40
     assert 1 <= registered < 40
 
 
 def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_on() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         for code in PROCESSORS.keys() - ASKED_WITHOUT_ANYTHING:
             answer = await world.ask_raw(new_request(code, body=b"\xff{"))
             assert (code, answer.code) == (code, ResponseCode.SYSTEM_ERROR)
         sent(await world.producer.send(message("alive")))
 
-    play(scene)
+    play(scenario)
 
 
 def test_an_offset_commit_of_a_oneway_request_is_noted() -> None:
-    async def scene(world: World) -> int | None:
+    async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         header = headers.write(UpdateOffsetRequest("G", "T", 0, 1))
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, header, oneway=True)
         await world.session.remoting.send_oneway(world.broker_address, request)
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 _OTHERS = (
@@ -684,7 +684,7 @@ _bodies = st.binary(max_size=20) | _json.map(lambda value: json.dumps(value).enc
 def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
     code: int, fields: dict[str, str], body: bytes
 ) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         complete = {**headers.write_send_v2(SEND), **headers.write(SEND), **headers.write(PULL), **fields}
         for asked in (fields, complete):
             answer = await world.ask_raw(new_request(code, asked, body))
@@ -693,4 +693,4 @@ def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
             assert not re.match(r"[A-Za-z]+Error: ", answer.remark or ""), answer
         sent(await world.producer.send(Message("Other", b"alive")))
 
-    play(scene)
+    play(scenario)

@@ -32,7 +32,7 @@ def step_s(request: pytest.FixtureRequest) -> int:
 
 
 def test_a_pull_is_held_as_long_as_it_asked_for(step_s: int) -> None:
-    async def scene(world: World) -> tuple[int, float]:
+    async def scenario(world: World) -> tuple[int, float]:
         await send(world)
         began = asyncio.get_running_loop().time()
         holding = asyncio.create_task(pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000))
@@ -40,13 +40,13 @@ def test_a_pull_is_held_as_long_as_it_asked_for(step_s: int) -> None:
         step(world, step_s)
         return (await holding).code, asyncio.get_running_loop().time() - began
 
-    code, seconds = play(scene)
+    code, seconds = play(scenario)
     assert code == ResponseCode.PULL_NOT_FOUND
     assert seconds == pytest.approx(15, abs=0.01)
 
 
 def test_nobody_is_taken_for_silent_who_is_not_and_the_silent_are_forgotten_in_time(step_s: int) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         heard, silent = Client(world, "c1"), Client(world, "c2")
         await asyncio.gather(heard.beat("G"), silent.beat("G"))
         assert world.broker is not None
@@ -66,11 +66,11 @@ def test_nobody_is_taken_for_silent_who_is_not_and_the_silent_are_forgotten_in_t
         await heard.remoting.close()
         await silent.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_lock_lasts_as_long_as_its_lease(step_s: int) -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         await Client(world, "c1").beat("G")
 
@@ -86,11 +86,11 @@ def test_a_lock_lasts_as_long_as_its_lease(step_s: int) -> None:
         await asyncio.sleep(2)
         return [*found, await locked("c2")]
 
-    assert play(scene) == [1, 0, 1]
+    assert play(scenario) == [1, 0, 1]
 
 
 def test_what_is_stored_has_times_that_do_not_fall_and_a_young_message_is_not_old(step_s: int) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         store = world.broker.store
         for number in range(3):
@@ -108,4 +108,4 @@ def test_what_is_stored_has_times_that_do_not_fall_and_a_young_message_is_not_ol
         assert world.broker.store.max_offset("T", 0) == 6
         assert (await send(world)).fields["queueOffset"] == "6"
 
-    play(scene)
+    play(scenario)

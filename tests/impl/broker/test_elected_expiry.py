@@ -58,7 +58,7 @@ async def _queues(group: Group) -> dict[int, list[str]]:
 
 
 def test_old_segments_go_at_every_member_and_all_others_stay_readable_through_restarts() -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         await _send(group, 150)
         await _all_have_all(group)
         await asyncio.sleep(_OLD_MS / 1000)
@@ -81,11 +81,11 @@ def test_old_segments_go_at_every_member_and_all_others_stay_readable_through_re
         assert _store(group, IDS[0]).node.ledger.begin_index == index
         assert sum(map(len, (await _queues(group)).values())) == sum(map(len, left.values())) + 5
 
-    play(scene)
+    play(scenario)
 
 
 def test_nothing_is_deleted_that_a_member_which_is_away_still_needs() -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         master = await group.master()
         away = next(id_ for id_ in IDS if id_ != master)
         group.kill(away)
@@ -99,7 +99,7 @@ def test_nothing_is_deleted_that_a_member_which_is_away_still_needs() -> None:
         for id_ in IDS:
             assert await _clean(group, id_) > 1
 
-    play(scene)
+    play(scenario)
 
 
 def _copy(source: Disk, target: Disk, path: str, to: str) -> None:
@@ -113,7 +113,7 @@ def _copy(source: Disk, target: Disk, path: str, to: str) -> None:
 def test_a_member_that_lost_its_disk_is_refused_in_one_line_until_it_gets_a_copy(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         await _send(group, 150)
         await _all_have_all(group)
         await asyncio.sleep(_OLD_MS / 1000)
@@ -146,4 +146,4 @@ def test_a_member_that_lost_its_disk_is_refused_in_one_line_until_it_gets_a_copy
         assert _store(group, lost).log_end == _store(group, master).log_end
 
     with caplog.at_level(logging.ERROR):
-        play(scene)
+        play(scenario)

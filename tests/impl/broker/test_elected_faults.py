@@ -95,7 +95,7 @@ async def _found(group: Group) -> dict[Place, str]:
 def test_nothing_acknowledged_is_lost_or_moved_whatever_happens_to_members(seed: int) -> None:
     chance = Random(seed)
 
-    async def scene(group: Group) -> int:
+    async def scenario(group: Group) -> int:
         senders = Senders(group, chance)
         sending = [asyncio.create_task(senders.run()) for _ in range(2)]
         for _ in range(4):
@@ -109,4 +109,4 @@ def test_nothing_acknowledged_is_lost_or_moved_whatever_happens_to_members(seed:
         assert not any(broker.store.failure for broker in group.brokers.values())
         return len(senders.acked)
 
-    assert play(scene, seed) > 20
+    assert play(scenario, seed) > 20

@@ -54,19 +54,19 @@ def _is_ok(outcome: Outcome) -> bool:
 
 
 def test_a_group_elects_one_master_and_what_is_sent_is_received() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str]]:
+    async def scenario(group: Group) -> tuple[list[str], list[str]]:
         master = await group.master()
         for number in range(5):
             await group.send(f"m{number}")
         assert group.masters() == [master]
         return _bodies(await _received(group)), [master]
 
-    bodies, _ = play(scene)
+    bodies, _ = play(scenario)
     assert bodies == [f"m{number}" for number in range(5)]
 
 
 def test_every_acknowledged_message_outlives_two_masters() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str]]:
+    async def scenario(group: Group) -> tuple[list[str], list[str]]:
         masters = []
         for life in range(3):
             masters.append(await group.master())
@@ -78,7 +78,7 @@ def test_every_acknowledged_message_outlives_two_masters() -> None:
                 await group.start(masters[-1])
         return masters, _bodies(await _received(group))
 
-    masters, bodies = play(scene)
+    masters, bodies = play(scenario)
     assert masters[0] != masters[1]
     assert masters[1] != masters[2]
     assert sorted(set(bodies)) == [f"{life}{number}" for life in range(3) for number in range(10)]
@@ -87,7 +87,7 @@ def test_every_acknowledged_message_outlives_two_masters() -> None:
 def test_a_rolling_restart_costs_no_election_time_out_and_nothing_acknowledged() -> None:
     """A member that gives up a silent leader waits six seconds first."""
 
-    async def scene(group: Group) -> tuple[list[float], list[str]]:
+    async def scenario(group: Group) -> tuple[list[float], list[str]]:
         loop = asyncio.get_running_loop()
         waits = []
         for number in range(3):
@@ -102,13 +102,13 @@ def test_a_rolling_restart_costs_no_election_time_out_and_nothing_acknowledged()
             await asyncio.sleep(10)  # it catches up
         return waits, _bodies(await _received(group))
 
-    waits, bodies = play(scene)
+    waits, bodies = play(scenario)
     assert max(waits) < 1.0
     assert sorted(set(bodies)) == [f"{number}{letter}" for number in range(3) for letter in "abc"]
 
 
 def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() -> None:
-    async def scene(group: Group) -> list[str]:
+    async def scenario(group: Group) -> list[str]:
         for number in range(20):
             await group.send(f"m{number}")
         for id_ in IDS:
@@ -119,12 +119,12 @@ def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() ->
         await group.send("after")
         return _bodies(await _received(group))
 
-    bodies = play(scene)
+    bodies = play(scenario)
     assert sorted(set(bodies)) == sorted(["after", *(f"m{number}" for number in range(20))])
 
 
 def test_members_have_the_same_log_and_queues_in_the_end() -> None:
-    async def scene(group: Group) -> list[tuple[int, list[bytes]]]:
+    async def scenario(group: Group) -> list[tuple[int, list[bytes]]]:
         for number in range(20):
             await group.send(f"m{number}")
         group.kill(await group.master())
@@ -142,13 +142,13 @@ def test_members_have_the_same_log_and_queues_in_the_end() -> None:
             seen.append((broker.store.log_end, records))
         return seen
 
-    first, second, third = play(scene)
+    first, second, third = play(scenario)
     assert len(first[1]) >= 21
     assert first == second == third
 
 
 def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
-    async def scene(group: Group) -> tuple[int, int, str]:
+    async def scenario(group: Group) -> tuple[int, int, str]:
         sent = await group.send("hello")
         broker = group.brokers[await group.master()]
         (data,) = broker.store.get("T", sent.queue.queue_id, 0).records
@@ -157,7 +157,7 @@ def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
         assert found == data
         return stored.commit_offset, len(data), sent.offset_message_id
 
-    offset, size, message_id = play(scene)
+    offset, size, message_id = play(scenario)
     # Behind the no-op of the first term and the header of the entry.
     assert offset == 48 + 48
     assert size > 0
@@ -165,7 +165,7 @@ def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
 
 
 def test_a_member_that_does_not_lead_takes_no_message() -> None:
-    async def scene(group: Group) -> list[int]:
+    async def scenario(group: Group) -> list[int]:
         master = await group.master()
         await group.send("hello")
         codes = []
@@ -180,7 +180,7 @@ def test_a_member_that_does_not_lead_takes_no_message() -> None:
                 codes.append(answer.code)
         return codes
 
-    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+    assert play(scenario) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
 
 
 async def _lock_codes(group: Group, ids: Collection[str]) -> list[int]:
@@ -198,28 +198,28 @@ async def _lock_codes(group: Group, ids: Collection[str]) -> list[int]:
 def test_deliv_6_the_leader_alone_gives_locks() -> None:
     """DELIV-6 OneOwner"""
 
-    async def scene(group: Group) -> tuple[list[int], list[int]]:
+    async def scenario(group: Group) -> tuple[list[int], list[int]]:
         master = await group.master()
         await group.send("hello")
         return await _lock_codes(group, [master]), await _lock_codes(group, set(IDS) - {master})
 
-    assert play(scene) == ([ResponseCode.SUCCESS], [ResponseCode.SERVICE_NOT_AVAILABLE] * 2)
+    assert play(scenario) == ([ResponseCode.SUCCESS], [ResponseCode.SERVICE_NOT_AVAILABLE] * 2)
 
 
 def test_deliv_6_a_leader_that_no_quorum_answers_gives_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
     """DELIV-6 OneOwner: another one may lead by then, as after it was stopped and continued."""
 
-    async def scene(group: Group) -> list[int]:
+    async def scenario(group: Group) -> list[int]:
         master = await group.master()
         await group.send("hello")
         monkeypatch.setattr(LedgerStore, "has_all", False)
         return await _lock_codes(group, [master])
 
-    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE]
+    assert play(scenario) == [ResponseCode.SERVICE_NOT_AVAILABLE]
 
 
 def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str], list[str]]:
+    async def scenario(group: Group) -> tuple[list[str], list[str], list[str]]:
         master = await group.master()
         await group.send("before")
         for id_ in [id_ for id_ in IDS if id_ != master]:
@@ -234,7 +234,7 @@ def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> No
         await group.send("after")
         return [str(getattr(outcome, "status", "none"))], alone, _bodies(await _received(group))
 
-    status, alone, after = play(scene)
+    status, alone, after = play(scenario)
     assert status != ["SEND_OK"]
     assert alone == ["before"]  # committed ones are still served, and no others
     assert {"before", "after"} <= set(after)
@@ -243,7 +243,7 @@ def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> No
 def test_a_master_that_was_stopped_and_continued_sends_nobody_back() -> None:
     """In its first turn it does not know yet that another one leads, and has more."""
 
-    async def scene() -> Command:
+    async def scenario() -> Command:
         cluster = Cluster(loop, 1, Setup(elected=True))
         await cluster.start_all()
         assert await cluster.until(lambda: cluster.master is not None, 60)
@@ -275,13 +275,13 @@ def test_a_master_that_was_stopped_and_continued_sends_nobody_back() -> None:
         return answer
 
     loop = SimulatedLoop()
-    answer = run_simulated(scene(), loop)
+    answer = run_simulated(scenario(), loop)
     assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
     assert headers.read(PullResponse, answer.fields).next_begin_offset == 2
 
 
 def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
-    async def scene(group: Group) -> tuple[TopicConfig | None, list[str]]:
+    async def scenario(group: Group) -> tuple[TopicConfig | None, list[str]]:
         master = await group.master()
         await group.send("hello")  # the topic is made by it, and no slave has asked for topics since
         group.kill(master)
@@ -289,13 +289,13 @@ def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
         assert services is not None
         return services.topics.get("T"), _bodies(await _received_at(group))
 
-    topic, bodies = play(scene)
+    topic, bodies = play(scenario)
     assert topic is not None
     assert bodies == ["hello"]
 
 
 def test_a_master_lets_all_queues_of_the_log_be_read_whatever_its_table_says() -> None:
-    async def scene(group: Group) -> tuple[int, int]:
+    async def scenario(group: Group) -> tuple[int, int]:
         master = await group.master()
         await group.send("hello")
         of_master = group.brokers[master].services
@@ -315,7 +315,7 @@ def test_a_master_lets_all_queues_of_the_log_be_read_whatever_its_table_says() -
         assert topic is not None
         return topic.read_queue_nums, topic.write_queue_nums
 
-    assert play(scene) == (30, 4)
+    assert play(scenario) == (30, 4)
 
 
 async def _received_at(group: Group) -> list[StoredMessage]:
@@ -330,7 +330,7 @@ def _message(body: str) -> Message:
 
 
 def test_delayed_messages_are_delivered_by_the_next_master() -> None:
-    async def scene(group: Group) -> list[str]:
+    async def scenario(group: Group) -> list[str]:
         await group.send("now")
         await group.send("later", DELAY="3")  # 10 s
         group.kill(await group.master())
@@ -340,11 +340,11 @@ def test_delayed_messages_are_delivered_by_the_next_master() -> None:
                 await asyncio.sleep(1)
         return bodies
 
-    assert play(scene) == ["later", "now"]
+    assert play(scenario) == ["later", "now"]
 
 
 def test_a_delayed_message_that_no_quorum_confirmed_in_time_is_put_again_and_the_log_tells_so() -> None:
-    async def scene(group: Group) -> tuple[Counter[Kind], int]:
+    async def scenario(group: Group) -> tuple[Counter[Kind], int]:
         master = await group.master()
         await group.send("later", DELAY="3")  # 10 s
         await asyncio.sleep(9.9)
@@ -352,17 +352,17 @@ def test_a_delayed_message_that_no_quorum_confirmed_in_time_is_put_again_and_the
         await asyncio.sleep(2.7)
         group.network.delay_s = 0.001
         await asyncio.sleep(20)
-        told = Counter(
+        reported = Counter(
             event.kind for event in group.events if event.topic == "T" and event.node == f"broker-a-{master}"
         )
-        return told, _bodies(await _received(group)).count("later")
+        return reported, _bodies(await _received(group)).count("later")
 
-    told, copies = play(scene)
-    assert (told[Kind.RETRY], told[Kind.APPEND], copies) == (1, 2, 2)
+    reported, copies = play(scenario)
+    assert (reported[Kind.RETRY], reported[Kind.APPEND], copies) == (1, 2, 2)
 
 
 def test_name_servers_know_the_master_of_the_latest_term() -> None:
-    async def scene(group: Group) -> tuple[str, dict[int, str]]:
+    async def scenario(group: Group) -> tuple[str, dict[int, str]]:
         first = await group.master()
         await group.send("hello")
         group.kill(first)
@@ -375,7 +375,7 @@ def test_name_servers_know_the_master_of_the_latest_term() -> None:
         assert services is not None
         return str(services.address), addresses
 
-    master, addresses = play(scene)
+    master, addresses = play(scenario)
     assert addresses[0] == master
     # The other two have the numbers of their places in the group, one more each.
     numbers = {f"10.0.0.1:{10_911 + 10 * number}": number + 1 for number in range(3)}
@@ -392,7 +392,7 @@ async def _addresses(group: Group, topic: str = "T") -> dict[int, str]:
 
 @pytest.mark.parametrize("preferred", IDS)
 def test_a_preferred_member_becomes_the_master_while_messages_are_sent(preferred: str) -> None:
-    async def scene(group: Group) -> list[str]:
+    async def scenario(group: Group) -> list[str]:
         sent: list[str] = []
         async with asyncio.timeout(120):
             while group.masters() != [preferred]:
@@ -404,11 +404,11 @@ def test_a_preferred_member_becomes_the_master_while_messages_are_sent(preferred
         assert set(sent) <= set(_bodies(await _received(group)))
         return group.masters()
 
-    assert play(scene, preferred=(preferred,)) == [preferred]
+    assert play(scenario, preferred=(preferred,)) == [preferred]
 
 
 def test_a_new_master_registers_at_once() -> None:
-    async def scene(group: Group) -> tuple[str, str]:
+    async def scenario(group: Group) -> tuple[str, str]:
         services = group.brokers[await group.master()].services
         assert services is not None
         async with asyncio.timeout(5):  # the next of its own accord is due in 30 s
@@ -416,12 +416,12 @@ def test_a_new_master_registers_at_once() -> None:
                 await asyncio.sleep(0.1)
         return str(services.address), addresses[0]
 
-    master, registered = play(scene)
+    master, registered = play(scenario)
     assert registered == master
 
 
 def test_who_was_master_in_an_earlier_term_is_not_taken_for_the_master() -> None:
-    async def scene(group: Group) -> tuple[str, str]:
+    async def scenario(group: Group) -> tuple[str, str]:
         master = await group.master()
         await group.send("hello")
         old = group.brokers[next(id_ for id_ in IDS if id_ != master)]
@@ -434,12 +434,12 @@ def test_who_was_master_in_an_earlier_term_is_not_taken_for_the_master() -> None
         await registrar.register()
         return str(services.address), (await _addresses(group))[0]
 
-    master, registered = play(scene)
+    master, registered = play(scenario)
     assert registered == master
 
 
 def test_a_change_of_the_configuration_does_not_undo_an_election(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(group: Group) -> bool:
+    async def scenario(group: Group) -> bool:
         services = group.brokers[await group.master()].services
         assert services is not None
 
@@ -453,11 +453,11 @@ def test_a_change_of_the_configuration_does_not_undo_an_election(monkeypatch: py
         assert not services.config.trace_on
         return services.is_slave
 
-    assert play(scene)
+    assert play(scenario)
 
 
 def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> None:
-    async def scene(group: Group) -> int:
+    async def scenario(group: Group) -> int:
         for number in range(30):
             await group.send(f"m{number}")
         follower = next(id_ for id_ in IDS if id_ != group.masters()[0])
@@ -473,4 +473,4 @@ def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> No
         assert store.log_end == end
         return sum(store.max_offset("T", queue) for queue in range(store.topics()["T"]))
 
-    assert play(scene) == 30
+    assert play(scenario) == 30

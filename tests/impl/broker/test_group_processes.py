@@ -67,7 +67,7 @@ class Site:
         process.terminate()
         return process.wait(SECONDS_MAX)
 
-    def handed_over(self) -> int:
+    def transfers(self) -> int:
         """How often a member stood because its leader asked it to."""
         logs = (read_log(self.made.events / f"{id_}.ndjson") for id_ in IDS)
         return sum(event.attrs.get("reason") == "transfer" for log in logs for event in log)
@@ -171,11 +171,11 @@ def _cut_off(site: Site, client: BlockingClient, master: str) -> None:
 def _stop_in_order(site: Site, client: BlockingClient, master: str) -> None:
     """Until the others did not have to find it out: where a machine is busy a successor may be too slow."""
     for _ in range(8):
-        before = site.handed_over()
+        before = site.transfers()
         assert site.stop(master) == 0
         site.send(client, 5)
         site.start(master)
-        if site.handed_over() > before:
+        if site.transfers() > before:
             return
         site.send(client, 5)
         master = site.master

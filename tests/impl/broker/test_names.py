@@ -83,7 +83,7 @@ def _everything(path: str) -> list[tuple[dict[str, str], bytes]]:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_path_in_place_of_a_name_leads_nowhere_and_is_not_kept(path: str) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"first"))
         for code in sorted(PROCESSORS):
             for fields, body in _everything(path):
@@ -100,7 +100,7 @@ def test_a_path_in_place_of_a_name_leads_nowhere_and_is_not_kept(path: str) -> N
         await world.start_broker()
         await world.producer.send(Message("T", b"last"))
 
-    play(scene)
+    play(scenario)
 
 
 MAKING = (
@@ -115,9 +115,9 @@ MAKING = (
 def test_the_same_requests_succeed_when_the_name_is_one(code: RequestCode) -> None:
     """Else the test above would say nothing."""
 
-    async def scene(world: World) -> set[int]:
+    async def scenario(world: World) -> set[int]:
         await world.producer.send(Message("T", b"first"))  # at commit offset 0, which is what comes back
         asked = [new_request(code, fields, body) for fields, body in _everything("New")]
         return {(await world.ask_raw(each)).code for each in asked}
 
-    assert ResponseCode.SUCCESS in play(scene)
+    assert ResponseCode.SUCCESS in play(scenario)

@@ -14,7 +14,7 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 
 
 def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         before = world.disk.copy()
         second = Broker(replace(world.config, name="broker-b"), world.runtime)
         with pytest.raises(StoreError, match=r"/store/lock: .* is another broker running on /store"):
@@ -24,4 +24,4 @@ def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None
         assert isinstance(outcome, Sent)
         assert outcome.status == "SEND_OK"
 
-    play(scene)
+    play(scenario)

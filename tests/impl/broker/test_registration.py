@@ -26,7 +26,7 @@ async def knows(world: World, name_server: Address) -> list[str]:
 
 
 def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_from_none() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         other = NameServer(NameServerConfig(port=0), world.runtime)
         servers = (Address("10.9.9.9", 1), world.namesrv_address, await other.start())
         config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
@@ -38,11 +38,11 @@ def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_f
         assert await knows(world, servers[2]) == []
         await other.stop()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_silent_name_server_does_not_keep_the_others_waiting() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         silent = NameServer(NameServerConfig(port=0), world.runtime)
         servers = (await silent.start(), world.namesrv_address)
         world.network.silence(servers[0])
@@ -55,11 +55,11 @@ def test_a_silent_name_server_does_not_keep_the_others_waiting() -> None:
         await broker.stop()
         await silent.stop()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
-    async def scene(world: World) -> list[Kind]:
+    async def scenario(world: World) -> list[Kind]:
         events: list[Event] = []
         log = EventLog(events.append, "namesrv", world.runtime.clock)
         other = NameServer(NameServerConfig(port=0), world.runtime, log)
@@ -71,13 +71,13 @@ def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
         await other.stop()
         return [event.kind for event in events]
 
-    assert play(scene) == [Kind.RECOVER, Kind.REGISTER, Kind.UNREGISTER]
+    assert play(scenario) == [Kind.RECOVER, Kind.REGISTER, Kind.UNREGISTER]
 
 
 def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> None:
-    async def scene(world: World) -> None:
-        told = [str(world.namesrv_address)]
-        await web_server(world.network, lambda: ok(";".join(told)))
+    async def scenario(world: World) -> None:
+        reported = [str(world.namesrv_address)]
+        await web_server(world.network, lambda: ok(";".join(reported)))
         config = replace(
             world.config, name="b-x", store_directory="/x", name_servers=AddressServer(WHERE, "/nsaddr")
         )
@@ -86,14 +86,14 @@ def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> Non
         assert "b-x" in await knows(world, world.namesrv_address)
         added = NameServer(NameServerConfig(port=0), world.runtime)
         address = await added.start()
-        told.append(str(address))
+        reported.append(str(address))
         a_while_s = FETCH_INTERVAL_S + config.register_interval_ms / 1000 + 1
         await asyncio.sleep(a_while_s)
         assert await knows(world, address) == ["b-x"]
-        told.clear()  # an address server that tells nothing changes nothing
+        reported.clear()  # an address server that tells nothing changes nothing
         await asyncio.sleep(3 * a_while_s)
         assert await knows(world, address) == ["b-x"]
         await broker.stop()
         await added.stop()
 
-    play(scene)
+    play(scenario)

@@ -119,7 +119,7 @@ def test_deliv_1_every_acknowledged_message_is_consumed_whatever_happens_to_memb
 ) -> None:
     """DELIV-1 NoAckedLost, DELIV-4 QueueOrder"""
 
-    async def scene(world: World) -> tuple[set[str], Group]:
+    async def scenario(world: World) -> tuple[set[str], Group]:
         await make_topic(world)
         group = Group(world, orderly=orderly)
         await group.join()
@@ -131,7 +131,7 @@ def test_deliv_1_every_acknowledged_message_is_consumed_whatever_happens_to_memb
         await group.leave_all()
         return ids, group
 
-    ids, group = play(scene, seed=seed, config=FIXED_PORT)
+    ids, group = play(scenario, seed=seed, config=FIXED_PORT)
     assert len(ids) == MESSAGES
     assert ids - group.done == set()
     if orderly:

@@ -258,15 +258,15 @@ def test_a_follower_that_lost_its_disk_is_told_of_once_and_asked_again_without_h
     core.answered(compare, lost(compare), 2001.0)
     (earliest,) = _pushes(_drain(core, 2001.0)[1], "n2")
     assert (earliest.type, earliest.pre_log_index) == (PushType.COMPARE, 100)
-    told = []
+    reported = []
     for second in range(1, 5):
         core.answered(earliest, lost(earliest), 2001.0)
         changes, requests, _ = _drain(core, 2001.0 + 1000 * second - 1)
-        told += [change for change in changes if isinstance(change, Lacks)]
+        reported += [change for change in changes if isinstance(change, Lacks)]
         assert _pushes(requests, "n2") == []
         (earliest,) = _pushes(_drain(core, 2001.0 + 1000 * second)[1], "n2")
         assert earliest.pre_log_index == 100
-    assert told == [Lacks("n2", 100)]
+    assert reported == [Lacks("n2", 100)]
 
 
 def test_a_follower_takes_for_granted_what_it_has_deleted() -> None:
@@ -295,8 +295,8 @@ def test_what_all_keep_is_no_more_than_the_least_that_a_member_told() -> None:
     assert (core.state.commit, core.state.kept_by_all) == (3, 1)
     _keep(core, "n2", 3)
     assert core.state.kept_by_all == 3
-    (told,) = {push.kept_by_all for push in _pushes(_drain(core, 9000.0)[1], "n2")}
-    assert told == 3
+    (reported,) = {push.kept_by_all for push in _pushes(_drain(core, 9000.0)[1], "n2")}
+    assert reported == 3
 
 
 def _keep(core: Core, member: str, index: int) -> None:

@@ -87,7 +87,7 @@ class Site:
         return wire.decode_response(request, command)
 
 
-def _play(scene: Callable[[Site], Awaitable[T]]) -> T:
+def _play(scenario: Callable[[Site], Awaitable[T]]) -> T:
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -96,7 +96,7 @@ def _play(scene: Callable[[Site], Awaitable[T]]) -> T:
             await site.start(name)
         try:
             async with asyncio.timeout(600):
-                return await scene(site)
+                return await scenario(site)
         finally:
             for name in list(site.nodes):
                 await site.stop(name)
@@ -111,15 +111,15 @@ def _bodies(node: Node) -> list[bytes]:
 
 
 def test_an_entry_is_acknowledged_when_a_quorum_has_it() -> None:
-    async def scene(site: Site) -> list[bool]:
+    async def scenario(site: Site) -> list[bool]:
         await site.append(b"one")
         return [b"one" in _bodies(node) for node in site.nodes.values()]
 
-    assert sum(_play(scene)) >= 2
+    assert sum(_play(scenario)) >= 2
 
 
 def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
-    async def scene(site: Site) -> tuple[list[bytes], str, str]:
+    async def scenario(site: Site) -> tuple[list[bytes], str, str]:
         for number in range(20):
             await site.append(b"%d" % number)
         first = (await site.leader()).config.self_id
@@ -132,13 +132,13 @@ def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
             await asyncio.sleep(0.1)
         return _bodies(site.nodes[first]), first, second.config.self_id
 
-    bodies, first, second = _play(scene)
+    bodies, first, second = _play(scenario)
     assert bodies == [b"%d" % number for number in range(22)]
     assert first != second
 
 
 def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
+    async def scenario(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
         await site.append(b"one")
         old = await site.leader()
         name = old.config.self_id
@@ -151,14 +151,14 @@ def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
         after, _ = await old.append(b"refused")
         return code, old.leads, after
 
-    code, leads, after = _play(scene)
+    code, leads, after = _play(scenario)
     assert code is ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
     assert not leads
     assert after is ResponseCode.NOT_LEADER
 
 
 def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
-    async def scene(site: Site) -> tuple[Message, Message, Message, Message]:
+    async def scenario(site: Site) -> tuple[Message, Message, Message, Message]:
         leader = (await site.leader()).config.self_id
         common = ("g", leader, "client")
         metadata = await site.ask(leader, MetadataRequest(*common))
@@ -171,7 +171,7 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
         assert metadata.leader_id == leader
         return metadata, appended, read, refused
 
-    metadata, appended, read, refused = _play(scene)
+    metadata, appended, read, refused = _play(scenario)
     assert isinstance(metadata, MetadataResponse)
     assert set(metadata.peers) == set(NAMES)
     assert isinstance(read, GetResponse)
@@ -181,14 +181,14 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
 
 
 def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         await site.append(b"one")
         leader = (await site.leader()).config.self_id
         to, other = (name for name in NAMES if name != leader)
 
-        async def ask(whom: str, transferee: str | None, group: str = "g") -> int:
-            command = TransferRequest(group, whom, "client", transfer_id=whom, transferee_id=transferee)
-            return (await site.ask(whom, command)).code
+        async def ask(member: str, transferee: str | None, group: str = "g") -> int:
+            command = TransferRequest(group, member, "client", transfer_id=member, transferee_id=transferee)
+            return (await site.ask(member, command)).code
 
         assert await ask(leader, "n7") == ResponseCode.UNKNOWN_MEMBER
         assert await ask(leader, leader) == ResponseCode.UNKNOWN_MEMBER
@@ -201,41 +201,41 @@ def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
         await site.append(b"two")
         assert _bodies(site.nodes[to]) == [b"one", b"two"]
 
-    _play(scene)
+    _play(scenario)
 
 
 def test_a_leader_whose_successor_does_not_take_over_goes_on() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, list[bytes]]:
+    async def scenario(site: Site) -> tuple[ResponseCode, list[bytes]]:
         await site.append(b"one")
         leader = await site.leader()
         to = next(name for name in NAMES if name != leader.config.self_id)
         await site.stop(to)
-        code = await leader.hand_over(to)
+        code = await leader.transfer_leadership(to)
         await site.append(b"two")
         assert leader.leads
         return code, _bodies(leader)
 
-    assert _play(scene) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
+    assert _play(scenario) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
 
 
 def test_a_leader_alone_has_no_successor() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, ResponseCode]:
+    async def scenario(site: Site) -> tuple[ResponseCode, ResponseCode]:
         leader = await site.leader()
         others = [name for name in NAMES if name != leader.config.self_id]
-        follower = await site.nodes[others[0]].hand_over()
+        follower = await site.nodes[others[0]].transfer_leadership()
         for name in others:
             await site.stop(name)
         await asyncio.sleep(5)  # they were heard until a moment ago
-        return follower, await leader.hand_over()
+        return follower, await leader.transfer_leadership()
 
-    assert _play(scene) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
+    assert _play(scenario) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
 
 
 @pytest.mark.parametrize("fails", [False, True])
 def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
     """A push that overtook another is not answered; after 3 s, or when the disk failed, nobody waits."""
 
-    async def scene(site: Site) -> tuple[int, int]:
+    async def scenario(site: Site) -> tuple[int, int]:
         leader = await site.leader()
         follower = next(node for node in site.nodes.values() if node is not leader)
         state = leader.member.core.state
@@ -262,11 +262,11 @@ def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
         await client.close()
         return held, left
 
-    assert _play(scene) == (1, 0)
+    assert _play(scenario) == (1, 0)
 
 
 def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:
-    async def scene(site: Site) -> tuple[bytes, int]:
+    async def scenario(site: Site) -> tuple[bytes, int]:
         draft = record.encode(RocketMessage(topic="T", body=b"hello", properties={}))
 
         def body(position: int) -> bytes:
@@ -280,16 +280,16 @@ def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None
         assert entry is not None
         return entry.body, entry.pos
 
-    data, position = _play(scene)
+    data, position = _play(scenario)
     assert record.decode(data, position + 48).commit_offset == position + 48
 
 
 def test_what_nodes_did_is_in_their_event_log() -> None:
-    async def scene(site: Site) -> list[Event]:
+    async def scenario(site: Site) -> list[Event]:
         await site.append(b"one")
         return site.events
 
-    kinds = {event.kind for event in _play(scene)}
+    kinds = {event.kind for event in _play(scenario)}
     assert {
         Kind.RECOVER,
         Kind.VOTE,

@@ -16,7 +16,7 @@ def test_two_quorums_have_a_member_in_common(members: int, expected: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("term", "end", "mine", "standing", "expected"),
+    ("term", "end", "mine", "voter_state", "expected"),
     [
         (2, (1, 5), (1, 5), (2, None, None), Vote.ACCEPT),
         (2, (1, 5), (1, 5), (2, "c", None), Vote.ACCEPT),
@@ -33,10 +33,10 @@ def test_a_vote_is_given_by_log_term_and_earlier_votes(
     term: int,
     end: tuple[int, int],
     mine: tuple[int, int],
-    standing: tuple[int, str | None, str | None],
+    voter_state: tuple[int, str | None, str | None],
     expected: Vote,
 ) -> None:
-    assert rules.vote_result("c", term, end, mine, standing) is expected
+    assert rules.vote_result("c", term, end, mine, voter_state) is expected
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ _LAST_BODY = "last of all"
 def written(*, end: Callable[[Site], object] | None = None, clean: bool = False) -> SimulatedDisk:
     """40 messages in many segments; a clean exit, unless `end` is how it ended."""
 
-    async def scene(site: Site) -> SimulatedDisk:
+    async def scenario(site: Site) -> SimulatedDisk:
         store = await site.leading()
         for number in range(40):
             await store.put(_message(f"m{number}" * 20, KEYS=f"k{number}"))
@@ -49,7 +49,7 @@ def written(*, end: Callable[[Site], object] | None = None, clean: bool = False)
             end(site)
         return site.disk
 
-    return play(scene)
+    return play(scenario)
 
 
 def verdict(disk: Disk) -> Verdict:
@@ -85,7 +85,7 @@ def test_what_a_killed_process_leaves_is_no_damage_and_what_nobody_dispatched_is
 
 @pytest.mark.parametrize("seed", range(8))
 def test_no_member_that_recovered_from_a_crash_is_called_damaged(seed: int) -> None:
-    async def scene(site: Site) -> SimulatedDisk:
+    async def scenario(site: Site) -> SimulatedDisk:
         for life in range(3):
             store = await site.leading()
             for number in range(9):
@@ -96,7 +96,7 @@ def test_no_member_that_recovered_from_a_crash_is_called_damaged(seed: int) -> N
         await (await site.leading()).stop()
         return site.disk
 
-    assert damages(play(scene)) == []
+    assert damages(play(scenario)) == []
 
 
 def test_a_changed_byte_of_an_entry_is_told_with_its_place_and_what_led_there() -> None:

@@ -32,7 +32,7 @@ async def perm(world: World) -> int:
 
 
 def test_write_permission_is_wiped_and_given_back() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.register("T", "U")
         wiped = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert headers.read(WipeWriteResponse, wiped.fields).wipe_topic_count == 2
@@ -47,11 +47,11 @@ def test_write_permission_is_wiped_and_given_back() -> None:
         nobody = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-x"))
         assert headers.read(WipeWriteResponse, nobody.fields).wipe_topic_count == 0
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_deleted_topic_is_gone_until_its_broker_says_something_new() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         await world.register()
         await world.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T", "D"))
         codes = [await world.route_code()]
@@ -60,11 +60,11 @@ def test_a_deleted_topic_is_gone_until_its_broker_says_something_new() -> None:
         await world.register(version=2)
         return [*codes, await world.route_code()]
 
-    assert play(scene) == [0, 17, 0]
+    assert play(scenario) == [0, 17, 0]
 
 
 def test_a_single_topic_is_registered_by_its_queues() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.register("U")
         route = TopicRoute([], [QueueData("b-a", 6, 1, 0, 1)])
         await world.ask(
@@ -72,7 +72,7 @@ def test_a_single_topic_is_registered_by_its_queues() -> None:
         )
         return await world.route_code()
 
-    assert play(scene) == ResponseCode.SUCCESS
+    assert play(scenario) == ResponseCode.SUCCESS
 
 
 def test_texts_are_kept_by_namespace_and_key_and_survive_the_name_server() -> None:
@@ -100,7 +100,7 @@ def test_texts_are_kept_by_namespace_and_key_and_survive_the_name_server() -> No
 
 
 def test_a_text_that_cannot_be_kept_is_refused_and_not_there() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         def full(step: Step) -> None:
             raise OSError(28, "No space left on device")
 
@@ -109,37 +109,37 @@ def test_a_text_that_cannot_be_kept_is_refused_and_not_there() -> None:
         assert (answer.remark or "").startswith("kvConfig.json cannot be written")
         return [answer.code, (await world.ask(RequestCode.GET_KV_CONFIG, KvRequest("N", "a"))).code]
 
-    assert play(scene) == [ResponseCode.SYSTEM_ERROR, ResponseCode.QUERY_NOT_FOUND]
+    assert play(scenario) == [ResponseCode.SYSTEM_ERROR, ResponseCode.QUERY_NOT_FOUND]
 
 
 def test_the_configuration_is_shown_and_changed_while_the_name_server_runs() -> None:
-    async def scene(world: World) -> NameServerConfig:
+    async def scenario(world: World) -> NameServerConfig:
         answer = await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nnews=1\n")
         assert answer.code == ResponseCode.SUCCESS
         text = (await world.ask(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
         return NameServerConfig(**apply(parse(text, "shown"), config.OPTIONS))
 
-    assert play(scene) == NameServerConfig(port=0, order_messages=True)
+    assert play(scenario) == NameServerConfig(port=0, order_messages=True)
 
 
 def test_a_change_is_kept_in_the_properties_file_and_there_after_a_restart() -> None:
     disk = SimulatedDisk()
     write_durably(disk, "/n.conf", b"listenPort=0\norderMessageEnable=false\n")
 
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         return (await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true")).code
 
-    assert play(scene, NameServerConfig(port=0, config_path="/n.conf"), disk) == ResponseCode.SUCCESS
+    assert play(scenario, NameServerConfig(port=0, config_path="/n.conf"), disk) == ResponseCode.SUCCESS
     disk.lose_power()
     kept = read_whole(disk, "/n.conf").decode()
     assert NameServerConfig(**apply(parse(kept, "kept"), config.OPTIONS)).order_messages
     # A file that is gone takes no changes.
-    answer = play(scene, NameServerConfig(port=0, config_path="/other.conf"), disk)
+    answer = play(scenario, NameServerConfig(port=0, config_path="/other.conf"), disk)
     assert answer == ResponseCode.SYSTEM_ERROR
 
 
 def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> None:
-    async def scene(world: World) -> list[Command]:
+    async def scenario(world: World) -> list[Command]:
         bodies = [
             *(b"orderMessageEnable=true\n%s=/tmp/x" % key.encode() for key in PROTECTED),
             b"orderMessageEnable=true\nlistenPort=1",
@@ -153,7 +153,7 @@ def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> No
         assert b"orderMessageEnable=false\n" in shown.body
         return answers
 
-    answers = play(scene)
+    answers = play(scenario)
     protected, others = answers[: len(PROTECTED)], answers[len(PROTECTED) :]
     assert {answer.code for answer in protected} == {ResponseCode.NO_PERMISSION}
     assert all(key in (answer.remark or "") for key, answer in zip(PROTECTED, protected, strict=True))

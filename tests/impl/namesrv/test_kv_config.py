@@ -17,7 +17,7 @@ from mqproof.impl.runtime.simulated_loop import SimulatedLoop, run_simulated
 PATH = "/namesrv/kvConfig.json"
 
 
-def play(scene: Callable[[KvConfig], Awaitable[None]], disk: SimulatedDisk | None = None) -> SimulatedDisk:
+def play(scenario: Callable[[KvConfig], Awaitable[None]], disk: SimulatedDisk | None = None) -> SimulatedDisk:
     """Run a scene on what the disk has; returns the disk."""
     loop = SimulatedLoop()
     disk = disk or SimulatedDisk()
@@ -25,7 +25,7 @@ def play(scene: Callable[[KvConfig], Awaitable[None]], disk: SimulatedDisk | Non
     async def main() -> None:
         kv = KvConfig(PATH, simulated(loop, SimulatedNetwork(), disk=disk))
         kv.load()
-        await scene(kv)
+        await scenario(kv)
 
     run_simulated(main(), loop)
     return disk
@@ -79,11 +79,11 @@ def test_there_is_a_most_that_is_kept(
     monkeypatch.setattr(kv_config, "ENTRIES_MAX", entries_max)
     monkeypatch.setattr(kv_config, "CHARACTERS_MAX", characters_max)
 
-    async def scene(kv: KvConfig) -> None:
+    async def scenario(kv: KvConfig) -> None:
         await put_one(kv)
         with pytest.raises(KvFullError):
             await kv.put("N", "k", "12345678")
         assert kv.namespace("N") is None
         await kv.put("ORDER_TOPIC_CONFIG", "T", "b-a:5")  # what is there can still be changed
 
-    play(scene)
+    play(scenario)

@@ -19,14 +19,14 @@ def header(*, compressed: bool = False, crc: int = 0) -> RegisterBrokerRequest:
     return RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, compressed, crc)
 
 
-def piece(data: bytes) -> bytes:
+def field(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
 def compressed(*lines: bytes, count: int | None = None, tail: bytes = b"") -> bytes:
     number = len(lines) if count is None else count
-    text = piece(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(piece, lines))
-    return zlib.compress(text + piece(b'["10.0.0.1:9999"]') + tail)
+    text = field(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(field, lines))
+    return zlib.compress(text + field(b'["10.0.0.1:9999"]') + tail)
 
 
 def test_json_is_read() -> None:

@@ -101,7 +101,7 @@ def test_a_closed_connection_removes_the_broker_at_once() -> None:
             await world.register()
             world.network.cut(world.address)
             await asyncio.sleep(0.1)
-            return await world.route_code(), world.told()[-1]
+            return await world.route_code(), world.broker_events()[-1]
 
     loop = SimulatedLoop()
     code, event = run_simulated(main(loop), loop)

@@ -67,16 +67,16 @@ class World:
     async def route_code(self) -> int:
         return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
 
-    def told(self) -> list[Event]:
+    def broker_events(self) -> list[Event]:
         """What it wrote about brokers."""
         return [event for event in self.events if "broker" in event.attrs]
 
     def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.told()]
+        return [event.kind for event in self.broker_events()]
 
 
 def play(
-    scene: Callable[[World], Awaitable[T]],
+    scenario: Callable[[World], Awaitable[T]],
     config: NameServerConfig | None = None,
     disk: SimulatedDisk | None = None,
 ) -> T:
@@ -85,6 +85,6 @@ def play(
 
     async def main() -> T:
         async with World(loop, config, disk) as world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)

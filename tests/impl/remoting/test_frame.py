@@ -14,11 +14,11 @@ def test_a_frame_is_its_length_and_its_parts() -> None:
 @given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(1, 30)))
 def test_frames_survive_any_cut_of_the_stream(frames: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(write_frame(frame) for frame in frames)
-    pieces = [*cuts, len(stream)]
+    chunks = [*cuts, len(stream)]
     buffer, found, at = bytearray(), [], 0
-    for piece in pieces:
-        buffer += stream[at : at + piece]
-        at += piece
+    for chunk in chunks:
+        buffer += stream[at : at + chunk]
+        at += chunk
         while (frame := read_frame(buffer)) is not None:
             found.append(frame)
     assert found == frames

@@ -97,15 +97,15 @@ _json = st.recursive(
 def test_standard_json_means_the_same_after_quoting(value: Any) -> None:
     assert json.loads(quote_keys(json.dumps(value))) == value
     assert json.loads(quote_keys(json.dumps(value, ensure_ascii=False, indent=1))) == value
-    with patch.object(java_json, "_PIECES_MAX", 1):
+    with patch.object(java_json, "_TOKENS_JOINED", 1):
         assert json.loads(quote_keys(json.dumps(value))) == value
 
 
-@pytest.mark.parametrize("pieces_max", [1, 2, 3, 5])
-def test_wherever_pieces_are_put_together_the_text_is_the_same(pieces_max: int) -> None:
+@pytest.mark.parametrize("tokens_joined", [1, 2, 3, 5])
+def test_wherever_pieces_are_put_together_the_text_is_the_same(tokens_joined: int) -> None:
     text = '{{"a":{1:[2]}}:{3:4},{"b":{}}:[{5:{6:7}},8],9:{{"c":1}:2}}'
     whole = quote_keys(text)
-    with patch.object(java_json, "_PIECES_MAX", pieces_max):
+    with patch.object(java_json, "_TOKENS_JOINED", tokens_joined):
         assert quote_keys(text) == whole
     assert len(json.loads(whole)) == 3
 

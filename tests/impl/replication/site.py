@@ -72,6 +72,6 @@ class Link:
 def log_of(made: MessageStore) -> bytes:
     """All bytes of a log, whatever its segments."""
     found = bytearray()
-    while piece := made.log_read(made.log_begin + len(found), 1 << 20):
-        found += piece
+    while chunk := made.log_read(made.log_begin + len(found), 1 << 20):
+        found += chunk
     return bytes(found)

@@ -250,13 +250,13 @@ def test_a_log_whose_next_bytes_expired_is_followed_no_more() -> None:
         feed.next_frame()
 
 
-@pytest.mark.parametrize("piece", [1, 7, 50])
-def test_the_last_record_is_compared_in_whatever_pieces_it_comes(piece: int) -> None:
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_the_last_record_is_compared_in_whatever_pieces_it_comes(chunk: int) -> None:
     master, slave = filled(20), filled(10)
     follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
     at, own = follow.first_position, slave.log_end
     while at < master.log_end:
-        body = master.log_read(at, piece)
+        body = master.log_read(at, chunk)
         follow.received(write_transfer(Transfer(at, body)))
         at += len(body)
         assert follow.verified == (at >= own)

@@ -59,7 +59,7 @@ class Adopted:
     def newer_commits(self, _table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
         return []
 
-    def told(self, _commit: UpdateOffsetRequest) -> None: ...
+    def mark_sent(self, _commit: UpdateOffsetRequest) -> None: ...
 
 
 def play(*codes: int | None) -> list[Any]:

@@ -105,8 +105,8 @@ def a_slave_is_cut_off(
     for group in GROUPS:
         site.send_until_ok(client, group)
     cut()
-    told = {site.send(client, "a") for _ in range(3)}
-    assert told <= {"FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
+    reported = {site.send(client, "a") for _ in range(3)}
+    assert reported <= {"FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
     site.send_until_ok(client, "b")
     heal()
     site.settle(client)

@@ -21,7 +21,7 @@ TOPIC = "BenchmarkTest"
 FLUSH_MS, SLAVE_MS = 1000, 2000
 
 
-async def told(
+async def reported(
     loop: SimulatedLoop, flush: FlushMode, role: Role, disk: str, slave: str, wait: bool
 ) -> tuple[str, set[str]]:
     """The status of one send, and which brokers have the message then."""
@@ -52,7 +52,7 @@ async def told(
 
 def play(flush: FlushMode, role: Role, disk: str, slave: str, *, wait: bool = True) -> tuple[str, set[str]]:
     loop = SimulatedLoop()
-    return run_simulated(told(loop, flush, role, disk, slave, wait), loop)
+    return run_simulated(reported(loop, flush, role, disk, slave, wait), loop)
 
 
 @pytest.mark.parametrize(

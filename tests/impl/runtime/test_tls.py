@@ -82,13 +82,13 @@ def in_asyncio(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
 
-async def serving(tls: Tls, scene: Callable[[Address], Awaitable[None]]) -> None:
+async def serving(tls: Tls, scenario: Callable[[Address], Awaitable[None]]) -> None:
     """The scene with a server; it ends whatever happens."""
     server = RemotingServer(TlsNetwork(AsyncioNetwork(), tls), echo)
     address = await server.start("127.0.0.1", 0)
     try:
         async with asyncio.timeout(60):
-            await scene(address)
+            await scenario(address)
     finally:
         await server.stop()
 
@@ -105,12 +105,12 @@ async def asked(address: Address, tls: Tls | None) -> bytes:
 
 @pytest.mark.parametrize("loop", [in_asyncio, run])
 def test_tls_and_plain_clients_are_served_at_one_port(files: Files, loop: Main) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         trusting, checking = client_tls(), client_tls(*_trust(files))
         answers = await asyncio.gather(*(asked(address, tls) for tls in (None, trusting, checking)))
         assert answers == [BODY] * 3
 
-    loop(serving(server_tls(files), scene))
+    loop(serving(server_tls(files), scenario))
 
 
 def _trust(files: Files) -> tuple[str, str]:
@@ -118,36 +118,36 @@ def _trust(files: Files) -> tuple[str, str]:
 
 
 def test_an_enforcing_server_takes_no_plain_client(files: Files) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         assert await asked(address, client_tls()) == BODY
         with pytest.raises(RemotingError):
             await asked(address, None)
 
-    in_asyncio(serving(server_tls(files, "tls.server.mode=enforcing"), scene))
+    in_asyncio(serving(server_tls(files, "tls.server.mode=enforcing"), scenario))
 
 
 @pytest.mark.parametrize("has_certificate", [True, False])
 def test_a_server_without_tls_takes_no_tls_client(files: Files, has_certificate: bool) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         assert await asked(address, None) == BODY
         with pytest.raises(ConnectError, match="hung up in the handshake"):
             await asked(address, client_tls())
 
     disabled = server_tls(files, "tls.server.mode=disabled")
-    in_asyncio(serving(disabled if has_certificate else Tls(), scene))
+    in_asyncio(serving(disabled if has_certificate else Tls(), scenario))
 
 
 def test_a_server_of_another_authority_is_not_trusted_by_who_checks(files: Files, strangers: Files) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         with pytest.raises(ConnectError, match="not trusted"):
             await asked(address, client_tls(*_trust(strangers)))
         assert await asked(address, client_tls()) == BODY
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 def test_clients_show_certificates_where_that_is_required(files: Files, strangers: Files) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         mine = client_tls(f"tls.client.certPath={files.certificate}", f"tls.client.keyPath={files.key}")
         assert await asked(address, mine) == BODY
         theirs = f"tls.client.certPath={strangers.certificate}", f"tls.client.keyPath={strangers.key}"
@@ -155,11 +155,11 @@ def test_clients_show_certificates_where_that_is_required(files: Files, stranger
             with pytest.raises(RemotingError):
                 await asked(address, tls)
 
-    in_asyncio(serving(server_tls(files, "tls.server.need.client.auth=require"), scene))
+    in_asyncio(serving(server_tls(files, "tls.server.need.client.auth=require"), scenario))
 
 
 def test_a_stranger_speaks_tls_in_single_bytes_and_ends_it(files: Files) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         context = ssl.create_default_context(cafile=files.authority)
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
@@ -195,12 +195,12 @@ def test_a_stranger_speaks_tls_in_single_bytes_and_ends_it(files: Files) -> None
         writer.close()
         await writer.wait_closed()
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 @pytest.mark.parametrize("garbage", [b"\x16" * 100, b"\x16\x03\x01\x00\x05hello" + bytes(50)])
 def test_what_is_not_tls_behind_its_first_byte_ends_the_connection(files: Files, garbage: bytes) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(garbage)
         with suppress(ConnectionError):
@@ -210,12 +210,12 @@ def test_what_is_not_tls_behind_its_first_byte_ends_the_connection(files: Files,
             await writer.wait_closed()
         assert await asked(address, None) == BODY
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 @pytest.mark.parametrize("said", [b"\x16", b"\x16\x03\x01\x02\x00\x01"])
 def test_a_peer_that_stalls_in_the_handshake_is_cut_off_in_time(files: Files, said: bytes) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         ends: list[End] = []
 
@@ -234,11 +234,11 @@ def test_a_peer_that_stalls_in_the_handshake_is_cut_off_in_time(files: Files, sa
         assert ends[0].gone.is_set()
         assert not ends[0].data
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
 def test_a_server_that_stalls_in_the_handshake_is_given_up(files: Files) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         await network.listen("server", 1, End)
         client = RemotingClient(TlsNetwork(network, client_tls()))
@@ -246,7 +246,7 @@ def test_a_server_that_stalls_in_the_handshake_is_given_up(files: Files) -> None
             await client.invoke(Address("server", 1), new_request(1), 20.0)
         await client.close()
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
 # The file.

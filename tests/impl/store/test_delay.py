@@ -84,8 +84,8 @@ def test_the_due_time_is_in_the_queue_and_recovery_writes_the_same() -> None:
     store = site.open()
     appended = store.append(scheduled(message("a", 5, DELAY="4"), LEVELS_MS))
     assert appended.tags_code == appended.store_timestamp_ms + 30_000
-    told = [event.attrs.get("stored_ms") for event in site.events if event.kind is Kind.APPEND]
-    assert told == [str(appended.store_timestamp_ms)], "its event says from when the wait counts"
+    reported = [event.attrs.get("stored_ms") for event in site.events if event.kind is Kind.APPEND]
+    assert reported == [str(appended.store_timestamp_ms)], "its event says from when the wait counts"
     store.dispatch()
     for name in site.disk.names(f"store/consumequeue/{SCHEDULE_TOPIC}/3"):
         site.disk.remove(f"store/consumequeue/{SCHEDULE_TOPIC}/3/{name}")

@@ -45,12 +45,12 @@ class Turn:
         return done
 
 
-def play(scene: Callable[[Turn], Awaitable[None]], site: Site) -> Turn:
+def play(scenario: Callable[[Turn], Awaitable[None]], site: Site) -> Turn:
     site.open()
     turn = Turn(site)
 
     async def main() -> None:
-        await scene(turn)
+        await scenario(turn)
 
     run_simulated(main())
     return turn
@@ -70,7 +70,7 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
         if step.kind == "write":
             written.append(step.path.split("/")[1])
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         site.simulated_disk.on_step = note
         turn.put("a", "b")
         turn.put("c", queue_id=1)
@@ -78,7 +78,7 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
         assert (written, turn.answers, turn.store.log_end) == ([], {}, 0), "nothing is answered yet"
         await ended()
 
-    turn = play(scene, site)
+    turn = play(scenario, site)
     assert written.count("commitlog") == 1
     assert written.count("consumequeue") == 2
     assert set(turn.statuses().values()) == {PutStatus.PUT_OK}
@@ -96,13 +96,13 @@ def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> Non
         if step.kind in ("write", "create") and fails in step.path:
             raise OSError(errno.ENOSPC, "No space left on device", step.path)
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         site.simulated_disk.on_step = full
         turn.put("a", "b")
         await ended()
         turn.put("late")
 
-    turn = play(scene, site)
+    turn = play(scenario, site)
     stored = [name for name, status in turn.statuses().items() if status is PutStatus.PUT_OK]
     assert set(turn.answers) == {"a", "b", "late"}
     assert turn.answers["late"].status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -115,14 +115,14 @@ def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> Non
 
 
 def test_a_put_by_itself_and_others_of_its_turn_stand_in_the_order_in_which_they_came() -> None:
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a")
         result = await turn.store.put(message("b"))
         assert result.queue_offset == 1
         turn.put("c")
         await ended()
 
-    turn = play(scene, Site(LARGE))
+    turn = play(scenario, Site(LARGE))
     assert bodies(turn.store) == ["a", "b", "c"]
     assert len(turn.answers) == 2
 
@@ -131,16 +131,16 @@ def test_a_put_by_itself_and_others_of_its_turn_stand_in_the_order_in_which_they
 def test_a_turn_that_fills_segments_tells_each_append_before_its_dispatch(mode: FlushMode) -> None:
     names = [f"m{number:02d}" for number in range(20)]
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put(*names)
         await turn.store.flush_log()  # of what stands in the log by now
         await ended()
         await turn.store.flush_log()
 
-    turn = play(scene, Site(replace(SMALL, flush_mode=mode)))
+    turn = play(scenario, Site(replace(SMALL, flush_mode=mode)))
     assert bodies(turn.store) == names
-    told = [(event.kind, event.msg_id) for event in turn.site.events]
-    places = {each: number for number, each in enumerate(told)}
+    reported = [(event.kind, event.msg_id) for event in turn.site.events]
+    places = {each: number for number, each in enumerate(reported)}
     assert all(places[Kind.APPEND, name] < places[Kind.DISPATCH, name] for name in names)
     flushed = [event.commit_offset or 0 for event in turn.site.events if event.kind is Kind.FLUSH]
     ends = [event.commit_offset or 0 for event in turn.site.events if event.kind is Kind.APPEND]
@@ -148,7 +148,7 @@ def test_a_turn_that_fills_segments_tells_each_append_before_its_dispatch(mode: 
 
 
 def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_not_wait_before() -> None:
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
         turn.put("c", wait=False)
         await ended()
@@ -157,7 +157,7 @@ def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_no
         await turn.store.flush_log()
         await ended()
 
-    turn = play(scene, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
+    turn = play(scenario, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
     assert list(turn.statuses()) == ["c", "a", "b"]
     assert bodies(turn.store) == ["a", "b", "c"]
 
@@ -167,7 +167,7 @@ def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> No
         if step.kind == "sync":
             raise OSError(errno.EIO, "Input/output error", step.path)
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
         await asyncio.sleep(10)  # of the simulated clock: nobody flushes
         assert set(turn.statuses().values()) == {PutStatus.FLUSH_DISK_TIMEOUT}
@@ -177,7 +177,7 @@ def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> No
         await turn.store.flush_log()
         await ended()
 
-    turn = play(scene, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
+    turn = play(scenario, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
     assert [turn.answers[name].status for name in "abcd"] == [PutStatus.FLUSH_DISK_TIMEOUT] * 4
     assert "Input/output error" in turn.answers["c"].reason
 

@@ -314,11 +314,11 @@ def test_under_sync_flush_nothing_is_seen_before_it_is_durable() -> None:
 def test_under_async_flush_an_append_is_seen_at_once_and_arrivals_are_told() -> None:
     site = Site()
     store = site.open()
-    told: list[tuple[str, int, int, int]] = []
-    store.on_arrival = lambda *arrival: told.append(arrival)
+    reported: list[tuple[str, int, int, int]] = []
+    store.on_arrival = lambda *arrival: reported.append(arrival)
     now(store.put(message("a", TAGS="TagA")))
     now(store.put(message("b", queue_id=2)))
-    assert told == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
+    assert reported == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
 
 
 def test_events_tell_the_steps_in_their_order() -> None:

@@ -147,19 +147,19 @@ def test_a_disk_that_fails_while_opening_is_one_clear_error_and_harmless(part: s
     site.open()
     site.append("a", "b")
     site.simulated_disk.crash_process()
-    told = []
+    reported = []
     for kind in ("create", "write", "sync", "replace"):
         site.simulated_disk.on_step = _fails(errno.EIO, kind, part)
         try:
             site.open()
         except StoreError as error:
-            told.append(str(error))
+            reported.append(str(error))
         site.simulated_disk.on_step = None
         site.simulated_disk.crash_process()
     site.open()
     assert bodies(site.store) == ["a", "b"]
-    assert all("Input/output error" in line and "\n" not in line for line in told)
-    assert told or part == "checkpoint", "an opening writes no checkpoint"
+    assert all("Input/output error" in line and "\n" not in line for line in reported)
+    assert reported or part == "checkpoint", "an opening writes no checkpoint"
 
 
 @pytest.mark.parametrize("topic", ["..", ".", "a/b", "../T", "/etc", "a\0b", "", "T\n", "schön"])

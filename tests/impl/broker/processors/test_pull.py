@@ -62,38 +62,38 @@ def test_every_get_status_has_its_response_code() -> None:
     ],
 )
 def test_a_group_may_be_stopped_from_consuming(group: SubscriptionGroup, code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         await group_put(world, group)
         return (await pull(world)).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 def test_a_broker_without_read_permission_refuses_pulls() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         return (await pull(world)).code
 
-    assert play(scene, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
+    assert play(scenario, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
 
 
 def test_a_topic_without_read_permission_is_not_read() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(TopicConfig("T", perm=2))
         return (await pull(world)).code
 
-    assert play(scene) == ResponseCode.NO_PERMISSION
+    assert play(scenario) == ResponseCode.NO_PERMISSION
 
 
 @pytest.mark.parametrize(
     ("allowed", "code"), [(True, ResponseCode.SUCCESS), (False, ResponseCode.NO_PERMISSION)]
 )
 def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         await group_put(world, SubscriptionGroup(group_name="G", consume_broadcast_enable=allowed))
         client = Client(world, "c1")
@@ -102,7 +102,7 @@ def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseC
         await client.remoting.close()
         return answer.code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 # What is wanted.
@@ -122,42 +122,42 @@ def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseC
     ],
 )
 def test_the_subscription_of_a_pull_chooses(changes: dict[str, object], expected: list[bytes]) -> None:
-    async def scene(world: World) -> list[bytes]:
+    async def scenario(world: World) -> list[bytes]:
         for tag in "abc":
             await send(world, tag.encode(), properties=f"{TAGS}\x01{tag}")
         return bodies(await pull(world, **changes))
 
-    assert play(scene) == expected
+    assert play(scenario) == expected
 
 
 def test_the_class_filter_of_a_heartbeat_lets_everything_through() -> None:
-    async def scene(world: World) -> list[bytes]:
+    async def scenario(world: World) -> list[bytes]:
         await send(world, properties=f"{TAGS}\x01a")
         subscription = Subscription("T", "code", expression_type="JAVA", class_filter_mode=True)
         beat = Heartbeat("c", [ConsumerData("G", subscription_data_set=[subscription])])
         await world.ask(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
         return bodies(await pull(world, sysFlag=0))
 
-    assert play(scene) == [b"x"]
+    assert play(scenario) == [b"x"]
 
 
 @pytest.mark.parametrize("expression", ["a||" * 2000, "||", "||||"])
 def test_an_expression_without_end_or_of_nothing_but_bars_does_not_parse(expression: str) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         return (await pull(world, subscription=expression)).code
 
-    assert play(scene) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert play(scenario) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
 def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         for _ in range(3):
             await send(world, properties=f"{TAGS}\x01a")
         answer = await pull(world, subscription="b", sysFlag=4 | 2, suspendTimeoutMillis=15_000)
         return answer.code, headers.read(PullResponse, answer.fields).next_begin_offset
 
-    assert play(scene) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
+    assert play(scenario) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
 
 
 # How much.
@@ -178,16 +178,16 @@ def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
 def test_an_answer_has_as_much_as_the_client_and_the_broker_allow(
     changes: dict[str, object], count: int
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         for _ in range(6):
             await send(world)
         return len(bodies(await pull(world, **changes)))
 
-    assert play(scene, config=replace(CONFIG, pull_count_max=4)) == count
+    assert play(scenario, config=replace(CONFIG, pull_count_max=4)) == count
 
 
 def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slave() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
@@ -197,18 +197,20 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slav
             await send(world)
         far, near = await pull(world), await pull(world, queueOffset=3)
         assert [len(bodies(far)), len(bodies(near))] == [2, 3]
-        told = [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)]
-        assert told == [7, 0]
+        reported = [
+            headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)
+        ]
+        assert reported == [7, 0]
 
     # Each record has about 115 bytes.
-    play(scene, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
+    play(scenario, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
 
 
-@pytest.mark.parametrize(("slave_readable", "told"), [(True, [7, 5]), (False, [0, 0])])
+@pytest.mark.parametrize(("slave_readable", "reported"), [(True, [7, 5]), (False, [0, 0])])
 def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
-    slave_readable: bool, told: list[int]
+    slave_readable: bool, reported: list[int]
 ) -> None:
-    async def scene(world: World) -> list[int | None]:
+    async def scenario(world: World) -> list[int | None]:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
@@ -220,7 +222,7 @@ def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
         answers = [await pull(world), await pull(world, queueOffset=5)]
         return [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in answers]
 
-    assert play(scene, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == told
+    assert play(scenario, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == reported
 
 
 # Offsets that come with a pull.
@@ -237,30 +239,30 @@ def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
     ],
 )
 def test_an_offset_is_committed_where_the_pull_says_so(changes: dict[str, object], committed: int) -> None:
-    async def scene(world: World) -> int | None:
+    async def scenario(world: World) -> int | None:
         await send(world)
         await pull(world, **changes)
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == committed
+    assert play(scenario) == committed
 
 
 # Holding.
 
 
 def test_a_pull_that_may_not_be_held_is_answered_at_once() -> None:
-    async def scene(world: World) -> tuple[int, float]:
+    async def scenario(world: World) -> tuple[int, float]:
         await send(world)
         began = asyncio.get_running_loop().time()
         answer = await pull(world, queueOffset=1, sysFlag=4, suspendTimeoutMillis=15_000)
         return answer.code, asyncio.get_running_loop().time() - began
 
-    assert play(scene) == (ResponseCode.PULL_NOT_FOUND, 0)
+    assert play(scenario) == (ResponseCode.PULL_NOT_FOUND, 0)
 
 
 @pytest.mark.parametrize(("asked_ms", "seconds"), [(15_000, 15), (3_600_000, 60), (-1, 0)])
 def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, seconds: float) -> None:
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -275,33 +277,33 @@ def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, s
         await reply
         return asyncio.get_running_loop().time() - began
 
-    assert play(scene) == pytest.approx(seconds, abs=0.01)
+    assert play(scenario) == pytest.approx(seconds, abs=0.01)
 
 
 def test_where_too_many_are_held_the_next_one_is_told_to_come_later() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
         world.broker.services.holds.holds_max = len(world.broker.services.holds)
         return (await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)).code
 
-    assert play(scene) == ResponseCode.SYSTEM_BUSY
+    assert play(scenario) == ResponseCode.SYSTEM_BUSY
 
 
 def test_without_long_polling_a_pull_is_held_for_a_short_time() -> None:
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         await send(world)
         began = asyncio.get_running_loop().time()
         answer = await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
         assert answer.code == ResponseCode.PULL_NOT_FOUND
         return asyncio.get_running_loop().time() - began
 
-    assert play(scene, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
+    assert play(scenario, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
 
 
 def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> None:
-    async def scene(world: World) -> tuple[int, int, float]:
+    async def scenario(world: World) -> tuple[int, int, float]:
         await send(world)
         waiting = asyncio.create_task(
             pull(world, subscription="b", queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
@@ -313,13 +315,13 @@ def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> 
         next_offset = headers.read(PullResponse, answer.fields).next_begin_offset
         return answer.code, next_offset, asyncio.get_running_loop().time() - began
 
-    code, next_offset, seconds = play(scene)
+    code, next_offset, seconds = play(scenario)
     assert (code, next_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 2)
     assert 0 < seconds <= 5
 
 
 def test_a_client_that_is_gone_is_held_no_longer() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         client = Client(world, "c1")
         fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
@@ -335,12 +337,12 @@ def test_a_client_that_is_gone_is_held_no_longer() -> None:
         await asyncio.sleep(0.1)
         return [*counts, len(holds)]
 
-    held, left = play(scene)
+    held, left = play(scenario)
     assert held - left == 1
 
 
 def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -> None:
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -357,11 +359,11 @@ def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -
         await reply
         return loop.time() - began
 
-    assert play(scene) == 0
+    assert play(scenario) == 0
 
 
 def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_it() -> None:
-    async def scene(world: World) -> list[tuple[int, int]]:
+    async def scenario(world: World) -> list[tuple[int, int]]:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -377,4 +379,4 @@ def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_
         found = [await answer for answer in answers]
         return [(answer.code, len(bodies(answer))) for answer in found if answer is not None]
 
-    assert play(scene) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]
+    assert play(scenario) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]

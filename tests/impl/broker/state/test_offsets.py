@@ -79,10 +79,10 @@ def test_what_was_committed_to_a_slave_stays_until_its_master_was_told() -> None
     assert offsets.newer_than(MASTERS) == [("T", "G", 0, 7), ("T", "G", 2, 0)]
     offsets.commit("G", "T", 0, 8)  # while the master is told of 7
     for _, _, queue_id, offset in [("T", "G", 0, 7), ("T", "G", 2, 0)]:
-        offsets.told("T", "G", queue_id, offset)
+        offsets.mark_sent("T", "G", queue_id, offset)
     offsets.merge(MASTERS)
     assert offsets.newer_than(MASTERS) == [("T", "G", 0, 8)]
-    offsets.told("T", "G", 0, 8)
+    offsets.mark_sent("T", "G", 0, 8)
     offsets.merge(MASTERS)
     assert offsets.query("G", "T", 0) == 2, "it is the master's from then on"
 

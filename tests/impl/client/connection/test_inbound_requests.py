@@ -38,13 +38,13 @@ class FakeMember:
     has_listener = True
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     def members_changed(self) -> None:
-        self.told.append("members")
+        self.reported.append("members")
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        self.told.append((topic, dict(offsets)))
+        self.reported.append((topic, dict(offsets)))
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         return {QUEUE: 7} if topic == "T" else {}
@@ -53,7 +53,7 @@ class FakeMember:
         return RunningInfo({KEY: HeldQueue(3)})
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
-        self.told.append((message.message.body, broker_name))
+        self.reported.append((message.message.body, broker_name))
         return ConsumedDirectly(spent_time_mills=5) if self.has_listener else None
 
 
@@ -70,7 +70,7 @@ def ask(members: dict[str, FakeMember], code: int, header: headers.Header, body:
 def test_a_change_of_one_group_makes_all_members_look_again() -> None:
     members = {"G": FakeMember(), "H": FakeMember()}
     ask(members, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupRequest("G"))
-    assert [member.told for member in members.values()] == [["members"], ["members"]]
+    assert [member.reported for member in members.values()] == [["members"], ["members"]]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +86,8 @@ def test_a_reset_reaches_the_member_of_the_group_in_either_dialect(body: bytes) 
         members, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, ResetOffsetRequest("T", "G", 0, True), body
     )
     assert answer.code == ResponseCode.SUCCESS
-    assert members["G"].told == [("T", {QUEUE: 42})]
-    assert members["H"].told == []
+    assert members["G"].reported == [("T", {QUEUE: 42})]
+    assert members["H"].reported == []
 
 
 def test_how_far_a_member_is() -> None:
@@ -118,7 +118,7 @@ def test_a_message_is_consumed_on_demand() -> None:
     header = ConsumerRequest("G", "c", broker_name="b")
     answer = ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, stored_message(b"x"))
     assert java_json.read(ConsumedDirectly, answer.body) == ConsumedDirectly(spent_time_mills=5)
-    assert member.told == [(b"x", "b")]
+    assert member.reported == [(b"x", "b")]
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_a_body_that_makes_no_sense_resets_nothing(body: bytes) -> None:
     header = ResetOffsetRequest("T", "G", 0, True)
     answer = ask({"G": member}, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, header, body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert member.told == []
+    assert member.reported == []

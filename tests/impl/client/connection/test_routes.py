@@ -51,7 +51,7 @@ def test_queues_of_a_broker_that_is_gone_are_left_out() -> None:
 
 
 def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_all_are() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         empty = NameServer(NameServerConfig(port=0), world.runtime)
         dead = await empty.start()
@@ -66,22 +66,22 @@ def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_
         await session.routes.refresh_all()
         await session.stop()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_name_server_that_forgot_a_topic_does_not_take_its_route_away() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         await asyncio.sleep(0.1)
         known = await world.session.routes.refresh("T")
         await world.stop_broker()
         assert await world.session.routes.refresh("T") is known
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         assert await world.session.routes.get("T") is None
         other = Session([world.namesrv_address], world.runtime)
         await Producer(other).send(Message("T", b"x"))
@@ -89,13 +89,15 @@ def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
         assert await world.session.routes.get("T") is not None
         await other.stop()
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         complaints: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["message"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, reported: complaints.append(reported["message"])
+        )
         world.network.silence(world.namesrv_address)
         session = Session([world.namesrv_address], world.runtime)
         with pytest.raises(TimeoutError):
@@ -104,4 +106,4 @@ def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
         gc.collect()
         return complaints
 
-    assert play(scene) == []
+    assert play(scenario) == []

@@ -25,24 +25,24 @@ def queues(count: int, broker: str = "b") -> list[MessageQueue]:
     return [MessageQueue("T", broker, queue_id) for queue_id in range(count)]
 
 
-def shares(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
+def allocated(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
     return [[queue.queue_id for queue in strategy(of, ids, own)] for own in ids]
 
 
 def test_averagely_gives_blocks_and_the_first_get_one_more() -> None:
-    assert shares(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
-    assert shares(averagely, queues(2)) == [[0], [1], []]
+    assert allocated(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
+    assert allocated(averagely, queues(2)) == [[0], [1], []]
 
 
 def test_by_circle_deals_the_queues_out() -> None:
-    assert shares(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
-    assert shares(by_circle, queues(2)) == [[0], [1], []]
+    assert allocated(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert allocated(by_circle, queues(2)) == [[0], [1], []]
 
 
 def test_by_machine_room_takes_rooms_that_are_configured_and_gives_the_rest_from_the_end() -> None:
     some = queues(5, "r1@x") + queues(3, "r2@y") + queues(2, "z")
-    assert shares(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
-    assert shares(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
+    assert allocated(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
+    assert allocated(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
 
 
 def of_three_rooms() -> list[MessageQueue]:
@@ -55,18 +55,21 @@ NEARBY = by_nearest_room(averagely, {"a": "r1", "b": "r1", "c": "r3"}.get)
 
 def test_by_nearest_room_shares_each_room_among_its_members_and_one_without_members_among_all() -> None:
     near = [NEARBY(of_three_rooms(), IDS, own) for own in IDS]
-    rooms = [[f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in share] for share in near]
+    rooms = [
+        [f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in queues_of_member]
+        for queues_of_member in near
+    ]
     assert rooms == [["r1:0", "r1:1", "r2:0"], ["r1:2", "r1:3", "r2:1"], ["r2:2", "r3:0", "r3:1"]]
 
 
 def test_by_nearest_room_uses_the_strategy_and_the_rooms_it_is_given() -> None:
     strategy = by_nearest_room(by_circle, lambda _: None, lambda _: "everywhere")
-    assert shares(strategy, queues(7, "r1@x")) == shares(by_circle, queues(7))
+    assert allocated(strategy, queues(7, "r1@x")) == allocated(by_circle, queues(7))
 
 
 def test_by_config_is_what_was_configured_as_far_as_it_exists() -> None:
     strategy = by_config([MessageQueue("T", "b", 3), MessageQueue("T", "b", 1), MessageQueue("U", "b", 0)])
-    assert shares(strategy, queues(3)) == [[1], [1], [1]]
+    assert allocated(strategy, queues(3)) == [[1], [1], [1]]
 
 
 def test_positions_on_the_ring_are_those_of_the_document() -> None:

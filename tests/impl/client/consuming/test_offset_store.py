@@ -107,7 +107,7 @@ class FakeCalls(GroupRequests):
     def __init__(self, known: int | ClientError | None) -> None:
         self.known = known
         self.commits: list[int] = []
-        self.told: list[tuple[int, bool]] = []
+        self.reported: list[tuple[int, bool]] = []
         """What was asked to be committed, taken or not, and whether it may only go forward."""
 
     async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
@@ -116,7 +116,7 @@ class FakeCalls(GroupRequests):
         return self.known
 
     async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:  # noqa: ARG002
-        self.told.append((offset, only_forward))
+        self.reported.append((offset, only_forward))
         if isinstance(self.known, ClientError):
             raise self.known
         self.commits.append(offset)
@@ -149,23 +149,23 @@ def test_deliv_5_offset_monotone_all_but_a_reset_goes_forward_and_a_reset_is_tol
         await offsets.save({QUEUE: 6})
 
     run_simulated(main())
-    assert calls.told == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
+    assert calls.reported == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
 
 
 class Recorder:
     """A store that tells what it was given."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     async def load(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # an OffsetStore's signature
         return None
 
     async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
-        self.told.append((dict(offsets), reset))
+        self.reported.append((dict(offsets), reset))
 
     async def release(self, queue: MessageQueue, offset: int) -> None:
-        self.told.append((queue, offset))
+        self.reported.append((queue, offset))
 
 
 def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
@@ -183,4 +183,4 @@ def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
         await offsets.save()
 
     run_simulated(main())
-    assert kept.told == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]
+    assert kept.reported == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]

@@ -13,7 +13,7 @@ QUEUE = MessageQueue("T", "broker-a", 0)
 
 
 def test_the_first_commit_tells_the_broker_of_the_group() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"), QUEUE)
         await world.session.heartbeat()
         later = PullConsumer(world.session, "Later")  # of this group that heartbeat did not tell
@@ -22,4 +22,4 @@ def test_the_first_commit_tells_the_broker_of_the_group() -> None:
         assert answer.code == ResponseCode.SUCCESS
         assert java_json.read(ConsumerIds, answer.body).consumer_id_list == [world.session.client_id]
 
-    play(scene)
+    play(scenario)

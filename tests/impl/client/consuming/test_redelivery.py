@@ -61,12 +61,12 @@ def give_back(
 ) -> tuple[bool, FakeCalls, list[Message], list[Kind]]:
     """Of a message that came `times` before and may come 3 times."""
     calls, producer = FakeCalls(works=works), FakeProducer(outcome)
-    told: list[Event] = []
-    events = ConsumerEvents(EventLog(told.append, "c", ManualClock()), "G", "c")
+    reported: list[Event] = []
+    events = ConsumerEvents(EventLog(reported.append, "c", ManualClock()), "G", "c")
     taken = run_simulated(
         Redelivery(calls, producer, 3, events).send_back(received(times, **properties), level)
     )
-    return taken, calls, producer.sent, [event.kind for event in told]
+    return taken, calls, producer.sent, [event.kind for event in reported]
 
 
 @pytest.mark.parametrize(

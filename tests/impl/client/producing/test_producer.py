@@ -54,7 +54,7 @@ class Script:
         self.answers = answers
         self.attempts: list[str] = []
         self.requests: list[Command] = []
-        self.told: list[Command] = []
+        self.reported: list[Command] = []
         """Heartbeats and good-byes."""
         self.routes_asked: list[str] = []
         self.unknown: set[str] = set()
@@ -71,8 +71,8 @@ class Script:
                 {
                     RequestCode.SEND_MESSAGE_V2: sender,
                     RequestCode.SEND_BATCH_MESSAGE: sender,
-                    RequestCode.HEART_BEAT: self._is_told,
-                    RequestCode.UNREGISTER_CLIENT: self._is_told,
+                    RequestCode.HEART_BEAT: self._acknowledge,
+                    RequestCode.UNREGISTER_CLIENT: self._acknowledge,
                 },
             )
         brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
@@ -98,8 +98,8 @@ class Script:
             return request.answer(ResponseCode.TOPIC_NOT_EXIST)
         return request.answer(0, body=java_json.write(self.route))
 
-    def _is_told(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
-        self.told.append(request)
+    def _acknowledge(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
+        self.reported.append(request)
         return request.answer(0)
 
     def _sender(self, name: str) -> object:
@@ -125,10 +125,10 @@ def send(
 
     async def main() -> tuple[Outcome, list[str], list[Event]]:
         async with Script(loop, list(answers)) as script:
-            told: list[Event] = []
-            events = EventLog(told.append, "p", script.runtime.clock)
+            reported: list[Event] = []
+            events = EventLog(reported.append, "p", script.runtime.clock)
             outcome = await Producer(script.session, None, events).send(MESSAGE)
-            return outcome, script.attempts, told
+            return outcome, script.attempts, reported
 
     return run_simulated(main(), loop)
 
@@ -204,13 +204,13 @@ def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
     assert {event.msg_id for event in events} == {outcome.message_id}
 
 
-def scripted(scene: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
+def scripted(scenario: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
     """What a scene gives with brokers that answer like that."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Script(loop, list(answers)) as script:
-            return await scene(script)
+            return await scenario(script)
 
     return run_simulated(main(), loop)
 
@@ -224,38 +224,38 @@ def test_route_5_each_code_of_the_retry_set_is_tried_at_the_other_broker(code: i
 
 
 def test_an_unconfirmed_message_is_tried_again_where_that_is_wanted_and_the_confirmed_place_is_told() -> None:
-    async def scene(script: Script) -> tuple[Outcome, list[str]]:
+    async def scenario(script: Script) -> tuple[Outcome, list[str]]:
         producer = Producer(script.session, ProducerConfig(retry_unconfirmed=True))
         return await producer.send(MESSAGE), script.attempts
 
-    outcome, attempts = scripted(scene, 10, 0)
+    outcome, attempts = scripted(scenario, 10, 0)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue.broker_name) == ("SEND_OK", attempts[1])
-    outcome, attempts = scripted(scene, 10, 14, 13)
+    outcome, attempts = scripted(scenario, 10, 14, 13)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue.broker_name) == ("FLUSH_DISK_TIMEOUT", attempts[0])
 
 
 def test_the_time_of_a_call_is_for_all_its_attempts() -> None:
-    async def scene(script: Script) -> tuple[Outcome, int, float]:
+    async def scenario(script: Script) -> tuple[Outcome, int, float]:
         script.delay_s = 0.2
         began_s = asyncio.get_running_loop().time()
         outcome = await Producer(script.session).send(MESSAGE, timeout_ms=300)
         return outcome, len(script.attempts), asyncio.get_running_loop().time() - began_s
 
-    outcome, attempts, took_s = scripted(scene, 14, 14, 14)
+    outcome, attempts, took_s = scripted(scenario, 14, 14, 14)
     assert isinstance(outcome, Unknown)  # the second attempt was not answered in time
     assert attempts == 2
     assert took_s == pytest.approx(0.3, abs=0.01)
 
 
 def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
-    async def scene(script: Script) -> tuple[Outcome, float]:
+    async def scenario(script: Script) -> tuple[Outcome, float]:
         script.network.silence(script.addresses["namesrv"])
         outcome = await Producer(script.session).send(MESSAGE, timeout_ms=100)
         return outcome, asyncio.get_running_loop().time()
 
-    outcome, now_s = scripted(scene)
+    outcome, now_s = scripted(scenario)
     assert isinstance(outcome, Refused)
     assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
     assert now_s < 0.2
@@ -264,7 +264,7 @@ def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
 def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_rested() -> None:
     """ROUTE-6 FaultyBrokerRested"""
 
-    async def scene(script: Script) -> tuple[list[str], set[str]]:
+    async def scenario(script: Script) -> tuple[list[str], set[str]]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
         for _ in range(6):
             await producer.send(MESSAGE)
@@ -274,7 +274,7 @@ def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_reste
             await producer.send(MESSAGE)
         return early, set(script.attempts[len(early) :])
 
-    early, late = scripted(scene, 14, *[0] * 10)
+    early, late = scripted(scenario, 14, *[0] * 10)
     assert early.count(early[0]) == 1
     assert late == {"a", "b"}
 
@@ -282,7 +282,7 @@ def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_reste
 def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to_be_rested() -> None:
     """ROUTE-6 FaultyBrokerRested"""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
         script.delay_s = 0.6
         await producer.send(MESSAGE)
@@ -291,12 +291,12 @@ def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to
             await producer.send(MESSAGE)
         return script.attempts
 
-    slow, *others = scripted(scene, *[0] * 7)
+    slow, *others = scripted(scenario, *[0] * 7)
     assert slow not in others
 
 
 def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> None:
-    async def scene(script: Script) -> tuple[set[MessageQueue], Outcome]:
+    async def scenario(script: Script) -> tuple[set[MessageQueue], Outcome]:
         producer = Producer(script.session)
         places = set()
         for _ in range(5):
@@ -305,7 +305,7 @@ def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> N
             places.add(MessageQueue("T", outcome.queue.broker_name, _sent_to(script)))
         return places, await producer.send(MESSAGE, select=by_hash("order-5"))
 
-    places, refused = scripted(scene, *[0] * 5, 14, 0)
+    places, refused = scripted(scenario, *[0] * 5, 14, 0)
     four = [MessageQueue("T", broker, queue_id) for broker in "ab" for queue_id in range(2)]
     assert places == {by_hash("order-5")(four)}
     assert places != {four[0]}
@@ -313,7 +313,7 @@ def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> N
 
 
 def test_a_route_that_was_asked_for_again_counts() -> None:
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session)
         await producer.send(MESSAGE)
         script.route = TopicRoute(script.route.broker_datas, [QueueData("b", 6, 1, 0, 1)])
@@ -323,7 +323,7 @@ def test_a_route_that_was_asked_for_again_counts() -> None:
             await producer.send(MESSAGE)
         return script.attempts
 
-    assert scripted(scene, *[0] * 5) == ["b"] * 4
+    assert scripted(scenario, *[0] * 5) == ["b"] * 4
 
 
 QUEUE = MessageQueue("T", "a", 0)
@@ -356,11 +356,11 @@ def test_a_send_that_is_not_taken_or_may_not_be_asks_for_the_route_anew(
 ) -> None:
     """A message that is wrong says nothing of its broker."""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         script.answers += [ResponseCode.SUCCESS, answer]
         return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
 
-    assert scripted(scene) == asked
+    assert scripted(scenario) == asked
 
 
 @pytest.mark.parametrize("oneway", [False, True])
@@ -370,7 +370,7 @@ def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
 ) -> None:
     """Whether the queue was given, or none can be chosen."""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         script.answers.append(ResponseCode.SUCCESS)
         slaves = [BrokerData({1: str(script.addresses[name])}, name, "C") for name in ("a", "b")]
 
@@ -383,41 +383,41 @@ def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
 
         return await asks_again(script, call)
 
-    assert scripted(scene) == ["T"]
+    assert scripted(scenario) == ["T"]
 
 
 def test_of_a_topic_without_a_route_that_of_its_template_is_asked_for_anew() -> None:
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         script.unknown.add("T")
         script.answers += [ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE]
         return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
 
-    assert scripted(scene) == ["T", "TBW102"]
+    assert scripted(scenario) == ["T", "TBW102"]
 
 
 def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None:
-    async def scene(script: Script) -> list[Command]:
+    async def scenario(script: Script) -> list[Command]:
         await script.session.start()
         await Producer(script.session, ProducerConfig(group="orders")).send(MESSAGE)
         await asyncio.sleep(100)
         await script.session.stop()
-        return script.told
+        return script.reported
 
-    told = scripted(scene, 0)
-    assert [request.code for request in told] == [
+    reported = scripted(scenario, 0)
+    assert [request.code for request in reported] == [
         *[RequestCode.HEART_BEAT] * 2 * 3,
         *[RequestCode.UNREGISTER_CLIENT] * 2,
     ]
-    assert all(b'"orders"' in request.body for request in told[:6])
-    assert {request.fields["producerGroup"] for request in told[6:]} == {"orders"}
+    assert all(b'"orders"' in request.body for request in reported[:6])
+    assert {request.fields["producerGroup"] for request in reported[6:]} == {"orders"}
 
 
 def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() -> None:
-    async def scene(world: World) -> list[Outcome]:
+    async def scenario(world: World) -> list[Outcome]:
         producer = Producer(world.session, ProducerConfig(default_topic_queues=1))
         return [await producer.send(Message(f"New_{number}", b"x")) for number in range(8)]
 
-    for outcome in play(scene):
+    for outcome in play(scenario):
         assert isinstance(outcome, Sent)
         assert (outcome.queue.queue_id, outcome.attempts) == (0, 1)
 
@@ -427,19 +427,19 @@ def _sent_to(script: Script) -> int:
 
 
 def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
-    async def scene(script: Script) -> tuple[list[Outcome], Command]:
-        told: list[Event] = []
-        events = EventLog(told.append, "p", script.runtime.clock)
+    async def scenario(script: Script) -> tuple[list[Outcome], Command]:
+        reported: list[Event] = []
+        events = EventLog(reported.append, "p", script.runtime.clock)
         messages = [Message("T", b"a" * 5000, {"TAGS": "x"}), Message("T", b"b")]
         outcomes = await Producer(script.session, None, events).send_batch(messages)
-        assert [(event.kind, event.msg_id, event.queue_offset) for event in told] == [
+        assert [(event.kind, event.msg_id, event.queue_offset) for event in reported] == [
             *((Kind.SEND, outcome.message_id, None) for outcome in outcomes),
             *((Kind.SEND_ACK, outcome.message_id, 7 + place) for place, outcome in enumerate(outcomes)),
         ]
         (request,) = script.requests
         return outcomes, request
 
-    outcomes, request = scripted(scene, 0)
+    outcomes, request = scripted(scenario, 0)
     header = headers.read_send_v2(request.fields)
     assert request.code == RequestCode.SEND_BATCH_MESSAGE
     assert (header.batch, header.sys_flag, header.properties) == (True, 0, "WAIT\x01true")
@@ -454,39 +454,39 @@ def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
 
 
 def test_a_batch_that_is_not_to_wait_says_so_for_all_its_messages() -> None:
-    async def scene(script: Script) -> Command:
+    async def scenario(script: Script) -> Command:
         await Producer(script.session).send_batch(
             [Message("T", body, {"WAIT": "false"}) for body in (b"a", b"b")]
         )
         return script.requests[0]
 
-    assert headers.read_send_v2(scripted(scene, 0).fields).properties == "WAIT\x01false"
+    assert headers.read_send_v2(scripted(scenario, 0).fields).properties == "WAIT\x01false"
 
 
 def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:
-    async def scene(script: Script) -> None:
+    async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=300))
         with pytest.raises(MessageError, match="the batch has"):
             await producer.send_batch([Message("T", b"x" * 100)] * 3)
 
-    scripted(scene)
+    scripted(scenario)
 
 
 def test_long_bodies_travel_compressed() -> None:
-    async def scene(script: Script) -> list[Command]:
+    async def scenario(script: Script) -> list[Command]:
         producer = Producer(script.session)
         await producer.send(Message("T", b"x" * 4095))
         await producer.send(Message("T", b"x" * 4096))
         return script.requests
 
-    short, long = scripted(scene, 0, 0)
+    short, long = scripted(scenario, 0, 0)
     assert (headers.read_send_v2(short.fields).sys_flag, len(short.body)) == (0, 4095)
     assert headers.read_send_v2(long.fields).sys_flag == 0x301
     assert zlib.decompress(long.body) == b"x" * 4096
 
 
 def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
-    async def scene(script: Script) -> tuple[int | None, ...]:
+    async def scenario(script: Script) -> tuple[int | None, ...]:
         producer = Producer(script.session)
         again = {"MAX_RECONSUME_TIMES": "5"}
         await producer.send(Message("%RETRY%G", b"x", again, reconsume_times=2))
@@ -494,7 +494,7 @@ def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
         read = [headers.read_send_v2(request.fields) for request in script.requests]
         return read[0].reconsume_times, read[0].max_reconsume_times, read[1].max_reconsume_times
 
-    assert scripted(scene, 0, 0) == (2, 5, None)
+    assert scripted(scenario, 0, 0) == (2, 5, None)
 
 
 def test_queues_take_turns() -> None:
@@ -535,12 +535,12 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
     ],
 )
 def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
-    async def scene(script: Script) -> None:
+    async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=10))
         with pytest.raises(MessageError, match=reason):
             await producer.send(message)
 
-    scripted(scene)
+    scripted(scenario)
 
 
 def test_without_a_name_server_nothing_was_sent() -> None:
@@ -582,7 +582,7 @@ def test_a_topic_nobody_can_create_has_no_route() -> None:
 def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered() -> None:
     """The broker answers with the place among those that wait, which is no place of the topic."""
 
-    async def scene(world: World) -> list[tuple[Kind, bool, int | None]]:
+    async def scenario(world: World) -> list[tuple[Kind, bool, int | None]]:
         queue = MessageQueue("T", "broker-a", 0)
         plain = await world.producer.send(Message("T", b"plain"), queue)
         for _ in range(2):
@@ -599,7 +599,7 @@ def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered()
 
     sends = [(Kind.SEND, True, None), (Kind.SEND_ACK, True, 0)]
     sends += 2 * [(Kind.SEND, False, None), (Kind.SEND_ACK, False, None)]
-    assert play(scene) == [
+    assert play(scenario) == [
         *sends,
         (Kind.DELIVER, True, 0),
         (Kind.DELIVER, False, 1),
@@ -608,7 +608,7 @@ def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered()
 
 
 def test_a_oneway_message_arrives_without_an_answer() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[Kind]]:
+    async def scenario(world: World) -> tuple[list[bytes], list[Kind]]:
         await world.producer.send_oneway(MESSAGE)
         await asyncio.sleep(1)
         found = []
@@ -616,11 +616,11 @@ def test_a_oneway_message_arrives_without_an_answer() -> None:
             found += [stored.message.body for stored in (await world.consumer.pull(queue, 0)).messages]
         return found, [event.kind for event in world.events if event.kind in (Kind.SEND, Kind.SEND_ACK)]
 
-    assert play(scene) == ([b"body"], [Kind.SEND])
+    assert play(scenario) == ([b"body"], [Kind.SEND])
 
 
 def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and_none_lost() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         sends = [asyncio.create_task(world.producer.send(MESSAGE)) for _ in range(50)]
         await asyncio.sleep(0.003)
         world.network.cut(world.broker_address)
@@ -635,4 +635,4 @@ def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and
             if isinstance(outcome, Refused):
                 assert stored[outcome.message_id] == 0
 
-    play(scene)
+    play(scenario)
