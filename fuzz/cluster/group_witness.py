@@ -75,7 +75,7 @@ class GroupWitness:
             promised = promised_of(member)
             self._history.checked["NoAckedLost"] += bool(promised)
             if lost := promised - held:
-                raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no more")
+                raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no longer")
 
     def _leader(self) -> str | None:
         master = self._cluster.master

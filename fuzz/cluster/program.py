@@ -368,7 +368,7 @@ class Run:
             self.end(node, End.OS_CRASH)
         except (StoreError, OSError) as error:
             if disk.on_step is None:
-                raise Finding("RecoveryEnds", f"{node} does not start again: {error}") from None
+                raise Finding("RecoveryEnds", f"{node} does not restart: {error}") from None
             self.end(node, End.KILL)
 
     async def cut(self, links: set[Link], seconds: float) -> None:

@@ -205,7 +205,7 @@ def _death(worker: _Worker) -> Found:
     data = read_current(Path(worker.options.current))
     if worker.progress is None and not data:
         words = worker.errors.read_text(errors="replace").strip().splitlines()
-        raise WorkerError(f"a worker ended with {status}: {words[-1] if words else 'it said nothing'}")
+        raise WorkerError(f"a worker ended with {status}: {words[-1] if words else 'without output'}")
     message = f"the process died with status {status}"
     return Found(ONLY_DOCUMENTED_ERRORS, f"{ONLY_DOCUMENTED_ERRORS} died {status}", message, data, 0)
 

@@ -176,14 +176,14 @@ def no_acked_lost(history: History, member: str) -> None:
     for index, entry in history.acked:
         history.checked["NoAckedLost"] += 1
         if index >= len(log) or log[index] != entry:
-            raise Finding("NoAckedLost", f"{entry} was acknowledged at {index}; {member} has it no more")
+            raise Finding("NoAckedLost", f"{entry} was acknowledged at {index}; {member} has it no longer")
 
 
 def leader_eventually(history: History, leader: str | None, waited_s: float) -> None:
     """Check that, after the faults end, one member leads all others within the time limit."""
     history.checked["LeaderEventually"] += 1
     if leader is None:
-        raise Finding("LeaderEventually", f"{waited_s:g} s after the last fault nobody leads the others")
+        raise Finding("LeaderEventually", f"{waited_s:g} s after the last fault no member leads the others")
 
 
 def logs_converge(history: History, ends: dict[str, tuple[int, int]], waited_s: float) -> None:

@@ -103,7 +103,7 @@ class Run:
         except StoreError as error:
             self._refused(error)
             return
-        assert recovery is not None, "nobody stops the second recovery"
+        assert recovery is not None, "no fault stops the second recovery"
         self.crash_recovery_at = None
         if self.damaged:
             self._checked["DamageRefusedByName"] += 1
@@ -150,7 +150,7 @@ class Run:
         first = simulated.store.log_end
         simulated.crash_process()
         again = simulated.load()
-        assert again is not None, "nobody stops this recovery"
+        assert again is not None, "no fault stops this recovery"
         self._checked["RecoveryIdempotent"] += 1
         if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):
             raise Finding("RecoveryIdempotent", f"recovered to {first} before, then {again}")

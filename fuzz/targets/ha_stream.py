@@ -97,11 +97,11 @@ class Log:
 class HaStream:
     name: ClassVar = "ha-stream"
     invariants: ClassVar = {
-        "SlaveIsPrefix": "of its master's frames a slave keeps a prefix, and nothing when its log is another",
-        "KeepsWholeRecords": "a slave keeps whole records only, where they say that they stand",
-        "ReportsWhatItHas": "a slave reports its log's end, or what it asks for first, and nothing else",
-        "AcknowledgesWhatIsSaid": "a master counts what a slave says after its first position, if it can be",
-        "ChunkingIrrelevant": "a stream is taken alike in one piece and byte by byte",
+        "SlaveIsPrefix": "a slave keeps a prefix of its master's frames, and none if its log diverges",
+        "KeepsWholeRecords": "a slave keeps only complete records, at the positions that they name",
+        "ReportsWhatItHas": "a slave reports only the end of its log, or the position that it first requests",
+        "AcknowledgesWhatIsSaid": "a master counts the valid positions that a slave reports after its first",
+        "ChunkingIrrelevant": "a stream has the same effect whole and byte by byte",
     }
     watched: ClassVar = (
         "mqproof.impl.replication.follow",
@@ -220,7 +220,7 @@ class HaStream:
         )
         self._tested["ChunkingIrrelevant"] += len(data) > 1
         if whole != single:
-            raise Finding("ChunkingIrrelevant", f"in one piece {whole}, byte by byte {single}")
+            raise Finding("ChunkingIrrelevant", f"whole: {whole}; byte by byte: {single}")
         self._tested["AcknowledgesWhatIsSaid"] += len(data) >= 16
         if whole[1] != _acknowledged(data, log.log_end):
             raise Finding("AcknowledgesWhatIsSaid", f"{whole[1]} of {data.hex()}, {log.log_end} bytes")
@@ -277,9 +277,9 @@ def _first_problem(data: bytes, at: int) -> str:
             continue
         whole = data[at : at + size]
         if size < _BODY_LENGTH_AT or len(whole) < size:
-            return f"the record at {at} is not whole"
+            return f"the record at {at} is not complete"
         if int.from_bytes(whole[28:36], "big") != at:
-            return f"the record at {at} says that it stands elsewhere"
+            return f"the record at {at} names another position"
         if not int.from_bytes(whole[36:40], "big") & _IPV6:
             length = int.from_bytes(whole[_BODY_LENGTH_AT : _BODY_LENGTH_AT + 4], "big")
             body = whole[_BODY_LENGTH_AT + 4 :][:length]

@@ -163,7 +163,7 @@ def read_body(kind: type[_T], answer: Command) -> _T:
     try:
         return java_json.read(kind, answer.body)
     except ValueError as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
 
 
 def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
@@ -171,7 +171,7 @@ def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
     try:
         return headers.read(kind, answer.fields)
     except ValueError as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
 
 
 def address_of(text: str) -> Address:
@@ -179,7 +179,7 @@ def address_of(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError as error:
-        raise ClientError(f"the name server's answer makes no sense: {error}") from None
+        raise ClientError(f"the name server's answer is invalid: {error}") from None
 
 
 def _good(code: RequestCode, server: Address | str, answer: Command) -> Command:

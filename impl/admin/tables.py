@@ -129,10 +129,10 @@ def route_list(route: TopicRoute) -> Table:
     for broker in sorted(route.broker_datas, key=lambda data: (data.cluster, data.broker_name)):
         data = queues.get(broker.broker_name)
         addresses = ", ".join(f"{id_}={address}" for id_, address in sorted(broker.broker_addrs.items()))
-        told = (
+        shown = (
             (data.read_queue_nums, data.write_queue_nums, permission(data.perm)) if data else (_UNKNOWN,) * 3
         )
-        _add(table, broker.cluster, broker.broker_name, addresses, *map(str, told))
+        _add(table, broker.cluster, broker.broker_name, addresses, *map(str, shown))
     sums = (
         sum(data.read_queue_nums for data in queues.values()),
         sum(data.write_queue_nums for data in queues.values()),

@@ -138,5 +138,5 @@ def queue_of(key: ObjectKey) -> MessageQueue:
     try:
         queue = key.as_a(bodies.MessageQueue)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
     return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)

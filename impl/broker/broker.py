@@ -347,14 +347,14 @@ class Broker:
             await self.services.offsets.persist()
             await self.services.groups.persist()
         except OSError as error:
-            _log.error("consumer offsets or groups are not on disk: %s", error)
+            _log.error("consumer offsets or groups cannot be written to disk: %s", error)
 
     async def _persist_delays(self) -> None:
         assert self.services is not None
         try:
             await self.services.delays.persist()
         except OSError as error:
-            _log.error("how far delayed messages are delivered is not on disk: %s", error)
+            _log.error("the offsets of delayed messages cannot be written to disk: %s", error)
 
     def _keep_like_master(self, services: Services) -> None:
         """Start a slave's work besides the log: keep its tables equal to its master's."""

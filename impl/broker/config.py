@@ -36,7 +36,7 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 10911
-    """0 is any free port."""
+    """0 selects any free port."""
     advertised_host: str = ""
     """The numeric address that clients use for the broker; empty means `host`."""
     name_servers: NameServers = ()
@@ -121,7 +121,7 @@ class BrokerConfig:
         role = self.replication.role
         if role is not None and self.replication.is_slave == (self.broker_id == 0):
             raise ValueError(
-                f"brokerId is {self.broker_id} and brokerRole {role.value}: a master's is 0, no slave's"
+                f"brokerId is {self.broker_id} and brokerRole {role.value}: only a master has id 0"
             )
 
 

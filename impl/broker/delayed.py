@@ -110,7 +110,7 @@ class DelayedDelivery:
             try:
                 await self._step(level, address)
             except OSError as error:
-                _log.error("delay level %d cannot go on: %s", level, error)
+                _log.error("the delivery of delay level %d has stopped: %s", level, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _step(self, level: int, address: Address) -> None:
@@ -162,7 +162,7 @@ class DelayedDelivery:
         """Return the message to store; None where there is nothing to store."""
         data = self._store.record_at(unit.commit_offset)
         if data is None:
-            _log.error("the delayed message at %d is gone", unit.commit_offset)
+            _log.error("the delayed message at %d does not exist any more", unit.commit_offset)
             return None
         try:
             message = due(record.decode(data).message)

@@ -51,7 +51,7 @@ class Registrar:
         try:
             self._name_servers = await self._source.fetch(self._services.runtime.network)
         except AddressServerError as error:
-            _log.warning("the name servers stay what they are: %s", error)
+            _log.warning("the name servers are unchanged: %s", error)
 
     async def register(self) -> None:
         """Register once at every name server; log a failure once until the next success."""

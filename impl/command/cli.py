@@ -305,7 +305,7 @@ def consume(
         credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
-        fail("consume", "--orderly is for members that --share")
+        fail("consume", "--orderly needs --share")
     work = (
         (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
         if share

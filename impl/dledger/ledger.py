@@ -80,7 +80,7 @@ class Ledger:
         if pos != self._data.begin:
             entry = self._entry_at(self._data.begin)
             if entry is None:
-                raise StoreError(f"{self._data.path_of(self._data.begin)}: no entry at its beginning")
+                raise StoreError(f"{self._data.path_of(self._data.begin)}: it does not begin with an entry")
             pos, index = self._begin = self._data.begin, entry.index
         return index
 

@@ -61,9 +61,9 @@ _REASONS: Final = {
     ResponseCode.SUCCESS: "",
     ResponseCode.NOT_LEADER: NOT_LEADING,
     ResponseCode.LEADER_NOT_READY: "this broker has just been elected or deposed",
-    ResponseCode.LEADER_TRANSFERRING: "this broker hands its leadership over",
+    ResponseCode.LEADER_TRANSFERRING: "this broker is transferring its leadership",
     ResponseCode.LEADER_PENDING_FULL: "[PC_SYNCHRONIZED]broker busy: too many messages wait for the group",
-    ResponseCode.WAIT_QUORUM_ACK_TIMEOUT: "no quorum confirmed in time, the message may be stored later",
+    ResponseCode.WAIT_QUORUM_ACK_TIMEOUT: "no quorum confirmed in time; the message may be stored later",
     ResponseCode.TERM_CHANGED: "the leader has changed, the message may be stored",
 }
 
@@ -121,7 +121,7 @@ class LedgerStore(Store):
     async def transfer_leadership(self) -> None:
         """Before a clean stop, transfer the leadership if this member leads and another one can take over."""
         if self.leads and (code := await self.node.transfer_leadership()) is not ResponseCode.SUCCESS:
-            _log.warning("%s ends as the leader of its group: %s", self.node.config.self_id, code.name)
+            _log.warning("%s is no longer the leader of its group: %s", self.node.config.self_id, code.name)
 
     async def stop(self) -> None:
         started, self._writable = self._writable, False

@@ -55,7 +55,7 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
     verdict = check(opened)
     if json is None or str(json) != "-":
         if in_use:
-            print("note: a broker is using this store, what it wrote meanwhile may look damaged")
+            print("note: a broker is using this store; data that it wrote during the check may look damaged")
         for note in verdict.notes:
             print(f"note: {note}")
         for damage in verdict.damages:

@@ -74,7 +74,7 @@ class LedgerWalk:
             notes.append(f"{self._noise}; the next start cuts it")
         if self._unseen:
             notes.append(
-                f"{self._unseen} messages are not dispatched: a leader tells whether they are committed"
+                f"{self._unseen} messages are not dispatched: only a leader knows whether they are committed"
             )
         if self._rewritten:
             notes.append(
@@ -108,7 +108,7 @@ class LedgerWalk:
         """Record that there is no complete entry where one should be. The rest of the segment is skipped."""
         where = f"{self._name(position)}: at {position}"
         if self._log.read(position, min(HEADER_BYTES, end - position)).strip(b"\0"):
-            self._noise = self._noise or f"{where} is no whole entry: {error}"
+            self._noise = self._noise or f"{where} is not a complete entry: {error}"
         else:
             self._zeros = self._zeros or f"{where} is neither an entry nor a filler"
         self._damaged.append((position, end))
@@ -116,7 +116,7 @@ class LedgerWalk:
     def _more_follows(self) -> None:
         """Report bytes taken for the end of the log as damage, because entries follow them."""
         for complaint in filter(None, (self._zeros, self._noise)):
-            self._report(f"{complaint}, yet more follows")
+            self._report(f"{complaint}, but more data follows")
             self._last = None
         self._zeros = self._noise = ""
 
@@ -145,7 +145,7 @@ class LedgerWalk:
         try:
             return record.decode(entry.body, entry.pos + HEADER_BYTES)
         except RecordError as error:
-            self._report(f"{self._name(entry.pos)}: entry {entry.index} is no message: {error}")
+            self._report(f"{self._name(entry.pos)}: entry {entry.index} is not a message: {error}")
             return None
 
     def _check_ballot(self) -> None:

@@ -94,7 +94,7 @@ def _flagged(wanted: Callable[[int], bool]) -> Callable[[Services, Command, Chan
 
 def _require(is_enabled: bool, key: str) -> None:
     if not is_enabled:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{key} is off: topics are not listed here")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{key} is off, so topics are not listed")
 
 
 def _topics(request: Command, names: list[str], address: str | None = None) -> Command:

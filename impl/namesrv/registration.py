@@ -74,11 +74,11 @@ def _topic(line: str) -> TopicConfig:
 def _field(data: bytes, at: int) -> tuple[bytes, int]:
     size, at = _int32(data, at)
     if not 0 <= size <= len(data) - at:
-        raise BodyError(f"a piece of {size} bytes at {at} in a registration of {len(data)}")
+        raise BodyError(f"a field of {size} bytes at {at} in a registration of {len(data)} bytes")
     return data[at : at + size], at + size
 
 
 def _int32(data: bytes, at: int) -> tuple[int, int]:
     if at + 4 > len(data):
-        raise BodyError(f"the registration ends at {len(data)}, a number was expected at {at}")
+        raise BodyError(f"the registration ends at {len(data)}, a number expected at {at}")
     return int.from_bytes(data[at : at + 4], "big", signed=True), at + 4

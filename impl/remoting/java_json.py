@@ -93,7 +93,7 @@ def quote_keys(text: str) -> str:
             out.clear()
         if token in "{[":
             if len(open_at) >= _DEPTH_MAX or (key_next and keys_open):
-                raise BodyError(f"too many brackets in brackets at character {match.start()}")
+                raise BodyError(f"brackets nested too deeply at character {match.start()}")
             keys_open += key_next
             open_at.append((len(out), key_next))
             brackets.append(token)

@@ -80,7 +80,7 @@ class MetadataSync:
         try:
             await self._sync(self.master)
         except (RemotingError, BodyError, OSError) as error:
-            complaint = f"topics, groups or offsets of master {self.master} are not known: {error}"
+            complaint = f"topics, groups or offsets of master {self.master} cannot be fetched: {error}"
             if complaint != self._complaint:
                 self._complaint = complaint
                 _log.warning("%s", complaint)
@@ -93,11 +93,11 @@ class MetadataSync:
         Raises OSError if the master is unknown or does not answer.
         """
         if self.master is None:
-            raise OSError("what it deleted is not known: no name server tells where it takes requests")
+            raise OSError("its deleted topics are unknown: no name server reports its address for requests")
         try:
             topics = await self._ask(self.master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics)
         except (RemotingError, BodyError) as error:
-            raise OSError(f"what it deleted is not known: {error}") from None
+            raise OSError(f"its deleted topics are unknown: {error}") from None
         self._tables.correct_deletions(topics)
 
     async def _sync(self, master: Address) -> None:

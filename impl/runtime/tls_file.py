@@ -91,7 +91,7 @@ def _load_trusted(
 ) -> None:
     trusted = properties.get(f"{prefix}.trustCertPath")
     if trusted is None:
-        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing, whom to trust")
+        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing: the trusted certificates")
     try:
         context.load_verify_locations(trusted.value)
     except OSError as error:

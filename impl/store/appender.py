@@ -51,7 +51,7 @@ class Appender:
         queued = takes_queue_offset(messages[0].sys_flag)
         if len(messages) > 1:
             assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
-            assert queued, "transactions come one by one"
+            assert queued, "a transaction cannot be part of a batch"
         queue_offset = self.next_queue_offset(*key) if queued else 0
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
         if queued:

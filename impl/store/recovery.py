@@ -253,7 +253,7 @@ def dispatch_again(parts: Parts, start: int) -> int:
     try:
         return _dispatch_from(parts, parts.log.begin)
     except QueueGapError as error:
-        raise StoreError(f"{error}, and the log no longer has its record") from None
+        raise StoreError(f"{error}, and its record is no longer in the log") from None
 
 
 def _dispatch_from(parts: Parts, start: int) -> int:
@@ -271,7 +271,9 @@ def _dispatch_from(parts: Parts, start: int) -> int:
             written += _dispatch_one(parts, appended, ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
-        raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
+        raise StoreError(
+            f"{path}: no complete record at commit offset {reached}, and the queues lack its entry"
+        )
     parts.dispatcher.position, parts.dispatcher.store_timestamp_ms = log.end, log.store_timestamp_ms
     for key, end in ends.items():
         queue = parts.queues.find(*key)

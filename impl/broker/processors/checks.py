@@ -73,7 +73,7 @@ def require_sole_master(services: Services) -> None:
     """
     require_master(services)
     if not services.store.has_all:
-        remark = "no quorum said lately that this broker leads"
+        remark = "no quorum has confirmed lately that this broker is the leader"
         raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, remark)
 
 

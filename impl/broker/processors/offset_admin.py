@@ -92,7 +92,9 @@ def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int)
     if header.queue_id == queue_id and header.offset is not None and header.offset >= 0:
         end = services.store.max_offset(header.topic, queue_id)
         if header.offset > end:
-            remark = f"queue {queue_id} of {header.topic} ends at {end}, offset {header.offset} is beyond"
+            remark = (
+                f"queue {queue_id} of {header.topic} ends at {end}, offset {header.offset} is beyond that"
+            )
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return header.offset
     committed = services.offsets.query(header.group, header.topic, queue_id)
@@ -117,7 +119,7 @@ def _notify_members(services: Services, header: ResetOffsetRequest, body: bytes)
     for member in group.members.values():
         if member.version < TELLABLE_VERSION:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old to be told"
+                ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old for this request"
             )
     fields = headers.write(header)
     for channel in group.members:

@@ -70,7 +70,7 @@ def send_message(services: Services, request: Command, channel: Channel) -> Repl
         header = read_header(request)
         require_master(services)
         if header.topic in NOT_FOR_CLIENTS:
-            raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
+            raise RefusedError(ResponseCode.NO_PERMISSION, f"clients may not send to topic {header.topic}")
         topic = services.topics.get(header.topic)
         if topic is None or header.topic.startswith(RETRY_PREFIX):
             return _send_when_made(services, request, header, channel)

@@ -81,7 +81,7 @@ class OffsetTable:
         offsets = self._table.get(key)
         if offsets is None:
             if len(self._table) >= self._pairs_max:
-                remark = f"{len(self._table)} pairs of topic and group have offsets, no more are kept"
+                remark = f"{len(self._table)} pairs of topic and group have offsets, which is the limit"
                 raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
             offsets = self._table[key] = {}
         offsets[queue_id] = offset

@@ -117,7 +117,7 @@ class ConcurrentConsumption:
         kept = []
         for message in failed:
             if self._redelivery is None:
-                _log.warning("%s was not consumed, and a broadcast does not repeat", message.message_id)
+                _log.warning("%s was not consumed; broadcast consumers do not retry", message.message_id)
             elif not await self._redelivery.send_back(message, answer.delay_level):
                 kept.append(replace(message, reconsume_times=message.reconsume_times + 1))
                 continue

@@ -104,7 +104,7 @@ class Rebalancer:
             assigned = await self._queues_of_member(topic)
         except ClientError as error:
             # Change nothing without the facts: other members may or may not be reading our queues.
-            _log.info("no rebalance of %s: %s", topic, error)
+            _log.info("rebalancing %s failed: %s", topic, error)
             return False
         had = {queue for queue in self._owner.owned() if queue.topic == topic}
         await asyncio.gather(*(self._owner.lose(queue) for queue in sorted(had - assigned)))

@@ -100,7 +100,7 @@ def test_the_leadership_goes_to_the_preferred_member() -> None:
 
 
 def test_nobody_leading_at_last_is_a_finding() -> None:
-    with pytest.raises(Finding, match="nobody leads") as caught:
+    with pytest.raises(Finding, match="no member leads") as caught:
         leader_eventually(History(("n0",), Counter()), None, 60)
     assert caught.value.invariant == "LeaderEventually"
 

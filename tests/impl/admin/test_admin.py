@@ -53,9 +53,9 @@ def test_a_refusal_says_who_refused_what_and_why() -> None:
 def test_nobody_there_is_another_error_than_a_refusal() -> None:
     async def scenario(site: Site) -> None:
         nowhere = Address("10.9.9.9", 1)
-        with pytest.raises(UnreachableError, match="nobody listens"):
+        with pytest.raises(UnreachableError, match="no server listens"):
             await site.admin.ask(nowhere, RequestCode.GET_BROKER_CONFIG)
-        with pytest.raises(UnreachableError, match="nobody listens"):
+        with pytest.raises(UnreachableError, match="no server listens"):
             await Admin([nowhere], site.runtime).cluster_info()
         no_name_server = Admin(AddressServer(nowhere, "/"), site.runtime)
         with pytest.raises(UnreachableError, match="no name server is known"):
@@ -97,7 +97,7 @@ def test_a_topic_is_asked_about_at_its_brokers_and_at_a_slave_where_the_master_i
 def test_an_answer_that_makes_no_sense_is_an_error() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_BROKER_RUNTIME_INFO: OK})
-        with pytest.raises(ClientError, match="makes no sense"):
+        with pytest.raises(ClientError, match="is invalid"):
             await brokers.status(site.admin, broker.address)
 
     play(scenario)

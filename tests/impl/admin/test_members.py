@@ -45,10 +45,12 @@ def test_why_the_leadership_stays_is_told() -> None:
         async with Admin([group.names], group.runtime) as admin:
             with pytest.raises(ClientError, match="not a member of a group"):
                 await transfer_leadership(admin, Address("10.0.0.1", 9999), "n1")
-            with pytest.raises(ClientError, match="does not hand over to n7: UNKNOWN_MEMBER"):
+            with pytest.raises(ClientError, match="does not transfer its leadership to n7: UNKNOWN_MEMBER"):
                 await transfer_leadership(admin, _broker(leader), "n7")
             await group.stop(away)
-            with pytest.raises(ClientError, match=f"does not hand over to {away}: TAKE_LEADERSHIP_FAILED"):
+            with pytest.raises(
+                ClientError, match=f"does not transfer its leadership to {away}: TAKE_LEADERSHIP_FAILED"
+            ):
                 await transfer_leadership(admin, _broker(leader), away)
             assert group.masters() == [leader]
             with pytest.raises(UnreachableError):

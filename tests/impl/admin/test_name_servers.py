@@ -40,7 +40,9 @@ def test_configurations_are_shown_and_changed_at_every_name_server() -> None:
         found = await name_servers.config(site.admin)
         assert changed == list(found) == sorted(site.addresses)
         assert {each["orderMessageEnable"] for each in found.values()} == {"true"}
-        with pytest.raises(RefusalError, match="NO_PERMISSION: kvConfigPath cannot be changed from afar"):
+        with pytest.raises(
+            RefusalError, match="NO_PERMISSION: kvConfigPath cannot be changed over the network"
+        ):
             await name_servers.update_config(site.admin, "kvConfigPath", "/x")
 
     play(scenario)

@@ -153,7 +153,7 @@ def test_what_an_account_may(code: int, fields: dict[str, str], body: bytes) -> 
         (41, {}, locks("Barred", "In"), "group Barred"),
         (42, {}, locks("G", "Out"), "topic Out"),
         *(
-            (code, {}, b"", "no administrator")
+            (code, {}, b"", "does not belong to an administrator")
             for code in (17, 18, 25, 50, 51, 53, 200, 207, 215, 222, 225, 314)
         ),
     ],
@@ -218,16 +218,19 @@ def test_a_query_by_unique_key_may_leave_that_out_of_what_is_signed(is_signed_fi
         ("accounts: [", "f: while parsing"),
         ("accounts: {}", "f: "),
         ("accounts: all", "f: 'all', a list expected"),
-        ("accounts: [{accessKey: short, secretKey: 12345678}]", "f: accessKey short: at least 7"),
+        (
+            "accounts: [{accessKey: short, secretKey: 12345678}]",
+            "f: accessKey short: it and secretKey need at least 7",
+        ),
         ("accounts: [{accessKey: long-enough}]", "f: Object missing required field `secretKey`"),
         (
             "accounts: [{accessKey: a-a-a-a, secretKey: 1234567}, {accessKey: a-a-a-a, secretKey: 1234567}]",
-            "f: accessKey a-a-a-a is there twice",
+            "f: accessKey a-a-a-a is defined twice",
         ),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, admin: perhaps}]", "f: Expected `bool`"),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, topicPerms: [T]}]", "f: permission 'T'"),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, topicPerms: [T=X]}]", "f: permission 'X'"),
-        ("globalWhiteRemoteAddresses: [10.0.0]", "f: '10.0.0' is no address"),
+        ("globalWhiteRemoteAddresses: [10.0.0]", "f: '10.0.0' is not an address"),
         ("- a\n- b", "f: Expected `object`"),
         ("!!python/object/apply:os.system [true]", "f: "),
     ],

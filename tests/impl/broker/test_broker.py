@@ -184,7 +184,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
     [
         ({"topic": "no such name!"}, ResponseCode.SYSTEM_ERROR, "character"),
         ({"topic": ""}, ResponseCode.SYSTEM_ERROR, "empty"),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "nobody may send"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "clients may not send"),
         ({"defaultTopic": "nowhere"}, ResponseCode.TOPIC_NOT_EXIST, "does not exist"),
         ({"queueId": 4}, ResponseCode.SYSTEM_ERROR, "has 4 queues"),
         ({"queueId": None}, ResponseCode.SYSTEM_ERROR, "queueId"),

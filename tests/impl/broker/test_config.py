@@ -105,9 +105,9 @@ def test_hours_that_are_none_are_refused(hours: str) -> None:
         ("brokerName=", "f:1: brokerName is '', some text expected"),
         ("dLegerPeers=n0", "f:1: dLegerPeers is 'n0', n0-HOST:PORT, one for each member, separated by ';',"),
         ("dLegerPeers=a-h:1", "f:1: dLegerPeers is 'a-h:1', n0-HOST:PORT, one for each member"),
-        ("enableDLegerCommitLog=true", "dLegerSelfId is '', dLegerPeers names nobody"),
+        ("enableDLegerCommitLog=true", "dLegerSelfId is '', dLegerPeers names no member"),
         (f"{_GROUP}\ndLegerSelfId=n7", "dLegerSelfId is 'n7', dLegerPeers names n0, n1"),
-        (f"{_GROUP};n1-h:3\ndLegerSelfId=n0", "dLegerPeers names n0, n1, n1: one of them twice"),
+        (f"{_GROUP};n1-h:3\ndLegerSelfId=n0", "dLegerPeers names one of n0, n1, n1 twice"),
         (f"{_GROUP};n2-h:1\ndLegerSelfId=n0", "dLegerPeers has two members at one address"),
         (
             f"{_GROUP}\ndLegerSelfId=n0\npreferredLeaderIds=n1;n9",

@@ -17,7 +17,7 @@ def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None
     async def scenario(world: World) -> None:
         before = world.disk.copy()
         second = Broker(replace(world.config, name="broker-b"), world.runtime)
-        with pytest.raises(StoreError, match=r"/store/lock: .* is another broker running on /store"):
+        with pytest.raises(StoreError, match=r"/store/lock: .* is another broker using /store"):
             await second.start()
         assert world.disk.names("/store") == before.names("/store")
         outcome = await world.producer.send(Message("T", b"x"), QUEUE)

@@ -32,5 +32,5 @@ def test_patterns_mean_addresses(pattern: str, inside: list[str], outside: list[
     "pattern", ["10.0.0", "10.0.0.256", "10.0.0.x", "host", "10.0.0.9-1", "10.0.*.1.1", "1:2:3", "10.0.0.{a}"]
 )
 def test_what_is_no_pattern_is_said(pattern: str) -> None:
-    with pytest.raises(ValueError, match="is no address or pattern"):
+    with pytest.raises(ValueError, match="is not an address or a pattern"):
         white_list(pattern)

@@ -257,7 +257,7 @@ def test_a_ledger_whose_first_segment_begins_with_no_entry_is_refused() -> None:
     ledger, _ = _expired(disk)
     ledger.close()
     disk.open(f"/d/data/{1024:020d}").write(0, bytes(48))
-    with pytest.raises(StoreError, match="no entry at its beginning"):
+    with pytest.raises(StoreError, match="does not begin with an entry"):
         _ledger(disk)
 
 

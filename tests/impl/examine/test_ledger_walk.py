@@ -79,7 +79,7 @@ def test_a_whole_member_has_no_damage_and_everything_is_counted(clean: bool) -> 
 def test_what_a_killed_process_leaves_is_no_damage_and_what_nobody_dispatched_is_told() -> None:
     found = verdict(written(end=lambda site: site.disk.crash_process()))
     assert found.damages == []
-    assert "1 messages are not dispatched: a leader tells whether they are committed" in found.notes
+    assert "1 messages are not dispatched: only a leader knows whether they are committed" in found.notes
     assert found.records == 41
 
 
@@ -103,8 +103,10 @@ def test_a_changed_byte_of_an_entry_is_told_with_its_place_and_what_led_there() 
     disk = written()
     _poke(disk, _data(1), 100, b"\xff")
     said = damages(disk)
-    assert said[0].startswith(f"dledger-n0/data/{2048:020d}: at 2048 is no whole entry: entry ")
-    assert said[0].endswith("has another checksum than it says, yet more follows")
+    assert said[0].startswith(
+        f"dledger-n0/data/{2048:020d}: at 2048 is not a complete entry: the checksum of entry "
+    )
+    assert said[0].endswith("does not match its content, but more data follows")
     assert len(said) == 1, "queues and index lead into what was told of"
 
 
@@ -115,7 +117,7 @@ def test_a_missing_filler_and_a_missing_segment_are_told() -> None:
         end += size
     _poke(disk, _data(0), end, bytes(2048 - end))
     assert damages(disk) == [
-        f"dledger-n0/data/{0:020d}: at {end} is neither an entry nor a filler, yet more follows"
+        f"dledger-n0/data/{0:020d}: at {end} is neither an entry nor a filler, but more data follows"
     ]
     disk.remove(_data(1))
     assert f"dledger-n0/data/{4096:020d}: the segment before it is missing" in damages(disk)
@@ -127,7 +129,7 @@ def test_a_tail_that_a_queue_leads_to_is_damage() -> None:
     last = opened.queues["T", 0].units(40, 1)[0].commit_offset - entry_format.HEADER_BYTES
     _poke(disk, _data((opened.log.end - 1) // 2048), (opened.log.end - 1) % 2048, b"\xff")
     assert damages(disk)[0].startswith(
-        f"dledger-n0/data/{last // 2048 * 2048:020d}: at {last} is no whole entry"
+        f"dledger-n0/data/{last // 2048 * 2048:020d}: at {last} is not a complete entry"
     )
 
 
@@ -190,7 +192,7 @@ def test_an_entry_that_is_no_message_is_told() -> None:
     old = entry_format.decode(_whole(disk, _data(1)), 2048)
     new = entry_format.make(old.index, old.term, NORMAL, 2048, b"x" * len(old.body))
     _poke(disk, _data(1), 0, entry_format.encode(new))
-    assert damages(disk)[0].startswith(f"dledger-n0/data/{2048:020d}: entry {old.index} is no message: ")
+    assert damages(disk)[0].startswith(f"dledger-n0/data/{2048:020d}: entry {old.index} is not a message: ")
 
 
 def test_damage_of_queues_is_found_as_in_any_store() -> None:

@@ -161,8 +161,11 @@ def _index_ahead(known: Checkpoint) -> Checkpoint:
 
 DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
     "a size": (_write(segment(LOG, 1), 0, b"\x7f"), r"commitlog/0+512: .* at commit offset 512: record says"),
-    "a magic": (_write(segment(LOG, 1), 4, b"\0"), r"commitlog/0+512: no whole record .*: magic 0x00a320a7"),
-    "a body": (_body, r"commitlog/0+1024: no whole record at commit offset \d+: body has CRC"),
+    "a magic": (
+        _write(segment(LOG, 1), 4, b"\0"),
+        r"commitlog/0+512: no complete record .*: magic 0x00a320a7",
+    ),
+    "a body": (_body, r"commitlog/0+1024: no complete record at commit offset \d+: body has CRC"),
     "a place": (_write(segment(LOG, 1), 35, b"\x07"), r"commitlog/0+512: .* record says position"),
     "a queue offset": (
         _write(segment(LOG, 1), 27, b"\x63"),
@@ -287,7 +290,7 @@ def test_a_torn_record_that_a_queue_points_at_is_damage() -> None:
     start = last.commit_offset % 512
     poke(site, segment(LOG, last.commit_offset // 512), start + 100, bytes(max(1, last.size - 100)))
     found = damages(site)
-    assert [line for line in found if f"no whole record at commit offset {last.commit_offset}" in line]
+    assert [line for line in found if f"no complete record at commit offset {last.commit_offset}" in line]
 
 
 def test_what_is_no_store_is_refused() -> None:
@@ -322,7 +325,7 @@ def test_the_contents_are_told_as_they_are() -> None:
 def test_of_another_number_of_slots_the_right_one_must_be_told() -> None:
     site = written()
     opened = open_directory(site.disk, "store")
-    assert "index-slots tells how many there are" in opened.problems[0]
+    assert "give the number with --index-slots" in opened.problems[0]
 
 
 @pytest.mark.parametrize("flushed", [True, False])

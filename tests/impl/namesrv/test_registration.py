@@ -68,7 +68,7 @@ def test_the_checksum_is_checked_when_there_is_one() -> None:
     [
         (b"not zlib", "does not inflate"),
         (zlib.compress(b"\x00\x00"), "ends at 2"),
-        (zlib.compress(b"\x7f\xff\xff\xff{}"), "a piece of"),
+        (zlib.compress(b"\x7f\xff\xff\xff{}"), "a field of"),
         (compressed(b"T 4"), "is not a topic"),
         (compressed(b"T x y z SINGLE_TAG"), "is not a topic"),
         (compressed(count=2_000_000), "2000000 topics"),

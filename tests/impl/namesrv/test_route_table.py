@@ -281,7 +281,7 @@ def test_topics_are_listed_by_cluster_and_by_flag() -> None:
         (MASTER, ("T", "U", "V", "W"), (), "more than 4 topics"),
         (MASTER, ("T" * 21,), (), "a name of 21 characters"),
         (MASTER, ("",), (), "a name of 0 characters"),
-        (MASTER, ("T\x1b[2J",), (), "is no name"),
+        (MASTER, ("T\x1b[2J",), (), "is not a valid name"),
         (MASTER, ("T",), ("f:1", "f:2", "f:3"), "3 filter servers"),
     ],
 )

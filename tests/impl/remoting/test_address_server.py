@@ -70,8 +70,8 @@ def test_the_answer_is_a_list_of_addresses() -> None:
     ("answer", "reason"),
     [
         (None, "no answer within 3 s"),
-        (b"", "not the beginning of an HTTP answer"),
-        (b"SSH-2.0\r\n\r\n", "not the beginning of an HTTP answer"),
+        (b"", "not the start of an HTTP response"),
+        (b"SSH-2.0\r\n\r\n", "not the start of an HTTP response"),
         (b"HTTP/1.0 404 Not Found\r\n\r\nhost:1", "status 404"),
         (ok(""), "0 addresses"),
         (ok("<html>"), "is not an address"),
@@ -111,7 +111,7 @@ def test_nobody_listening_is_such_an_error_too() -> None:
     async def main() -> None:
         await AddressServer(WHERE, "/").fetch(SimulatedNetwork())
 
-    with pytest.raises(AddressServerError, match="nobody listens"):
+    with pytest.raises(AddressServerError, match="no server listens"):
         asyncio.run(main())
 
 

@@ -27,7 +27,7 @@ def test_a_connection_that_is_lost_at_once_is_no_connection() -> None:
         async with server:
             host, port = server.sockets[0].getsockname()
             for _ in range(2):
-                with pytest.raises(ConnectError, match="lost as soon as it was there"):
+                with pytest.raises(ConnectError, match="lost as soon as it was made"):
                     await client.invoke(Address(host, port), new_request(1), 1.0)
         assert greeted == []
         await client.close()

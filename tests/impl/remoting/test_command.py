@@ -114,7 +114,7 @@ def test_an_empty_remark_is_no_remark() -> None:
         (b'\x00\x00\x00\x20{"code":1,"opaque":99999999999 }', "<= 2147483647 - at `\\$.opaque`"),
         (b'\x00\x00\x00\x21{"code":1,"version":99999999999 }', "<= 2147483647 - at `\\$.version`"),
         (b'\x00\x00\x00\x1f{"code":1,"flag":-99999999999 }', ">= -2147483648 - at `\\$.flag`"),
-        (b"\x01\x00\x00\x04\x00\x69\x03\x01", "does not hold together"),
+        (b"\x01\x00\x00\x04\x00\x69\x03\x01", "is invalid"),
         (BINARY_VECTOR[4:25] + b"\x7f\xff\xff\xff" + BINARY_VECTOR[29:], "a length of"),
     ],
 )

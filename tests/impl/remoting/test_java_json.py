@@ -141,10 +141,10 @@ def test_garbage_is_a_body_error_or_a_body(text: str) -> None:
         (b"\xff\xfe", "Heartbeat"),
         (b"[" * 100_000, "."),
         (b'{"clientID":' * 50_000, "."),
-        (b"{1:" * 50_000, "brackets in brackets at character 300"),
-        (b"{{1:2}:3,{{4:5}:6}:7}", "brackets in brackets at character 10"),
-        (b"{" * 20 + b"1:1" + b"}:1}" * 20, "brackets in brackets at character 2"),
-        (b"{[{" * 9 + b"1:1" + b"}]:1}" * 9, "brackets in brackets"),
+        (b"{1:" * 50_000, "nested too deeply at character 300"),
+        (b"{{1:2}:3,{{4:5}:6}:7}", "nested too deeply at character 10"),
+        (b"{" * 20 + b"1:1" + b"}:1}" * 20, "nested too deeply at character 2"),
+        (b"{[{" * 9 + b"1:1" + b"}]:1}" * 9, "nested too deeply"),
     ],
 )
 def test_a_body_of_another_shape_is_refused(body: bytes, reason: str) -> None:

@@ -116,7 +116,7 @@ def test_released_brokers_do_not_notice_and_ours_only_where_told_so() -> None:
 def test_a_slave_that_is_ahead_is_refused_by_its_master() -> None:
     long, slave, master = filled(5), store(), filled(2)
     Link(long, slave).run()
-    with pytest.raises(StreamError, match="lost its tail"):
+    with pytest.raises(StreamError, match="lost its last records"):
         Link(master, slave)
 
 
@@ -124,7 +124,7 @@ def test_a_slave_that_is_ahead_of_a_released_master_refuses_it() -> None:
     long, slave = filled(5), store()
     Link(long, slave).run()
     follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
-    with pytest.raises(DivergedError, match="lost its tail"):
+    with pytest.raises(DivergedError, match="lost its last records"):
         follow.received(write_transfer(Transfer(follow.first_position, b"")))
 
 

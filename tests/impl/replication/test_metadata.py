@@ -91,7 +91,7 @@ def test_what_a_master_refuses_is_not_adopted() -> None:
 @pytest.mark.parametrize(
     ("master", "code", "expected"),
     [
-        (None, ResponseCode.SUCCESS, "no name server tells"),
+        (None, ResponseCode.SUCCESS, "no name server reports"),
         (MASTER, None, "it does not answer"),
         (MASTER, ResponseCode.SYSTEM_ERROR, "SYSTEM_ERROR"),
     ],

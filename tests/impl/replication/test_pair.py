@@ -230,7 +230,7 @@ def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
         log, status = play(scenario)
     assert log == numbered(10)
     assert status == "SLAVE_NOT_AVAILABLE"
-    assert sum("lost its tail" in record.message for record in caplog.records) == 1
+    assert sum("lost its last records" in record.message for record in caplog.records) == 1
 
 
 def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None:

@@ -192,7 +192,7 @@ def test_a_machine_without_power_says_nothing_and_resets_what_comes_in_its_next_
         world.internet.power_on(OTHER)
         await asyncio.sleep(1)
         assert near.is_closed
-        with pytest.raises(ConnectionRefusedError):  # nobody listens there yet
+        with pytest.raises(ConnectionRefusedError):  # no server listens there yet
             await world.internet.machine(ONE).connect(DOOR, Ear)
 
     play(scenario)

@@ -130,7 +130,7 @@ def test_an_enforcing_server_takes_no_plain_client(files: Files) -> None:
 def test_a_server_without_tls_takes_no_tls_client(files: Files, has_certificate: bool) -> None:
     async def scenario(address: Address) -> None:
         assert await asked(address, None) == BODY
-        with pytest.raises(ConnectError, match="hung up in the handshake"):
+        with pytest.raises(ConnectError, match="the peer closed the connection during the handshake"):
             await asked(address, client_tls())
 
     disabled = server_tls(files, "tls.server.mode=disabled")

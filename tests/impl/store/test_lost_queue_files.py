@@ -203,7 +203,7 @@ def test_a_damaged_record_that_a_lost_queue_needs_is_refused_by_name_and_stays_w
     site.disk.open(log).write(4, b"\0")
     before, segments = read_whole(site.disk, log), site.disk.names("store/commitlog")
     for _ in range(2):  # the second time by the checkpoint that the first one left
-        with pytest.raises(StoreError, match=f"{log}: no whole record at commit offset 0"):
+        with pytest.raises(StoreError, match=f"{log}: no complete record at commit offset 0"):
             site.open()
         assert (read_whole(site.disk, log), site.disk.names("store/commitlog")) == (before, segments)
         site.simulated_disk.lose_power()

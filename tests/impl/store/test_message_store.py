@@ -378,7 +378,7 @@ def test_a_second_process_is_refused_before_anything_is_changed() -> None:
     site.open()
     site.append("a")
     steps = site.simulated_disk.steps
-    with pytest.raises(StoreError, match=r"store/lock: locked .*is another broker running on store"):
+    with pytest.raises(StoreError, match=r"store/lock: locked .*is another broker using store"):
         site.made().load()
     assert site.simulated_disk.steps == steps
 

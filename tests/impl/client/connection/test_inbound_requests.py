@@ -99,7 +99,10 @@ def test_how_far_a_member_is() -> None:
 def test_what_is_asked_of_a_group_that_is_not_here_is_refused() -> None:
     header = ConsumerStatusRequest("T", "G")
     answer = ask({}, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, header)
-    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "no consumer of group G is here")
+    assert (answer.code, answer.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "this client has no consumer of group G",
+    )
 
 
 def test_a_member_tells_what_it_does() -> None:

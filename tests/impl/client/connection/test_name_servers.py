@@ -147,7 +147,7 @@ def test_without_any_name_server_a_request_fails_and_says_who_told_none() -> Non
     async def scenario(site: Site) -> None:
         choice = NameServerChoice(site.client, site.network, AddressServer(WHERE, "/x"), Random(0))
         with pytest.raises(
-            ConnectError, match=r"no name server is known: http://10.0.0.7:8080/x: nobody listens"
+            ConnectError, match=r"no name server is known: http://10.0.0.7:8080/x: no server listens"
         ):
             await site.asked(choice)
 

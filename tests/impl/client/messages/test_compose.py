@@ -19,9 +19,9 @@ def test_a_message_has_its_parts_as_properties() -> None:
 @pytest.mark.parametrize(
     ("properties", "keys", "reason"),
     [
-        ({"DELAY": "3"}, (), "'DELAY' has a meaning of its own"),
-        ({" ": "x"}, (), "neither may be blank"),
-        ({"a": " "}, (), "neither may be blank"),
+        ({"DELAY": "3"}, (), "'DELAY' is reserved by RocketMQ"),
+        ({" ": "x"}, (), "name and value must not be blank"),
+        ({"a": " "}, (), "name and value must not be blank"),
         ({}, ("two words",), "without spaces expected"),
         ({}, ("",), "without spaces expected"),
     ],
@@ -50,7 +50,7 @@ def test_a_batch_is_its_messages_one_behind_the_other() -> None:
 @pytest.mark.parametrize(
     ("messages", "reason"),
     [
-        ([], "no messages"),
+        ([], "without messages"),
         ([Message("T", b"x"), Message("U", b"x")], "topics T and U"),
         ([Message("T", b"x"), Message("T", b"x", {"WAIT": "false"})], "wait for the flush"),
         ([Message("T", b"x", {"DELAY": "1"})], "delayed message"),

@@ -560,7 +560,7 @@ def test_without_a_name_server_nothing_was_sent() -> None:
     outcome, error = run_simulated(main(), loop)
     assert isinstance(outcome, Refused)
     assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
-    assert "nobody listens" in outcome.remark
+    assert "no server listens" in outcome.remark
     assert error == "ConnectError"
 
 
