@@ -209,9 +209,8 @@ def _crash_all(run: Run, selector: int, until_ms: float) -> None:
     group = run.group
     for number, name in enumerate(run._names):
         group.lose_power(name) if selector % 2 else group.crash(name)
-        group.after(
-            until_ms - group.now_ms + 100 * (number * selector % 7), lambda name=name: group.start(name)
-        )  # type: ignore[misc]
+        down_ms = until_ms - group.now_ms + 100 * (number * selector % 7)
+        group.after(down_ms, lambda name=name: group.start(name))  # type: ignore[misc]
 
 
 def _crash_at_step(run: Run, selector: int, until_ms: float) -> None:

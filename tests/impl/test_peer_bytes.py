@@ -1,6 +1,7 @@
-"""Whatever bytes a peer sends: each decoder gives a value or raises the error that it documents, no other.
+"""Tests that each decoder, for any bytes, returns a value or raises only the error that it documents.
 
-Method: valid inputs of every decoder, spoilt by pieces that parsers stumble over; none is exempt.
+Method: valid inputs of every decoder, changed by insertions that are difficult for parsers; no decoder is
+exempt.
 """
 
 import zlib
@@ -47,7 +48,7 @@ INSERTS = [
 
 
 def spoilt(valid: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
-    """`valid` with pieces put over or between its bytes."""
+    """Return `valid` with insertions that replace its bytes or go between them."""
     for place, over, insert in edits:
         at = place % (len(valid) + 1)
         valid = valid[:at] + insert + valid[at + over :]
@@ -82,7 +83,7 @@ def _record() -> bytes:
 
 
 def _messages(body: bytes) -> None:
-    """As a pull consumer reads an answer's body, and tells of it."""
+    """Decode an answer's body as a pull consumer does, and report it."""
     for stored in records.read_records(body):
         assert stored.message_id
 
@@ -153,7 +154,7 @@ DECODERS = {
 
 
 def _is_read(decoder: Decoder, data: bytes) -> bool:
-    """Whether the decoder gave a value; False when it raised what it documents, in words of its own."""
+    """Return whether the decoder gave a value; False when it raised its documented error."""
     try:
         decoder.read(data)
     except decoder.errors as error:
@@ -164,7 +165,7 @@ def _is_read(decoder: Decoder, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_each_piece_at_each_place_gives_a_value_or_the_documented_error(name: str) -> None:
+def test_each_insertion_at_each_position_gives_a_value_or_the_documented_error(name: str) -> None:
     decoder = DECODERS[name]
     outcomes = {
         _is_read(decoder, spoilt(valid, [(at, over, insert)]))
@@ -178,13 +179,13 @@ def test_each_piece_at_each_place_gives_a_value_or_the_documented_error(name: st
 
 @pytest.mark.parametrize("name", DECODERS)
 @given(data=st.data())
-def test_several_pieces_give_a_value_or_the_documented_error(name: str, data: st.DataObject) -> None:
+def test_several_insertions_give_a_value_or_the_documented_error(name: str, data: st.DataObject) -> None:
     decoder = DECODERS[name]
     _is_read(decoder, spoilt(data.draw(st.sampled_from(decoder.valid)), data.draw(_edits)))
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_what_is_spoilt_was_valid(name: str) -> None:
+def test_every_input_is_valid_before_it_is_changed(name: str) -> None:
     for valid in DECODERS[name].valid:
         DECODERS[name].read(valid)
 
@@ -216,6 +217,6 @@ def test_an_operation_header_is_read_or_refused(kind: type[Header], data: st.Dat
         b'{"code":1,"extFields":{"a":"\\ud800"}}',
     ],
 )
-def test_broken_text_in_a_header_is_a_frame_error_on_either_path(header: bytes) -> None:
+def test_invalid_text_in_a_header_is_a_frame_error_in_both_decoders(header: bytes) -> None:
     with pytest.raises(FrameError, match="the header is not"):
         decode(len(header).to_bytes(4, "big") + header)

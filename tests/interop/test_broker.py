@@ -1,8 +1,8 @@
-"""Our broker beside Apache's: the same requests in the same order, the same answers.
+"""Compares our broker with Apache's: the same requests in the same order get the same answers.
 
-Compared are response codes, headers and JSON bodies, without what no two brokers have in common: message ids,
-times, addresses, the order of lists. Where we answer otherwise, a table says so, and why; an entry that is
-not needed any more fails.
+Response codes, headers and JSON bodies are compared, except fields that always differ: message ids, times,
+addresses, the order of lists. A table lists each deliberate difference with its reason; an unused entry
+fails.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ OTHERWISE_IN_5: Final = {
     "send: an empty body": "5.x trips",
     "send: to a retry topic once too often": "5.x gives one more chance",
     "stats: group": "the empty body above",
-    "stats: topic": "the empty body above; and 5.x tells a rate",
+    "stats: topic": "the empty body above; and 5.x reports a rate",
     "back: a dead letter": "5.x trips over a missing originTopic",
     "pull: the dead letter": "as before",
     "offset: of an unknown topic": "5.x looks whether the topic exists",
@@ -251,7 +251,7 @@ STEPS: Final = [
     back("no message", offset=7),
     back("later"),
     back("a dead letter", level=-1),
-    # Held until it is dispatched, which takes a busy broker a while.
+    # Held until the message is dispatched, which takes a busy broker a while.
     pull("the dead letter", topic="%DLQ%G", sysFlag="6", suspendTimeoutMillis="10000"),
     Step("stats: topic", Code.GET_TOPIC_STATS_INFO, {"topic": "T"}),
     Step("stats: unknown topic", Code.GET_TOPIC_STATS_INFO, {"topic": "nowhere"}),
@@ -271,7 +271,7 @@ STEPS: Final = [
     Step("topic: delete what is not there", Code.DELETE_TOPIC_IN_BROKER, {"topic": "nowhere"}),
     Step("topic: delete a system topic", Code.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"}),
     group("may not consume", SubscriptionGroup(group_name="H", consume_enable=False)),
-    pull("of who may not consume", consumerGroup="H"),
+    pull("by a group that may not consume", consumerGroup="H"),
     group("no retries", SubscriptionGroup(group_name="Z", retry_queue_nums=0)),
     back("no retries", of="Z"),
     Step("group: delete", Code.DELETE_SUBSCRIPTIONGROUP, {"groupName": "H", "removeOffset": "false"}),
@@ -326,8 +326,8 @@ _FIELDS_NOT_COMPARED: Final = {
 }
 
 
-def test_the_same_requests_have_the_same_answers(release: str, tmp_path: Path) -> None:
-    # Brokers of the test's own: what other tests made and set is another answer.
+def test_the_same_requests_get_the_same_answers(release: str, tmp_path: Path) -> None:
+    # The test has its own brokers, because changes by other tests would alter the answers.
     names = servers.name_server(release, tmp_path)
     theirs = servers.broker(release, tmp_path, names.address, name=NAME)
 
@@ -353,19 +353,19 @@ def test_the_same_requests_have_the_same_answers(release: str, tmp_path: Path) -
 
 
 async def answers(address: Address) -> list[Any]:
-    """What a broker answers to the steps, without what it has in common with no other."""
+    """Return a broker's answers to the steps, without the fields that are not compared."""
     client = RemotingClient(AsyncioNetwork(), _take_notes)
     found = []
     for step in STEPS:
         answer = await client.invoke(address, new_request(step.code, dict(step.fields), step.body), 20.0)
         found.append(_meaning(answer))
-        await asyncio.sleep(0.05)  # until what was stored can be read, and what was committed be asked for
+        await asyncio.sleep(0.05)  # until stored messages can be read, and committed offsets can be queried
     await client.close()
     return found
 
 
 def _take_notes(_request: Command, _channel: object) -> None:
-    """Brokers tell of changed groups."""
+    """Brokers notify clients of changed groups."""
 
 
 def _meaning(answer: Command) -> Any:

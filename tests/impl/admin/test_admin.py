@@ -1,5 +1,7 @@
-"""Whom an administrator asks, and what becomes of answers that are none. Source: docs/protocol.md,
-"Administration"."""
+"""Tests which servers an administrator asks, and the handling of invalid answers.
+
+Source: docs/protocol.md, "Administration".
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ from mqproof.impl.runtime.network import Address
 from tests.impl.admin.site import OK, Site, play
 
 
-def test_a_change_is_told_to_every_name_server() -> None:
+def test_a_change_is_sent_to_every_name_server() -> None:
     async def scenario(site: Site) -> None:
         answers = await site.admin.ask_all_name_servers(
             RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v")
@@ -28,17 +30,17 @@ def test_a_change_is_told_to_every_name_server() -> None:
     play(scenario)
 
 
-def test_a_change_that_one_name_server_does_not_hear_is_an_error() -> None:
+def test_a_change_that_one_name_server_does_not_receive_is_an_error() -> None:
     async def scenario(site: Site) -> None:
         await site.name_servers[1].stop()
         with pytest.raises(UnreachableError, match="PUT_KV_CONFIG"):
             await site.admin.ask_all_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
-        assert await site.admin.cluster_info() == ClusterInfo({}, {})  # one is enough to ask
+        assert await site.admin.cluster_info() == ClusterInfo({}, {})  # one name server is enough to ask
 
     play(scenario)
 
 
-def test_a_refusal_says_who_refused_what_and_why() -> None:
+def test_a_refusal_names_the_server_the_request_and_the_reason() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {})
         with pytest.raises(
@@ -50,7 +52,7 @@ def test_a_refusal_says_who_refused_what_and_why() -> None:
     play(scenario)
 
 
-def test_nobody_there_is_another_error_than_a_refusal() -> None:
+def test_an_unreachable_server_is_another_error_than_a_refusal() -> None:
     async def scenario(site: Site) -> None:
         nowhere = Address("10.9.9.9", 1)
         with pytest.raises(UnreachableError, match="no server listens"):
@@ -64,7 +66,7 @@ def test_nobody_there_is_another_error_than_a_refusal() -> None:
     play(scenario)
 
 
-def test_a_cluster_without_masters_is_an_error_that_names_those_there_are() -> None:
+def test_a_cluster_without_masters_is_an_error_that_names_the_known_clusters() -> None:
     async def scenario(site: Site) -> None:
         master = await site.add_broker("b-a", {})
         await site.add_broker("b-s", {}, id_=1, cluster="slaves")
@@ -78,7 +80,7 @@ def test_a_cluster_without_masters_is_an_error_that_names_those_there_are() -> N
     play(scenario)
 
 
-def test_a_topic_is_asked_about_at_its_brokers_and_at_a_slave_where_the_master_is_gone() -> None:
+def test_topic_requests_go_to_its_brokers_and_to_a_slave_where_the_master_is_down() -> None:
     async def scenario(site: Site) -> None:
         with pytest.raises(NoRouteError, match="no topic T"):
             await site.admin.masters_of("T")
@@ -94,7 +96,7 @@ def test_a_topic_is_asked_about_at_its_brokers_and_at_a_slave_where_the_master_i
     play(scenario)
 
 
-def test_an_answer_that_makes_no_sense_is_an_error() -> None:
+def test_an_invalid_answer_is_an_error() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_BROKER_RUNTIME_INFO: OK})
         with pytest.raises(ClientError, match="is invalid"):

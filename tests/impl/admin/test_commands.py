@@ -1,4 +1,4 @@
-"""Each letter of a command, in what servers are asked: commands at brokers that answer by rote."""
+"""Tests the requests that each option of a command produces, at brokers with scripted answers."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +46,7 @@ ANSWERS: Mapping[RequestCode, Answer] = {
 
 @pytest.fixture
 def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
-    """What a command line would do, without doing it."""
+    """Return what a command line would do, without doing it."""
     works: list[Work] = []
     for module in (brokers, groups, messages, name_servers, topics):
         monkeypatch.setattr(module, "perform", lambda _, work: works.append(work))
@@ -60,7 +60,10 @@ def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
 
 
 def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command]:
-    """The requests with that code that a broker gets; it has topics T, %RETRY%G and the cluster's."""
+    """Return the requests with this code that a broker receives.
+
+    It has topics T, %RETRY%G and the cluster's.
+    """
 
     async def scenario(site: Site) -> list[Command]:
         broker = await with_broker(site)
@@ -118,14 +121,14 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("line", "code", "fields"), CASES)
-def test_letters_are_fields(
+def test_options_become_fields_of_the_request(
     work_of: Callable[..., Work], line: str, code: RequestCode, fields: dict[str, str]
 ) -> None:
     request, *_ = asked(work_of(line), code)
     assert fields.items() <= request.fields.items()
 
 
-def test_a_lookup_by_key_has_its_bounds(work_of: Callable[..., Work]) -> None:
+def test_a_search_by_key_respects_its_bounds(work_of: Callable[..., Work]) -> None:
     work = work_of("queryMsgByKey -t T -k key -m 3 -b 5 -e 9 -p T")
     (request,) = asked(work, RequestCode.QUERY_MESSAGE, fails=True)  # nothing is found
     expected = {
@@ -140,7 +143,7 @@ def test_a_lookup_by_key_has_its_bounds(work_of: Callable[..., Work]) -> None:
 
 
 @pytest.mark.parametrize(("letters", "language"), [("", "PYTHON"), ("-c", "CPP")])
-def test_a_reset_for_clients_in_cpp_says_so(
+def test_a_reset_for_cpp_clients_has_their_language(
     work_of: Callable[..., Work], letters: str, language: str
 ) -> None:
     work = work_of(f"resetOffsetByTime -g G -t T -s 1 {letters}")
@@ -148,7 +151,7 @@ def test_a_reset_for_clients_in_cpp_says_so(
     assert request.language == language
 
 
-def test_one_queue_is_set_to_its_offset(work_of: Callable[..., Work]) -> None:
+def test_a_single_queue_is_reset_to_the_given_offset(work_of: Callable[..., Work]) -> None:
     async def scenario(site: Site) -> list[dict[str, str]]:
         broker = await with_broker(site)
         await work_of(f"resetOffsetByTime -g G -t T -s 1 -b {broker.address} -q 1 -o 4")(site.admin)
@@ -158,7 +161,7 @@ def test_one_queue_is_set_to_its_offset(work_of: Callable[..., Work]) -> None:
     assert {"consumerGroup": "G", "queueId": "1", "commitOffset": "4"}.items() <= fields.items()
 
 
-def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> None:
+def test_a_group_is_created_with_the_given_options(work_of: Callable[..., Work]) -> None:
     letters = "-s false -m true -d true -q 3 -r 5 -i 1 -w 2 -a false -o true --attributes +x=y -p {}"
     work = work_of(f"updateSubGroup -c C -g G {letters}")
     (request,) = asked(work, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
@@ -178,7 +181,7 @@ def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> Non
     }
 
 
-def test_an_order_is_told_to_every_name_server(work_of: Callable[..., Work]) -> None:
+def test_an_order_is_sent_to_every_name_server(work_of: Callable[..., Work]) -> None:
     async def scenario(site: Site) -> list[str]:
         await with_broker(site)
         await work_of("updateTopic -c C -t T -w 2 -o true")(site.admin)
@@ -190,7 +193,7 @@ def test_an_order_is_told_to_every_name_server(work_of: Callable[..., Work]) -> 
 
 
 @pytest.mark.parametrize(("letters", "count"), [("", 1), ("-a true", 2)])
-def test_a_setting_is_changed_at_slaves_where_that_is_asked(
+def test_a_setting_is_changed_at_slaves_on_request(
     work_of: Callable[..., Work], letters: str, count: int
 ) -> None:
     async def scenario(site: Site) -> int:
@@ -218,7 +221,7 @@ SHOWN: list[tuple[str, list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("line", "there", "not_there"), SHOWN)
-def test_letters_choose_what_is_shown(
+def test_options_select_the_information_shown(
     work_of: Callable[..., Work],
     capsys: pytest.CaptureFixture[str],
     line: str,
@@ -239,7 +242,7 @@ def test_letters_choose_what_is_shown(
     assert [text for text in not_there if text in shown] == []
 
 
-def test_a_cluster_that_is_not_there_is_not_listed(work_of: Callable[..., Work]) -> None:
+def test_an_unknown_cluster_is_not_listed(work_of: Callable[..., Work]) -> None:
     async def scenario(site: Site) -> None:
         await with_broker(site)
         with pytest.raises(Exception, match="no broker of Nope"):
@@ -248,7 +251,7 @@ def test_a_cluster_that_is_not_there_is_not_listed(work_of: Callable[..., Work])
     play(scenario)
 
 
-def test_a_broker_that_gives_no_status_is_told(work_of: Callable[..., Work]) -> None:
+def test_a_broker_without_status_is_reported(work_of: Callable[..., Work]) -> None:
     async def scenario(site: Site) -> None:
         answers = {RequestCode.GET_BROKER_RUNTIME_INFO: refusal(ResponseCode.SYSTEM_ERROR)}
         broker = await site.add_broker("b-a", answers)
@@ -259,7 +262,7 @@ def test_a_broker_that_gives_no_status_is_told(work_of: Callable[..., Work]) -> 
 
 
 @pytest.mark.parametrize(("result", "is_good"), [("CR_SUCCESS", True), ("CR_LATER", False)])
-def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
+def test_the_result_of_direct_consumption_decides_the_exit_code(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], result: str, is_good: bool
 ) -> None:
     made = ConsumedDirectly(consume_result=result, order=False, remark="why", spent_time_mills=3)
@@ -291,7 +294,7 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
         ("-c utf-16-be", ["\u6b31", "\u6b32", "\u6b33"]),
     ],
 )
-def test_what_is_printed_of_a_topic(
+def test_print_msg_prints_the_messages_of_a_topic(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], letters: str, last_words: list[str]
 ) -> None:
     work = work_of(f"printMsg -t T {letters}")
@@ -311,7 +314,7 @@ def test_what_is_printed_of_a_topic(
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
 
 
-def test_bodies_are_read_as_their_character_set_says(
+def test_bodies_are_decoded_with_the_given_character_set(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def scenario(site: Site) -> None:

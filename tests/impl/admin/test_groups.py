@@ -1,4 +1,4 @@
-"""Consumer groups, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+"""Tests consumer groups, at brokers with scripted answers. Source: docs/protocol.md, "Administration"."""
 
 import pytest
 
@@ -28,7 +28,7 @@ OFFLINE = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
 
 
 def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
-    """Offsets of broker and consumer, queue by queue."""
+    """Return the offsets of broker and consumer, queue by queue."""
     table = {
         ObjectKey(bodies.MessageQueue(broker, queue_id, "T")): QueueProgress(end, at, 5)
         for queue_id, (end, at) in enumerate(offsets)
@@ -36,7 +36,7 @@ def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
     return (0, {}, java_json.write(ConsumeStats(tps, table)))
 
 
-def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> None:
+def test_a_group_is_created_as_described_and_deleted_with_its_offsets() -> None:
     async def scenario(site: Site) -> None:
         codes = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.DELETE_SUBSCRIPTIONGROUP)
         broker = await site.add_broker("b-a", dict.fromkeys(codes, OK))
@@ -46,7 +46,7 @@ def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> No
         assert java_json.read(SubscriptionGroup, body) == config
         await groups.delete_group(site.admin, [broker.address], "G", offsets=True)
         assert broker.fields_of(RequestCode.DELETE_SUBSCRIPTIONGROUP) == [
-            {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # 4.9's name, and 5.x's
+            {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # the names of 4.9 and of 5.x
         ]
 
     play(scenario)
@@ -64,7 +64,7 @@ def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
     play(scenario)
 
 
-def test_progress_is_that_of_all_brokers_and_says_how_much_is_left() -> None:
+def test_progress_combines_all_brokers_and_includes_the_lag() -> None:
     async def scenario(site: Site) -> None:
         await site.add_broker("b-b", {RequestCode.GET_CONSUME_STATS: stats("b-b", (9, 9))})
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2), (4, 0))})
@@ -75,7 +75,7 @@ def test_progress_is_that_of_all_brokers_and_says_how_much_is_left() -> None:
     play(scenario)
 
 
-def test_progress_in_one_topic_is_asked_of_that_topics_brokers() -> None:
+def test_progress_in_one_topic_is_requested_from_the_brokers_of_that_topic() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2))}, "T")
         assert (await groups.progress(site.admin, "G", "T")).behind == 3
@@ -85,7 +85,7 @@ def test_progress_in_one_topic_is_asked_of_that_topics_brokers() -> None:
     play(scenario)
 
 
-def test_a_group_that_is_nowhere_is_told_from_one_without_offsets() -> None:
+def test_an_unknown_group_is_distinguished_from_one_without_offsets() -> None:
     async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a")})
         with pytest.raises(NoRouteError, match="no group H"):
@@ -96,7 +96,7 @@ def test_a_group_that_is_nowhere_is_told_from_one_without_offsets() -> None:
     play(scenario)
 
 
-def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
+def test_groups_are_summarised_with_and_without_members_and_offsets() -> None:
     async def scenario(site: Site) -> None:
         members = ConsumerConnection([], "CONSUME_FROM_LAST_OFFSET", "CONSUME_PASSIVELY", "CLUSTERING", {})
         await site.add_broker(
@@ -125,7 +125,7 @@ def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
     play(scenario)
 
 
-def test_each_queue_has_the_member_that_says_so() -> None:
+def test_each_queue_has_the_member_that_reports_it() -> None:
     async def scenario(site: Site) -> None:
         members = [bodies.Connection("10.0.0.9:1", f"c{number}", "JAVA", 409) for number in range(2)]
         connected = ConsumerConnection(members, "", "CONSUME_PASSIVELY", "CLUSTERING", {})
@@ -190,7 +190,7 @@ def test_a_group_without_members_is_reset_offset_by_offset(
     play(scenario)
 
 
-def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
+def test_a_reset_at_one_broker_does_not_change_the_others() -> None:
     async def scenario(site: Site) -> None:
         answers = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OFFLINE,
@@ -217,7 +217,7 @@ def version(name: str, **more: str) -> Answer:
 
 
 @pytest.mark.parametrize("offset", [None, 3])
-def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -> None:
+def test_an_offset_is_committed_for_one_queue_of_a_group_without_members(offset: int | None) -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
@@ -242,7 +242,7 @@ def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -
 
 
 @pytest.mark.parametrize("reported", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
-def test_one_queue_is_set_by_a_broker_that_can(reported: Answer) -> None:
+def test_one_queue_is_reset_by_a_broker_that_supports_it(reported: Answer) -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
@@ -260,7 +260,7 @@ def test_one_queue_is_set_by_a_broker_that_can(reported: Answer) -> None:
     play(scenario)
 
 
-def test_one_queue_is_not_set_where_all_would_be() -> None:
+def test_one_queue_is_not_reset_where_the_broker_would_reset_all() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
@@ -281,7 +281,7 @@ def test_one_queue_is_not_set_where_all_would_be() -> None:
     play(scenario)
 
 
-def test_a_broker_that_does_not_reset_is_an_error() -> None:
+def test_a_broker_that_refuses_a_reset_is_an_error() -> None:
     async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {})
         with pytest.raises(RefusalError, match="INVOKE_BROKER_TO_RESET_OFFSET"):

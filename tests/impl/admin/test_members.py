@@ -1,4 +1,4 @@
-"""Handing over the leadership of a group, against brokers in a simulated world."""
+"""Tests transferring the leadership of a group, with brokers in a simulated world."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ def _broker(id_: str) -> Address:
     return Address("10.0.0.1", 10_911 + 10 * IDS.index(id_))
 
 
-def test_a_group_is_led_by_whom_an_administrator_names() -> None:
+def test_an_administrator_can_choose_the_leader_of_a_group() -> None:
     async def scenario(group: Group) -> None:
         await group.send("one")
         before = await group.master()
@@ -34,7 +34,7 @@ def test_a_group_is_led_by_whom_an_administrator_names() -> None:
     play(scenario)
 
 
-def test_why_the_leadership_stays_is_told() -> None:
+def test_the_reason_why_the_leadership_stays_is_reported() -> None:
     async def scenario(group: Group) -> None:
         leader = await group.master()
         away = next(id_ for id_ in IDS if id_ != leader)

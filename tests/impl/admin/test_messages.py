@@ -1,4 +1,4 @@
-"""Messages looked up and read. Source: docs/protocol.md, "Administration"."""
+"""Tests finding and reading messages. Source: docs/protocol.md, "Administration"."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.impl.admin.site import Answer, Site, play, refusal
 def stored(
     key: str, *, offset: int = 0, time_ms: int = 1000, host: tuple[str, int] = ("10.0.0.1", 1)
 ) -> bytes:
-    """A record as brokers send it."""
+    """Return a record as brokers send it."""
     properties = {KEYS: f"{key} more", UNIQUE_KEY: f"U{key}", TAGS: "a"}
     message = Message("T", key.encode(), properties, store_host=host)
     data = record.encode(message)
@@ -38,7 +38,7 @@ def found(*records: bytes) -> Answer:
     return (0, {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}, b"".join(records))
 
 
-def test_a_message_is_found_by_the_place_that_its_id_names() -> None:
+def test_a_message_is_found_at_the_position_that_its_id_names() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found(stored("k"))})
         (example,) = messages._records_of(stored("k", offset=3, host=broker.address))
@@ -48,7 +48,7 @@ def test_a_message_is_found_by_the_place_that_its_id_names() -> None:
     play(scenario)
 
 
-def test_an_id_that_is_none_and_a_place_without_a_message_are_errors() -> None:
+def test_an_invalid_id_and_a_position_without_a_message_are_errors() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found()})
         (example,) = messages._records_of(stored("k", host=broker.address))
@@ -64,7 +64,7 @@ def test_an_id_that_is_none_and_a_place_without_a_message_are_errors() -> None:
     play(scenario)
 
 
-def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions() -> None:
+def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_hash_collisions() -> None:
     async def scenario(site: Site) -> None:
         code = RequestCode.QUERY_MESSAGE
         late = await site.add_broker("b-a", {code: found(stored("k", time_ms=9), stored("other", time_ms=1))})
@@ -80,7 +80,7 @@ def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions
     play(scenario)
 
 
-def test_no_more_messages_of_a_key_are_given_than_asked_for_whatever_brokers_give() -> None:
+def test_no_more_messages_of_a_key_are_returned_than_requested() -> None:
     async def scenario(site: Site) -> None:
         for name, time_ms in (("b-a", 20), ("b-b", 10)):
             await site.add_broker(name, {RequestCode.QUERY_MESSAGE: found(stored("k", time_ms=time_ms))})
@@ -90,7 +90,7 @@ def test_no_more_messages_of_a_key_are_given_than_asked_for_whatever_brokers_giv
     play(scenario)
 
 
-def test_a_unique_key_is_compared_with_unique_keys() -> None:
+def test_a_unique_key_matches_only_unique_keys() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.QUERY_MESSAGE: found(stored("k"))})
         assert bodies(await messages.by_key(site.admin, "T", "Uk", kind=messages.KeyKind.UNIQUE)) == ["k"]
@@ -112,10 +112,12 @@ def test_a_member_of_a_group_consumes_a_message_on_demand() -> None:
     play(scenario)
 
 
-def test_tags_are_asked_for_by_name_and_compared_with_tags() -> None:
+def test_tags_are_requested_by_kind_and_match_only_tags() -> None:
     async def scenario(site: Site) -> None:
         answers = {RequestCode.QUERY_MESSAGE: found(stored("k"))}
-        broker = await site.add_broker("b-a", answers, "T", "C")  # a topic of the cluster's name, as it is
+        broker = await site.add_broker(
+            "b-a", answers, "T", "C"
+        )  # the topic that is named after the cluster is requested too
         kind = messages.KeyKind.TAG
         assert bodies(await messages.by_key(site.admin, "T", "a", kind=kind)) == ["k"]
         assert await messages.by_key(site.admin, "nowhere", "k", kind=kind, cluster="C") == []
@@ -128,7 +130,7 @@ def offset(value: int) -> Answer:
     return (0, headers.write(OffsetResponse(value)), b"")
 
 
-def test_a_topic_is_read_queue_by_queue_within_times() -> None:
+def test_a_topic_is_read_queue_by_queue_within_a_time_range() -> None:
     pulled = PullResponse(0, 3, 0, 3)
     batch = b"".join(stored(f"m{at}", offset=at, time_ms=at * 10) for at in range(3))
 
@@ -155,8 +157,8 @@ def test_a_topic_is_read_queue_by_queue_within_times() -> None:
         assert (first.queue_offset, second.queue_offset) == (0, 1)
         leads_nowhere = PullResponse(0, 0, 0, 3)
         broker.answers[RequestCode.PULL_MESSAGE] = (0, headers.write(leads_nowhere), batch)
-        assert await read(site) == ["m0", "m1", "m2"]  # and no endless loop
+        assert await read(site) == ["m0", "m1", "m2"]  # and the loop ends
         broker.answers[RequestCode.GET_MAX_OFFSET] = offset(2)
-        assert await read(site) == ["m0", "m1"]  # the third came afterwards
+        assert await read(site) == ["m0", "m1"]  # the third message was stored later
 
     play(scenario)

@@ -1,4 +1,4 @@
-"""What is told to all name servers. Source: docs/protocol.md, "Administration"."""
+"""Tests requests that go to all name servers. Source: docs/protocol.md, "Administration"."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from mqproof.impl.remoting.headers import KvRequest
 from tests.impl.admin.site import Site, play
 
 
-def test_write_permission_goes_and_comes_at_every_name_server() -> None:
+def test_write_permission_is_removed_and_restored_at_every_name_server() -> None:
     async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {}, "T", "U")
         assert await name_servers.wipe_write(site.admin, "b-a") == dict.fromkeys(sorted(site.addresses), 2)
@@ -20,7 +20,7 @@ def test_write_permission_goes_and_comes_at_every_name_server() -> None:
     play(scenario)
 
 
-def test_texts_are_kept_and_forgotten_at_every_name_server() -> None:
+def test_key_value_pairs_are_stored_and_deleted_at_every_name_server() -> None:
     async def scenario(site: Site) -> None:
         async def codes() -> list[int]:
             header = KvRequest("N", "k")
@@ -34,7 +34,7 @@ def test_texts_are_kept_and_forgotten_at_every_name_server() -> None:
     play(scenario)
 
 
-def test_configurations_are_shown_and_changed_at_every_name_server() -> None:
+def test_configurations_are_listed_and_changed_at_every_name_server() -> None:
     async def scenario(site: Site) -> None:
         changed = await name_servers.update_config(site.admin, "orderMessageEnable", "true")
         found = await name_servers.config(site.admin)

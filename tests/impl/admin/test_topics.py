@@ -1,4 +1,4 @@
-"""Topics, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+"""Tests topics, at brokers with scripted answers. Source: docs/protocol.md, "Administration"."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def stats(broker: str, *extents: tuple[int, int]) -> Answer:
     return (0, {}, java_json.write(TopicStats(table)))
 
 
-def test_a_topic_is_made_as_it_is_described() -> None:
+def test_a_topic_is_created_as_described() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.UPDATE_AND_CREATE_TOPIC: OK})
         config = TopicConfig("T", read_queue_nums=2, write_queue_nums=3, perm=4, topic_sys_flag=1, order=True)
@@ -33,7 +33,7 @@ def test_a_topic_is_made_as_it_is_described() -> None:
     play(scenario)
 
 
-def test_an_order_is_known_to_every_name_server() -> None:
+def test_an_order_is_stored_at_every_name_server() -> None:
     async def scenario(site: Site) -> None:
         assert await topics.set_order(site.admin, "T", {"b-b": 2, "b-a": 4}) == "b-a:4;b-b:2"
         for address in site.addresses:
@@ -43,7 +43,7 @@ def test_an_order_is_known_to_every_name_server() -> None:
     play(scenario)
 
 
-def test_a_deleted_topic_is_gone_at_brokers_and_name_servers() -> None:
+def test_a_deleted_topic_is_removed_from_brokers_and_name_servers() -> None:
     async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.DELETE_TOPIC_IN_BROKER: OK})
         await topics.set_order(site.admin, "T", {"b-a": 4})
@@ -68,7 +68,7 @@ def test_name_servers_keep_a_topic_that_a_broker_did_not_delete() -> None:
     play(scenario)
 
 
-def test_a_permission_changes_and_nothing_else() -> None:
+def test_a_change_of_permissions_changes_nothing_else() -> None:
     async def scenario(site: Site) -> None:
         config = TopicConfig("T", read_queue_nums=2, write_queue_nums=3, topic_sys_flag=2)
         broker = await site.add_broker("b-a", {RequestCode.UPDATE_AND_CREATE_TOPIC: OK}, config)
@@ -105,7 +105,7 @@ def test_topics_and_their_groups_are_listed() -> None:
     play(scenario)
 
 
-def test_the_queues_of_all_brokers_are_one_table() -> None:
+def test_the_queues_of_all_brokers_form_one_table() -> None:
     async def scenario(site: Site) -> None:
         with pytest.raises(NoRouteError):
             await topics.topic_stats(site.admin, "T")
@@ -121,7 +121,7 @@ def test_the_queues_of_all_brokers_are_one_table() -> None:
     play(scenario)
 
 
-def test_a_key_that_is_no_queue_is_an_error() -> None:
+def test_a_key_that_is_not_a_queue_is_an_error() -> None:
     assert topics.queue_of(ObjectKey(bodies.MessageQueue("b", 1, "T"))) == MessageQueue("T", "b", 1)
     with pytest.raises(ClientError, match="is invalid"):
         topics.queue_of(ObjectKey({"queueId": 1}))

@@ -1,7 +1,7 @@
-"""Access control. Source: docs/protocol.md, "Access control".
+"""Tests access control. Source: docs/protocol.md, "Access control".
 
-Method: a broker in the simulated world with a plain_acl.yml, sessions with and without credentials. Tests of
-the rules alone need no broker.
+Method: a broker in the simulated world with a plain_acl.yml, and sessions with and without credentials. Tests
+of the rules alone need no broker.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ def asked(
     ip: str = "127.0.0.1",
     version: int = 409,
 ) -> RefusedError | None:
-    """What the rules say of a request; None when it may be asked."""
+    """Return the refusal of a request by the rules; None if it is allowed."""
     request = new_request(code, fields or {}, body)
     request = credentials.signed(request) if credentials else request
     request = Command(code, 1, 0, request.fields, body, version=version)
@@ -127,7 +127,7 @@ PULLED = {"topic": "In", "consumerGroup": "G"}
         (202, {"topic": "Other"}, b""),
     ],
 )
-def test_what_an_account_may(code: int, fields: dict[str, str], body: bytes) -> None:
+def test_an_account_may_use_its_permissions(code: int, fields: dict[str, str], body: bytes) -> None:
     assert asked(code, fields, body) is None
 
 
@@ -158,7 +158,9 @@ def test_what_an_account_may(code: int, fields: dict[str, str], body: bytes) -> 
         ),
     ],
 )
-def test_what_an_account_may_not(code: int, fields: dict[str, str], body: bytes, remark: str) -> None:
+def test_an_account_may_not_exceed_its_permissions(
+    code: int, fields: dict[str, str], body: bytes, remark: str
+) -> None:
     refusal = asked(code, fields, body)
     assert refusal is not None
     assert refusal.code == ResponseCode.SYSTEM_ERROR
@@ -166,7 +168,7 @@ def test_what_an_account_may_not(code: int, fields: dict[str, str], body: bytes,
     assert remark in refusal.remark
 
 
-def test_an_administrator_without_lists_may_everything() -> None:
+def test_an_administrator_without_lists_may_do_everything() -> None:
     for code, fields in (
         (17, {}),
         (25, {}),
@@ -180,7 +182,7 @@ def test_an_administrator_without_lists_may_everything() -> None:
     ("credentials", "ip", "remark"),
     [
         (None, "127.0.0.1", "no access key"),
-        (Credentials("nobody-known", "12345678"), "127.0.0.1", "nobody-known is not known"),
+        (Credentials("unknown-key", "12345678"), "127.0.0.1", "unknown-key is not known"),
         (Credentials("orders-app", "wrong-secret"), "127.0.0.1", "signature is not that of"),
         (Credentials("orders-app", "wrong-secret"), "10.20.0.1", "signature is not that of"),
         (None, "10.10.10.7", None),
@@ -188,13 +190,15 @@ def test_an_administrator_without_lists_may_everything() -> None:
         (Credentials("the-admin", "wrong-secret"), "10.20.0.3", "signature is not that of"),
     ],
 )
-def test_who_is_known_and_from_where(credentials: Credentials | None, ip: str, remark: str | None) -> None:
+def test_accounts_and_addresses_are_checked(
+    credentials: Credentials | None, ip: str, remark: str | None
+) -> None:
     refusal = asked(28, credentials=credentials, ip=ip)
     assert (refusal is None) == (remark is None)
     assert remark is None or remark in refusal.remark  # type: ignore[union-attr]  # it is one
 
 
-def test_clients_of_5x_are_told_that_they_have_no_permission() -> None:
+def test_clients_of_5x_receive_no_permission() -> None:
     for version, code in ((409, ResponseCode.SYSTEM_ERROR), (479, ResponseCode.NO_PERMISSION)):
         refusal = asked(28, credentials=None, version=version)
         assert refusal is not None
@@ -202,7 +206,7 @@ def test_clients_of_5x_are_told_that_they_have_no_permission() -> None:
 
 
 @pytest.mark.parametrize("is_signed_field", [True, False])
-def test_a_query_by_unique_key_may_leave_that_out_of_what_is_signed(is_signed_field: bool) -> None:
+def test_a_query_by_unique_key_may_leave_its_mark_unsigned(is_signed_field: bool) -> None:
     fields = {"topic": "In", "key": "k"}
     mark = {"_UNIQUE_KEY_QUERY": "true"}
     request = ORDERS.signed(new_request(12, {**fields, **mark} if is_signed_field else fields))
@@ -235,7 +239,7 @@ def test_a_query_by_unique_key_may_leave_that_out_of_what_is_signed(is_signed_fi
         ("!!python/object/apply:os.system [true]", "f: "),
     ],
 )
-def test_a_file_that_makes_no_sense_is_one_line(text: str, complaint: str) -> None:
+def test_an_invalid_file_is_reported_in_one_line(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, "f")
     assert str(caught.value).startswith(complaint)
@@ -246,7 +250,7 @@ def test_a_file_that_makes_no_sense_is_one_line(text: str, complaint: str) -> No
 
 
 def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
-    """A scene with a broker that has access control."""
+    """Run a scenario with a broker that has access control."""
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -268,11 +272,13 @@ async def code_of(world: World, credentials: Credentials | None, code: int, head
         return (await one.remoting.invoke(world.broker_address, request, 30.0)).code
 
 
-def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
+def test_only_accounts_with_permission_can_send_and_receive() -> None:
     async def scenario(world: World) -> None:
         async with session(world, ORDERS) as one, session(world, None) as stranger:
             mine = Producer(one, ProducerConfig("PG"))
-            outcome = await mine.send(Message("T", b"x" * 10_000))  # compressed, and signed as it is sent
+            outcome = await mine.send(
+                Message("T", b"x" * 10_000)
+            )  # it is compressed, and signed in the form in which it is sent
             assert isinstance(outcome, Sent)
             assert not isinstance(await mine.send(Message("Other", b"x")), Sent)
             refused = await Producer(stranger, ProducerConfig("PG")).send(Message("T", b"y"))
@@ -292,7 +298,7 @@ def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
     guarded(scenario)
 
 
-def test_a_changed_file_counts_soon_and_a_broken_one_does_not(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_changed_file_takes_effect_soon_and_a_broken_one_does_not(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: World) -> list[bool]:
         async def may_send() -> bool:
             async with session(world, ORDERS) as one:
@@ -323,7 +329,7 @@ def test_a_broker_does_not_start_with_a_broken_file_or_without_one() -> None:
         guarded(nothing, "accounts: [")
 
 
-def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
+def test_accounts_created_changed_and_deleted_over_the_network_are_kept() -> None:
     async def scenario(world: World) -> None:
         new = Credentials("newcomer", "abcdefg")
         offset = headers.ViewMessageRequest(0)
@@ -337,7 +343,7 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
             producer = Producer(one, ProducerConfig("PG"))
             assert isinstance(await producer.send(Message("T", b"x")), Sent)
             assert not isinstance(await producer.send(Message("U", b"x")), Sent)
-            # What is not named stays.
+            # Accounts that are not named stay.
             more = AccountRequest("newcomer", topic_perms="U=PUB")
             assert await code_of(world, ADMIN, change, more) == ResponseCode.SUCCESS
             assert isinstance(await producer.send(Message("U", b"x")), Sent)
@@ -371,7 +377,7 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
         AccountRequest("orders-app", white_remote_address="10.0"),
     ],
 )
-def test_an_account_that_cannot_be_changes_nothing(header: AccountRequest) -> None:
+def test_an_invalid_account_changes_nothing(header: AccountRequest) -> None:
     async def scenario(world: World) -> None:
         code = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG
         assert await code_of(world, ADMIN, code, header) == ResponseCode.UPDATE_ACL_CONFIG_FAILED
@@ -380,7 +386,7 @@ def test_an_account_that_cannot_be_changes_nothing(header: AccountRequest) -> No
     guarded(scenario)
 
 
-def test_a_heartbeat_that_is_none_is_refused_as_ever() -> None:
+def test_an_invalid_heartbeat_is_refused_as_without_accounts() -> None:
     async def scenario(world: World) -> int:
         async with session(world, ORDERS) as one:
             request = new_request(RequestCode.HEART_BEAT, body=b"{")
@@ -389,7 +395,7 @@ def test_a_heartbeat_that_is_none_is_refused_as_ever() -> None:
     assert guarded(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_broker_asks_in_its_own_name_where_it_has_an_account() -> None:
+def test_a_broker_signs_its_own_requests_if_it_has_an_account() -> None:
     loop = SimulatedLoop()
 
     async def main() -> list[Credentials | None]:

@@ -1,4 +1,4 @@
-"""A broker in a simulated world: what its clients get, what survives a restart, and what is refused how.
+"""Tests a broker in a simulated world: answers to clients, restarts, and refusals.
 
 Sources: docs/protocol.md, "Sending", "Pulling", "Offset requests", "Client registration".
 """
@@ -78,7 +78,7 @@ PULL = PullRequest(
 
 
 def altered(header: headers.Header, **changes: object) -> dict[str, str]:
-    """The header's fields with some changed; None leaves one out."""
+    """Return the header's fields with some changed; None omits a field."""
     fields = headers.write(header)
     for name, value in changes.items():
         fields.pop(name, None)
@@ -90,7 +90,7 @@ def altered(header: headers.Header, **changes: object) -> dict[str, str]:
 # Sending.
 
 
-def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
+def test_a_message_is_returned_unchanged_with_the_fields_that_the_broker_adds() -> None:
     async def scenario(world: World) -> None:
         outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
         assert (outcome.status, outcome.queue, outcome.queue_offset) == ("SEND_OK", QUEUE, 0)
@@ -109,7 +109,7 @@ def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
     play(scenario)
 
 
-def test_offsets_of_a_queue_are_dense_and_queues_are_independent() -> None:
+def test_offsets_of_a_queue_have_no_gaps_and_queues_are_independent() -> None:
     async def scenario(world: World) -> list[tuple[int, int]]:
         outcomes = await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(40)))
         return sorted((sent(o).queue.queue_id, sent(o).queue_offset) for o in outcomes)
@@ -117,7 +117,7 @@ def test_offsets_of_a_queue_are_dense_and_queues_are_independent() -> None:
     assert play(scenario) == [(queue, offset) for queue in range(4) for offset in range(10)]
 
 
-def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> None:
+def test_acknowledged_messages_survive_a_restart_and_offsets_continue() -> None:
     async def scenario(world: World) -> tuple[list[str], int, int]:
         await world.producer.send(message("before"), QUEUE)
         await world.consumer.commit(QUEUE, 1)
@@ -131,7 +131,7 @@ def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> N
     assert play(scenario) == (["before", "after"], 1, 1)
 
 
-def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads() -> None:
+def test_the_answer_to_each_kind_of_send_has_the_fields_that_java_clients_read() -> None:
     async def scenario(world: World) -> list[Command]:
         letters = new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(SEND), b"x")
         names = new_request(RequestCode.SEND_MESSAGE, headers.write(SEND), b"x")
@@ -146,7 +146,7 @@ def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads()
 
 @pytest.mark.parametrize("serialization", list(Serialization))
 @pytest.mark.parametrize("version", [0, -1, 1, 32_767, -32_768])
-def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
+def test_a_peer_of_an_unknown_version_and_language_is_served(
     version: int, serialization: Serialization
 ) -> None:
     async def scenario(world: World) -> None:
@@ -197,7 +197,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         ({"properties": "a\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL, "properties"),
     ],
 )
-def test_a_send_that_cannot_be_is_refused_and_changes_nothing(
+def test_an_invalid_send_is_refused_and_changes_nothing(
     changes: dict[str, object], code: ResponseCode, remark: str
 ) -> None:
     async def scenario(world: World) -> tuple[Command, int]:
@@ -211,7 +211,7 @@ def test_a_send_that_cannot_be_is_refused_and_changes_nothing(
     assert remark in (answer.remark or "")
 
 
-def test_a_negative_queue_id_leaves_the_choice_to_the_broker() -> None:
+def test_a_negative_queue_id_lets_the_broker_choose() -> None:
     async def scenario(world: World) -> set[str]:
         fields = altered(SEND, queueId=-1)
         answers = [
@@ -228,10 +228,10 @@ def test_every_put_status_has_its_response_code() -> None:
 
 def fail_syncs(step: Step) -> None:
     if step.kind == "sync":
-        raise OSError("planted")
+        raise OSError("injected")
 
 
-def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
+def test_a_failing_disk_is_never_answered_with_send_ok() -> None:
     async def scenario(world: World) -> list[str]:
         await world.producer.send(message("fine"), QUEUE)
         world.disk.on_step = fail_syncs
@@ -244,7 +244,7 @@ def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
 
 
 @pytest.mark.parametrize("kind", ["write", "create"])
-def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on(kind: str) -> None:
+def test_sends_to_a_full_disk_fail_and_stored_messages_stay_readable(kind: str) -> None:
     def full(step: Step) -> None:
         if step.kind == kind and "commitlog" in step.path:
             raise OSError(28, "No space left on device", step.path)
@@ -288,7 +288,7 @@ def test_a_pull_at_the_end_waits_for_the_next_message() -> None:
     assert 3 <= seconds < 3.1
 
 
-def test_a_held_pull_ends_empty_when_its_time_is_over() -> None:
+def test_a_held_pull_ends_empty_after_its_time() -> None:
     async def scenario(world: World) -> tuple[str, float]:
         await world.producer.send(message("first"), QUEUE)
         loop = asyncio.get_running_loop()
@@ -315,7 +315,7 @@ def test_a_message_with_another_tag_does_not_wake_a_held_pull() -> None:
     assert play(scenario) == ["wanted"]
 
 
-def test_tags_select_also_where_hash_codes_collide() -> None:
+def test_tags_select_messages_even_if_their_hash_codes_collide() -> None:
     async def scenario(world: World) -> list[str]:
         for tag in ("Aa", "BB", "C"):  # Aa and BB have the same hash code
             await world.producer.send(message(tag, tag), QUEUE)
@@ -328,7 +328,7 @@ def test_tags_select_also_where_hash_codes_collide() -> None:
     ("offset", "status", "next_offset"),
     [(0, "FOUND", 2), (2, "NO_NEW_MESSAGE", 2), (3, "OFFSET_ILLEGAL", 2), (-1, "OFFSET_ILLEGAL", 0)],
 )
-def test_each_offset_has_its_answer(offset: int, status: str, next_offset: int) -> None:
+def test_each_offset_gets_the_expected_answer(offset: int, status: str, next_offset: int) -> None:
     async def scenario(world: World) -> PullResult:
         for body in "ab":
             await world.producer.send(message(body), QUEUE)
@@ -339,7 +339,7 @@ def test_each_offset_has_its_answer(offset: int, status: str, next_offset: int) 
     assert (result.min_offset, result.max_offset) == (0, 2)
 
 
-def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None:
+def test_offset_0_of_an_empty_queue_is_valid_and_higher_ones_are_not() -> None:
     async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         other = replace(QUEUE, queue_id=1)
@@ -361,7 +361,7 @@ def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None
         ({"queueOffset": None}, ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_a_pull_that_cannot_be_is_refused(changes: dict[str, object], code: ResponseCode) -> None:
+def test_an_invalid_pull_is_refused(changes: dict[str, object], code: ResponseCode) -> None:
     async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL, **changes)))).code
@@ -369,7 +369,7 @@ def test_a_pull_that_cannot_be_is_refused(changes: dict[str, object], code: Resp
     assert play(scenario) == code
 
 
-def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
+def test_a_pull_without_a_subscription_uses_that_of_the_heartbeats() -> None:
     async def scenario(world: World) -> list[int]:
         for tag in "ab":
             await world.producer.send(message(tag, tag), QUEUE)
@@ -394,7 +394,7 @@ def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
     ("expression_type", "code"),
     [("TAG", ResponseCode.SUCCESS), ("SQL92", ResponseCode.SUBSCRIPTION_NOT_LATEST)],
 )
-def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
+def test_a_subscription_to_all_tags_also_serves_a_newer_one_by_tags(
     expression_type: str, code: ResponseCode
 ) -> None:
     async def scenario(world: World) -> int:
@@ -422,7 +422,7 @@ def test_stopping_answers_a_held_pull() -> None:
 # Offsets.
 
 
-def test_offset_queries_tell_what_is_there() -> None:
+def test_offset_queries_return_the_extent_of_the_queue() -> None:
     async def scenario(world: World) -> None:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
@@ -443,7 +443,7 @@ def test_offset_queries_tell_what_is_there() -> None:
     play(scenario)
 
 
-def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
+def test_a_search_by_time_finds_the_message_stored_nearest_to_it() -> None:
     async def scenario(world: World) -> list[int]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
@@ -457,7 +457,7 @@ def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
     assert play(scenario) == [0, 0, 0, 1, 1, 2, 2]
 
 
-def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
+def test_a_client_of_5x_can_choose_the_side_of_a_search_by_time() -> None:
     async def scenario(world: World) -> dict[str, list[int]]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
@@ -476,7 +476,7 @@ def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
     assert play(scenario) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
 
 
-def test_a_time_in_an_empty_queue_is_offset_0() -> None:
+def test_a_search_by_time_in_an_empty_queue_returns_offset_0() -> None:
     async def scenario(world: World) -> str:
         answer = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest("nowhere", 0, 1))
         return answer.fields["offset"]
@@ -484,7 +484,7 @@ def test_a_time_in_an_empty_queue_is_offset_0() -> None:
     assert play(scenario) == "0"
 
 
-def test_a_pull_may_bring_the_offset_to_commit() -> None:
+def test_a_pull_can_commit_an_offset_of_its_queue() -> None:
     async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         fields = altered(PULL, sysFlag=4 | 1, commitOffset=1)
@@ -503,7 +503,7 @@ def test_a_pull_may_bring_the_offset_to_commit() -> None:
         ({"consumerGroup": "a@b"}, ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_an_offset_of_something_that_cannot_be_is_not_kept(
+def test_an_offset_for_an_invalid_group_or_queue_is_not_kept(
     changes: dict[str, object], code: ResponseCode
 ) -> None:
     async def scenario(world: World) -> tuple[int, int | None]:
@@ -518,7 +518,7 @@ def test_an_offset_of_something_that_cannot_be_is_not_kept(
 # Clients.
 
 
-def test_members_of_a_group_are_told_when_it_changes() -> None:
+def test_members_of_a_group_are_notified_of_a_change() -> None:
     async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         await world.session.heartbeat()
@@ -533,12 +533,12 @@ def test_members_of_a_group_are_told_when_it_changes() -> None:
 
 def test_a_group_without_members_has_no_list() -> None:
     async def scenario(world: World) -> int:
-        return (await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("nobody"))).code
+        return (await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("unknown"))).code
 
     assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
+def test_a_heartbeat_creates_the_retry_topic_of_the_group() -> None:
     async def scenario(world: World) -> int:
         beat = java_json.write(Heartbeat("c", consumer_data_set=[ConsumerData("G")]), standard=True)
         await world.ask(RequestCode.HEART_BEAT, body=beat)
@@ -550,7 +550,7 @@ def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
     assert play(scenario) == 1
 
 
-def test_where_groups_must_exist_an_unknown_one_is_refused() -> None:
+def test_an_unknown_group_is_refused_without_automatic_creation() -> None:
     config = BrokerConfig(store_directory="/store", port=0, store=SMALL_STORE, auto_create_groups=False)
 
     async def scenario(world: World) -> int:
@@ -563,9 +563,9 @@ def test_where_groups_must_exist_an_unknown_one_is_refused() -> None:
 # The event log.
 
 
-def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
+def test_the_events_of_a_send_are_logged_in_order() -> None:
     async def scenario(world: World) -> list[tuple[str, Kind]]:
-        await asyncio.sleep(1)  # the first checkpoint is over
+        await asyncio.sleep(1)  # after the first checkpoint
         world.events.clear()
         await world.producer.send(message("x"), QUEUE)
         await world.consumer.pull(QUEUE, 0)
@@ -588,7 +588,7 @@ def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
     ]
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
+def test_the_same_seed_produces_the_same_events() -> None:
     async def scenario(world: World) -> list[str]:
         await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(20)))
         return [repr(event) for event in world.events]
@@ -612,7 +612,7 @@ ASKED_WITHOUT_ANYTHING = {
 }
 
 
-def test_topics_made_together_are_registered_together_and_none_is_forgotten() -> None:
+def test_topics_created_together_are_registered_together_and_completely() -> None:
     async def scenario(world: World) -> tuple[int, int]:
         registered = 0
         table = world.namesrv._services.table
@@ -637,7 +637,7 @@ def test_topics_made_together_are_registered_together_and_none_is_forgotten() ->
     assert 1 <= registered < 40
 
 
-def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_on() -> None:
+def test_requests_without_fields_or_body_get_error_answers_and_the_broker_continues() -> None:
     async def scenario(world: World) -> None:
         for code in PROCESSORS.keys() - ASKED_WITHOUT_ANYTHING:
             answer = await world.ask_raw(new_request(code, body=b"\xff{"))
@@ -647,7 +647,7 @@ def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_
     play(scenario)
 
 
-def test_an_offset_commit_of_a_oneway_request_is_noted() -> None:
+def test_an_offset_commit_in_a_oneway_request_is_stored() -> None:
     async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         header = headers.write(UpdateOffsetRequest("G", "T", 0, 1))
@@ -681,7 +681,7 @@ _bodies = st.binary(max_size=20) | _json.map(lambda value: json.dumps(value).enc
     fields=st.dictionaries(_names, _values),
     body=_bodies,
 )
-def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
+def test_every_request_is_answered_and_the_broker_continues(
     code: int, fields: dict[str, str], body: bytes
 ) -> None:
     async def scenario(world: World) -> None:
@@ -689,7 +689,7 @@ def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
         for asked in (fields, complete):
             answer = await world.ask_raw(new_request(code, asked, body))
             assert answer.is_response
-            # An exception that nobody foresaw is answered by its type's name.
+            # An unexpected exception would be answered with the name of its type.
             assert not re.match(r"[A-Za-z]+Error: ", answer.remark or ""), answer
         sent(await world.producer.send(Message("Other", b"alive")))
 

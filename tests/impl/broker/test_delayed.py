@@ -1,4 +1,4 @@
-"""Delayed messages through a broker: never early, in time, over restarts, and once as a rule.
+"""Tests delayed messages through a broker: never early, in time, across restarts, and normally once.
 
 Source: docs/protocol.md, "Delayed messages".
 """
@@ -34,13 +34,13 @@ async def send(world: World, body: str, level: int) -> None:
 
 
 def delivered(world: World) -> list[str]:
-    """Bodies in queue 0 of the topic."""
+    """Return the bodies in queue 0 of the topic."""
     assert world.broker is not None
     result = world.broker.store.get("T", 0, 0)
     return [record.decode(data).message.body.decode() for data in result.records]
 
 
-def test_a_message_comes_when_its_time_has_come_and_not_before() -> None:
+def test_a_delayed_message_is_delivered_when_it_is_due_and_not_before() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 2)
         await asyncio.sleep(4.9)
@@ -51,7 +51,7 @@ def test_a_message_comes_when_its_time_has_come_and_not_before() -> None:
     play(scenario)
 
 
-def test_a_pull_that_waits_gets_it_as_it_was_sent() -> None:
+def test_a_waiting_pull_receives_the_message_unchanged() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
         result = await world.consumer.pull(QUEUE, 0, hold_ms=10_000)
@@ -80,7 +80,7 @@ def test_levels_do_not_wait_for_each_other() -> None:
     play(scenario)
 
 
-def test_configured_levels_count() -> None:
+def test_configured_levels_are_used() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 7)
         await asyncio.sleep(2.9)
@@ -92,7 +92,7 @@ def test_configured_levels_count() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_message_of_many_comes_early_or_late_or_out_of_its_levels_order(seed: int) -> None:
+def test_no_message_is_early_or_late_or_out_of_the_order_of_its_level(seed: int) -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         chance = random.Random(seed)
@@ -126,14 +126,14 @@ def test_no_message_of_many_comes_early_or_late_or_out_of_its_levels_order(seed:
     play(scenario, seed=seed)
 
 
-def test_the_rule_is_what_keeps_them_from_coming_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_rule_is_due_messages_would_be_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayed, "is_due", lambda *_: True)
     with pytest.raises(AssertionError):
-        test_a_message_comes_when_its_time_has_come_and_not_before()
+        test_a_delayed_message_is_delivered_when_it_is_due_and_not_before()
 
 
 @pytest.mark.parametrize(("step_s", "late_s"), [(-3600, 0), (-5, 5)])
-def test_a_clock_that_is_set_back_makes_nothing_early_and_little_late(step_s: int, late_s: int) -> None:
+def test_setting_the_clock_back_makes_no_message_early_and_few_late(step_s: int, late_s: int) -> None:
     async def scenario(world: World) -> None:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
@@ -148,7 +148,7 @@ def test_a_clock_that_is_set_back_makes_nothing_early_and_little_late(step_s: in
     play(scenario)
 
 
-def test_a_clock_that_is_set_forward_is_noticed_while_a_message_waits() -> None:
+def test_setting_the_clock_forward_is_noticed_while_a_message_waits() -> None:
     async def scenario(world: World) -> None:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
@@ -161,7 +161,7 @@ def test_a_clock_that_is_set_forward_is_noticed_while_a_message_waits() -> None:
 
 
 @pytest.mark.parametrize("away_s", [1, 100])
-def test_a_restart_neither_loses_nor_repeats(away_s: int) -> None:
+def test_a_restart_neither_loses_nor_repeats_messages(away_s: int) -> None:
     async def scenario(world: World) -> None:
         await send(world, "first", 1)
         await send(world, "second", 4)
@@ -176,7 +176,7 @@ def test_a_restart_neither_loses_nor_repeats(away_s: int) -> None:
     play(scenario)
 
 
-def test_after_a_crash_what_was_delivered_since_the_file_was_written_comes_again() -> None:
+def test_after_a_crash_messages_delivered_since_the_last_write_are_repeated() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await asyncio.sleep(2)
@@ -195,8 +195,8 @@ def test_after_a_crash_what_was_delivered_since_the_file_was_written_comes_again
     play(scenario)
 
 
-def test_the_file_never_says_that_something_was_delivered_that_a_crash_takes_back() -> None:
-    """Under ASYNC_FLUSH too: the log is flushed before the file is written."""
+def test_the_file_never_counts_a_delivery_that_a_crash_undoes() -> None:
+    """Under ASYNC_FLUSH too, the log is flushed before the file is written."""
 
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
@@ -219,7 +219,7 @@ def test_the_file_never_says_that_something_was_delivered_that_a_crash_takes_bac
     play(scenario, config=replace(CONFIG, store=store))
 
 
-def test_an_offset_behind_the_queue_is_its_end_and_a_broken_file_is_read_from_its_backup() -> None:
+def test_an_offset_beyond_the_queue_is_its_end_and_a_broken_file_is_read_from_its_backup() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await asyncio.sleep(2)
@@ -235,7 +235,7 @@ def test_an_offset_behind_the_queue_is_its_end_and_a_broken_file_is_read_from_it
     play(scenario)
 
 
-def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() -> None:
+def test_a_failing_disk_stops_delivery_and_nothing_counts_as_delivered() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
 
@@ -255,7 +255,7 @@ def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() ->
     play(scenario)
 
 
-def test_what_cannot_be_put_while_the_disk_is_full_is_delivered_when_there_is_room() -> None:
+def test_a_message_that_a_full_disk_refuses_is_delivered_when_there_is_space() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 3)
         world.disk.room = Space(100, 5)
@@ -268,7 +268,7 @@ def test_what_cannot_be_put_while_the_disk_is_full_is_delivered_when_there_is_ro
     play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, clean_forcibly=False)))
 
 
-def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:
+def test_an_idle_broker_with_a_waiting_message_uses_little_time() -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         looks = 0
@@ -290,7 +290,7 @@ def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:
     play(scenario)
 
 
-def test_how_far_each_level_is_can_be_asked() -> None:
+def test_the_progress_of_each_level_can_be_queried() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await send(world, "b", 1)
@@ -313,7 +313,7 @@ def test_how_far_each_level_is_can_be_asked() -> None:
         {},
     ],
 )
-def test_a_message_that_cannot_be_delivered_is_passed_over(properties: dict[str, str]) -> None:
+def test_a_message_that_cannot_be_delivered_is_skipped(properties: dict[str, str]) -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         await world.broker.store.put(Message(SCHEDULE_TOPIC, b"bad", {"DELAY": "1", **properties}))

@@ -1,4 +1,4 @@
-"""Two brokers on one store directory: the second is refused, the first does not notice."""
+"""Tests two brokers on one store directory: the second is refused and the first is not affected."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ from tests.impl.world import World, play
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None:
+def test_a_second_broker_on_a_store_is_refused_and_the_first_continues() -> None:
     async def scenario(world: World) -> None:
         before = world.disk.copy()
         second = Broker(replace(world.config, name="broker-b"), world.runtime)

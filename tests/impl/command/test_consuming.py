@@ -1,4 +1,4 @@
-"""`mqproof consume` in the simulated world: what it shows, where it begins, when it ends."""
+"""Tests `mqproof consume` in the simulated world: its output, its first offset and its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ def consume_job(world: World, shown: list[str]) -> ConsumeJob:
 @pytest.mark.parametrize(
     "work", [consuming.consume, consuming.consume_assigned, consuming.consume_assigned_in_order]
 )
-def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> None:
+def test_each_way_to_consume_shows_every_message_exactly_once(work: Work) -> None:
     async def scenario(world: World) -> tuple[list[str], list[str]]:
         first: list[str] = []
         second: list[str] = []
@@ -53,7 +53,7 @@ def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> Non
 @pytest.mark.parametrize(
     "work", [consuming.consume, consuming.consume_assigned, consuming.consume_assigned_in_order]
 )
-def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
+def test_messages_beyond_the_count_are_left_for_the_next_consumer(work: Work) -> None:
     async def scenario(world: World) -> list[list[str]]:
         shown: list[list[str]] = [[], []]
         await send(world, numbers(0, 20))
@@ -70,7 +70,7 @@ def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
     ("begin", "expected"),
     [(Begin.MIN, 2), (Begin.MAX, 0), (Begin.TIME, 1), (Begin.COMMITTED, 1)],
 )
-def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> None:
+def test_a_consumer_starts_at_the_requested_position(begin: Begin, expected: int) -> None:
     async def scenario(world: World) -> list[str]:
         shown: list[str] = []
         queue = MessageQueue("T", "broker-a", 0)
@@ -86,7 +86,7 @@ def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> N
     assert len(play(scenario)) == expected
 
 
-def test_a_line_of_json_has_all_that_is_known() -> None:
+def test_a_line_of_json_has_all_fields_of_the_message() -> None:
     async def scenario(world: World) -> list[str]:
         shown: list[str] = []
         message = Message("T", b"\xff", {"TAGS": "A", "mine": "1"})
@@ -95,13 +95,18 @@ def test_a_line_of_json_has_all_that_is_known() -> None:
         return shown
 
     (line,) = play(scenario)
-    told = msgspec.json.decode(line)
-    assert (told["topic"], told["queue_id"], told["queue_offset"], told["body"]) == ("T", 0, 0, "\\xff")
-    assert told["properties"]["mine"] == "1"
+    reported = msgspec.json.decode(line)
+    assert (reported["topic"], reported["queue_id"], reported["queue_offset"], reported["body"]) == (
+        "T",
+        0,
+        0,
+        "\\xff",
+    )
+    assert reported["properties"]["mine"] == "1"
 
 
 @pytest.mark.parametrize("work", [consuming.consume_assigned, consuming.consume_assigned_in_order])
-def test_a_member_that_follows_ends_when_nothing_came_for_as_long_as_it_was_told(work: Work) -> None:
+def test_a_member_that_follows_ends_after_its_time_without_messages(work: Work) -> None:
     async def scenario(world: World) -> tuple[int, float]:
         shown: list[str] = []
         await send(world, numbers(0, 4))

@@ -1,4 +1,4 @@
-"""`mqproof send` in the simulated world."""
+"""Tests `mqproof send` in the simulated world."""
 
 from mqproof.impl.command import sending
 from mqproof.impl.command.sending import SendJob

@@ -1,4 +1,4 @@
-"""The store of a member: what is put, seen, refused and recovered. A group of one commits by itself."""
+"""Tests the store of a member: puts, reads, refusals and recovery. A group of one commits by itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ def _message(body: str, topic: str = "T", **properties: str) -> Message:
 
 
 class Site:
-    """One member through many lives, alone in its group unless `members` says otherwise."""
+    """One member across many restarts, the only one of its group unless `members` says otherwise."""
 
     def __init__(self, loop: SimulatedLoop, members: tuple[str, ...]) -> None:
         self.disk = SimulatedDisk()
@@ -81,7 +81,7 @@ def bodies(store: LedgerStore, queue_id: int = 0) -> list[str]:
     return found
 
 
-def test_what_is_put_is_read_across_segments_and_starts() -> None:
+def test_stored_messages_are_read_across_segments_and_restarts() -> None:
     async def scenario(site: Site) -> tuple[list[str], list[str], list[int]]:
         store = await site.leading()
         results = [await store.put(_message(f"m{number}" * 30)) for number in range(40)]
@@ -124,7 +124,7 @@ def test_a_message_too_large_for_a_segment_is_refused_and_takes_no_offset() -> N
     assert play(scenario) == (PutStatus.MESSAGE_ILLEGAL, 0)
 
 
-def test_who_does_not_lead_refuses_and_stores_nothing() -> None:
+def test_a_member_that_is_not_the_leader_refuses_messages_and_stores_nothing() -> None:
     async def scenario(site: Site) -> tuple[PutStatus, str, int]:
         store = await site.start()
         result = await store.put(_message("x"))
@@ -138,13 +138,13 @@ def test_who_does_not_lead_refuses_and_stores_nothing() -> None:
     assert end == -1
 
 
-def test_a_killed_member_makes_up_what_its_queues_lack() -> None:
+def test_a_killed_member_restores_the_missing_queue_entries() -> None:
     async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         for number in range(10):
             await store.put(_message(f"m{number}"))
         store.kill()
-        site.disk.lose_power()  # the queues were never synced, the ledger was before each answer
+        site.disk.lose_power()  # the queues were never synced; the ledger was synced before each answer
         again = await site.leading()
         seen = bodies(again)
         await again.stop()
@@ -153,12 +153,12 @@ def test_a_killed_member_makes_up_what_its_queues_lack() -> None:
     assert play(scenario) == [f"m{number}" for number in range(10)]
 
 
-def test_an_entry_that_is_not_committed_is_not_seen() -> None:
+def test_an_uncommitted_entry_is_not_visible() -> None:
     async def scenario(site: Site) -> tuple[list[str], PutStatus, list[str]]:
         store = await site.leading()
         await store.put(_message("first"))
         put = asyncio.create_task(store.put(_message("second")))
-        await asyncio.sleep(0)  # it is written now, and its sync is not over
+        await asyncio.sleep(0)  # it is written, and its sync has not ended
         written = store.node.ledger.end_index
         during = bodies(store)
         assert written == 2  # a no-op, and two messages
@@ -173,7 +173,7 @@ def test_an_entry_that_is_not_committed_is_not_seen() -> None:
     assert seen == ["first", "second"]
 
 
-def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
+def test_messages_accepted_during_a_sync_become_visible_only_with_their_own_sync() -> None:
     async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         seen: list[list[str]] = []
@@ -193,14 +193,14 @@ def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
     assert play(scenario) == ["first"]
 
 
-def test_what_a_start_finds_is_not_seen_before_a_leader_says_that_it_is_committed() -> None:
+def test_entries_found_at_a_start_are_not_visible_before_a_leader_commits_them() -> None:
     async def scenario(site: Site) -> tuple[int, list[str]]:
         store = await site.leading()
         await store.put(_message("first"))
         store.put_soon([_message("second")], lambda _results: None)
         store.kill()
-        site.disk.crash_process()  # the page cache stays, and "second" in it
-        site.members = ("n0", "n1", "n2")  # nobody else is there, so nobody leads
+        site.disk.crash_process()  # the page cache stays, with "second" in it
+        site.members = ("n0", "n1", "n2")  # no other member runs, so there is no leader
         again = await site.start()
         end, seen = again.node.ledger.end_index, bodies(again)
         await again.stop()
@@ -209,11 +209,13 @@ def test_what_a_start_finds_is_not_seen_before_a_leader_says_that_it_is_committe
     assert play(scenario) == (2, ["first"])
 
 
-def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
+def test_offsets_of_messages_that_a_new_leader_cut_are_used_again() -> None:
     async def scenario(site: Site) -> int:
         store = await site.leading()
         await store.put(_message("first"))
-        store._queue_offsets["T", 0] = 9  # as if more had been taken, which another leader never saw
+        store._queue_offsets["T", 0] = (
+            9  # as if more messages had been accepted that no other leader received
+        )
         store.changed(SteppedDown(2, Reason.NO_QUORUM))
         assert (await store.put(_message("x"))).status is PutStatus.SERVICE_NOT_AVAILABLE
         store.changed(Committed(store.node.member.core.state.commit))
@@ -224,10 +226,8 @@ def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
     assert play(scenario) == 1
 
 
-def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_first_entry_is_committed() -> (
-    None
-):
-    """What stands between may be committed too, and then has the next queue offsets."""
+def test_a_member_elected_while_it_dispatches_serves_only_after_its_own_first_entry_is_committed() -> None:
+    """The entries in between may become committed, and then have the next queue offsets."""
 
     async def scenario(site: Site) -> tuple[bool, bool]:
         store = await site.leading()
@@ -249,8 +249,8 @@ def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_firs
     assert play(scenario) == (False, True)
 
 
-def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -> None:
-    """A group of one leads by its own vote: its no-op comes first, and the vote before that."""
+def test_a_leader_accepts_nothing_while_its_vote_is_being_synced() -> None:
+    """A group of one elects itself: the vote is written first, then its no-op."""
 
     async def scenario(site: Site) -> tuple[ResponseCode, list[int]]:
         store = await site.start()
@@ -269,7 +269,7 @@ def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -
     assert play(scenario) == (ResponseCode.LEADER_NOT_READY, [NO_OP])
 
 
-def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
+def test_after_a_restart_queue_offsets_continue() -> None:
     async def scenario(site: Site) -> list[int | None]:
         store = await site.leading()
         for number in range(5):
@@ -298,7 +298,7 @@ def test_flushing_waits_until_the_ledger_is_durable() -> None:
     assert durable >= end
 
 
-def test_what_is_no_message_is_passed_over() -> None:
+def test_an_entry_that_is_not_a_message_is_skipped() -> None:
     async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         await store.put(_message("first"))
@@ -316,7 +316,7 @@ def test_what_is_no_message_is_passed_over() -> None:
     assert play(scenario) == ["first", "second"]
 
 
-def test_messages_are_found_by_key_and_by_place() -> None:
+def test_messages_are_found_by_key_and_by_position() -> None:
     async def scenario(site: Site) -> tuple[list[bytes], bytes | None, bytes | None]:
         store = await site.leading()
         result = await store.put(_message("hello", KEYS="k"))
@@ -331,7 +331,7 @@ def test_messages_are_found_by_key_and_by_place() -> None:
     assert beside is None
 
 
-def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
+def test_a_failed_sync_ends_the_member_and_is_not_answered_with_ok() -> None:
     async def scenario(site: Site) -> tuple[PutStatus, str, bool]:
         store = await site.leading()
 
@@ -352,7 +352,7 @@ def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
     assert not leads
 
 
-def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
+def test_a_failing_disk_at_the_stop_leaves_the_abort_file() -> None:
     async def scenario(site: Site) -> tuple[str, bool]:
         store = await site.leading()
         await store.put(_message("x"))
@@ -371,7 +371,7 @@ def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
     assert abort
 
 
-def test_a_deleted_topics_queues_go_on() -> None:
+def test_offsets_of_a_deleted_topic_continue() -> None:
     async def scenario(site: Site) -> int:
         store = await site.leading()
         await store.put(_message("first"))
@@ -384,8 +384,8 @@ def test_a_deleted_topics_queues_go_on() -> None:
 
 
 @pytest.mark.parametrize("durable", [0, 100])
-def test_of_what_was_cut_nothing_counts_as_durable(durable: int) -> None:
-    """What stands there now was written after that sync."""
+def test_cut_entries_do_not_count_as_durable(durable: int) -> None:
+    """The data at that position was written after that sync."""
 
     async def scenario(site: Site) -> tuple[int, int]:
         store = await site.leading()

@@ -1,4 +1,7 @@
-"""Nodes on a runtime: the core over remoting frames, in simulation, and once on real sockets and files."""
+"""Tests nodes on a runtime:
+
+the core with remoting frames, in simulation and once on real sockets and files.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -42,7 +45,7 @@ SMALL = LedgerConfig(data_segment_bytes=1 << 16, index_segment_bytes=32 * 1024)
 
 
 class Site:
-    """Three nodes, each with a disk of its own, on one simulated network."""
+    """Three nodes, each with its own disk, on one simulated network."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.network = SimulatedNetwork(delay_s=0.001)
@@ -73,7 +76,7 @@ class Site:
             await asyncio.sleep(0.1)
 
     async def append(self, body: bytes) -> int:
-        """A client that asks until somebody says SUCCESS."""
+        """Repeat a client's request until a member answers SUCCESS."""
         while True:
             code, entry = await (await self.leader()).append(body)
             if code is ResponseCode.SUCCESS:
@@ -118,7 +121,7 @@ def test_an_entry_is_acknowledged_when_a_quorum_has_it() -> None:
     assert sum(_play(scenario)) >= 2
 
 
-def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
+def test_a_group_without_its_leader_continues_and_loses_nothing() -> None:
     async def scenario(site: Site) -> tuple[list[bytes], str, str]:
         for number in range(20):
             await site.append(b"%d" % number)
@@ -137,7 +140,7 @@ def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
     assert first != second
 
 
-def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
+def test_a_disconnected_leader_stops_answering() -> None:
     async def scenario(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
         await site.append(b"one")
         old = await site.leader()
@@ -145,7 +148,7 @@ def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
         site.network.silence(site.addresses[name])
         for other in NAMES:
             if other != name:
-                site.network.silence(site.addresses[other])  # nothing leaves the old leader either
+                site.network.silence(site.addresses[other])  # the old leader sends nothing either
         code, _ = await old.append(b"lost?")
         await asyncio.sleep(10)
         after, _ = await old.append(b"refused")
@@ -157,7 +160,7 @@ def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
     assert after is ResponseCode.NOT_LEADER
 
 
-def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
+def test_a_client_of_the_rpc_appends_and_reads_and_gets_the_leader() -> None:
     async def scenario(site: Site) -> tuple[Message, Message, Message, Message]:
         leader = (await site.leader()).config.self_id
         common = ("g", leader, "client")
@@ -180,7 +183,7 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
     assert appended.code == ResponseCode.SUCCESS
 
 
-def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
+def test_an_operator_can_transfer_the_leadership_to_a_chosen_member() -> None:
     async def scenario(site: Site) -> None:
         await site.append(b"one")
         leader = (await site.leader()).config.self_id
@@ -204,7 +207,7 @@ def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
     _play(scenario)
 
 
-def test_a_leader_whose_successor_does_not_take_over_goes_on() -> None:
+def test_a_leader_whose_successor_does_not_take_over_continues() -> None:
     async def scenario(site: Site) -> tuple[ResponseCode, list[bytes]]:
         await site.append(b"one")
         leader = await site.leader()
@@ -218,22 +221,22 @@ def test_a_leader_whose_successor_does_not_take_over_goes_on() -> None:
     assert _play(scenario) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
 
 
-def test_a_leader_alone_has_no_successor() -> None:
+def test_a_single_leader_has_no_successor() -> None:
     async def scenario(site: Site) -> tuple[ResponseCode, ResponseCode]:
         leader = await site.leader()
         others = [name for name in NAMES if name != leader.config.self_id]
         follower = await site.nodes[others[0]].transfer_leadership()
         for name in others:
             await site.stop(name)
-        await asyncio.sleep(5)  # they were heard until a moment ago
+        await asyncio.sleep(5)  # their answers arrived until a moment ago
         return follower, await leader.transfer_leadership()
 
     assert _play(scenario) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
-    """A push that overtook another is not answered; after 3 s, or when the disk failed, nobody waits."""
+def test_unanswered_pushes_are_dropped_after_their_time_or_a_disk_failure(fails: bool) -> None:
+    """A push that overtook another is not answered. It is dropped after 3 s, or when the disk failed."""
 
     async def scenario(site: Site) -> tuple[int, int]:
         leader = await site.leader()
@@ -265,7 +268,7 @@ def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
     assert _play(scenario) == (1, 0)
 
 
-def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:
+def test_a_message_in_the_ledger_is_a_record_with_its_own_position() -> None:
     async def scenario(site: Site) -> tuple[bytes, int]:
         draft = record.encode(RocketMessage(topic="T", body=b"hello", properties={}))
 
@@ -284,7 +287,7 @@ def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None
     assert record.decode(data, position + 48).commit_offset == position + 48
 
 
-def test_what_nodes_did_is_in_their_event_log() -> None:
+def test_the_actions_of_nodes_are_in_their_event_log() -> None:
     async def scenario(site: Site) -> list[Event]:
         await site.append(b"one")
         return site.events
@@ -320,7 +323,7 @@ def test_three_nodes_on_sockets_and_files_commit_an_entry(tmp_path: Path) -> Non
             Node(config, addresses, str(tmp_path / config.self_id), production(network), None, SMALL)
             for config in configs
         ]
-        # Each has its own port only once it listens; nobody asks anybody before its first wait is over.
+        # A port is known only when its node listens. No node sends a request before its first wait has ended.
         for node in nodes:
             addresses[node.config.self_id] = await node.start()
         for node in nodes:

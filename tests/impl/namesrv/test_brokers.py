@@ -1,4 +1,4 @@
-"""What brokers ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests the requests of brokers over a simulated network. Source: docs/protocol.md, "Name server"."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def query(world: World, version: int) -> Command:
     return await world.ask(RequestCode.QUERY_DATA_VERSION, header, java_json.write(DataVersion(version)))
 
 
-def test_a_slave_is_told_its_master() -> None:
+def test_the_answer_to_a_slave_has_its_master() -> None:
     async def scenario(world: World) -> None:
         alone = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
         assert alone.master_addr is None
@@ -43,7 +43,7 @@ def test_a_slave_is_told_its_master() -> None:
     play(scenario)
 
 
-def test_a_data_version_is_changed_when_it_is_not_the_registered_one() -> None:
+def test_a_data_version_is_changed_if_it_differs_from_the_registered_one() -> None:
     async def scenario(world: World) -> None:
         unknown = await query(world, 1)
         assert (changed(unknown), unknown.body) == (True, b"")
@@ -55,7 +55,7 @@ def test_a_data_version_is_changed_when_it_is_not_the_registered_one() -> None:
     play(scenario)
 
 
-def test_asking_for_the_data_version_keeps_a_broker_alive() -> None:
+def test_a_query_of_the_data_version_keeps_a_broker_alive() -> None:
     async def scenario(world: World) -> None:
         await world.register()
         for _ in range(5):
@@ -66,7 +66,7 @@ def test_asking_for_the_data_version_keeps_a_broker_alive() -> None:
     play(scenario)
 
 
-def test_a_broker_may_say_how_long_its_silence_may_last() -> None:
+def test_a_broker_can_request_its_expiry_time() -> None:
     async def scenario(world: World) -> list[int]:
         await world.register(heartbeat_timeout_millis=20_000)
         codes = []
@@ -78,7 +78,7 @@ def test_a_broker_may_say_how_long_its_silence_may_last() -> None:
     assert play(scenario) == [0, 0, 0, 17]
 
 
-def test_a_heartbeat_may_change_that_time() -> None:
+def test_a_heartbeat_can_change_the_expiry_time() -> None:
     async def scenario(world: World) -> int:
         await world.register(heartbeat_timeout_millis=20_000)
         await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
@@ -88,7 +88,7 @@ def test_a_heartbeat_may_change_that_time() -> None:
     assert play(scenario) == ResponseCode.SUCCESS
 
 
-def test_the_event_log_tells_the_time_that_a_broker_asked_for() -> None:
+def test_the_event_log_has_the_expiry_time_that_a_broker_requested() -> None:
     async def scenario(world: World) -> list[str | None]:
         await world.register()
         await world.register(heartbeat_timeout_millis=20_000)
@@ -98,7 +98,7 @@ def test_the_event_log_tells_the_time_that_a_broker_asked_for() -> None:
     assert play(scenario) == [None, "20000", "90000"]
 
 
-def test_no_broker_can_ask_to_be_remembered_for_ever() -> None:
+def test_the_expiry_time_that_a_broker_can_request_is_limited() -> None:
     async def scenario(world: World) -> int:
         await world.register(heartbeat_timeout_millis=2**62)
         for _ in range(400):  # the connection stays busy, so that only the broker's silence counts
@@ -109,7 +109,7 @@ def test_no_broker_can_ask_to_be_remembered_for_ever() -> None:
     assert play(scenario) == ResponseCode.TOPIC_NOT_EXIST
 
 
-def test_the_answer_to_a_registration_has_the_ordered_topics_unless_that_is_off() -> None:
+def test_the_answer_to_a_registration_has_the_ordered_topics_unless_disabled() -> None:
     async def scenario(world: World) -> bytes:
         await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
         return (await world.register()).body
@@ -118,7 +118,7 @@ def test_the_answer_to_a_registration_has_the_ordered_topics_unless_that_is_off(
     assert play(scenario, NameServerConfig(port=0, return_order_to_brokers=False)) == b""
 
 
-def test_the_members_of_a_broker_name_are_told() -> None:
+def test_the_members_of_a_broker_name_are_returned() -> None:
     async def scenario(world: World) -> None:
         await world.register()
         await world.register(broker=SLAVE, id=1)
@@ -131,7 +131,7 @@ def test_the_members_of_a_broker_name_are_told() -> None:
     play(scenario)
 
 
-def test_a_registration_beyond_a_bound_is_refused_with_a_reason() -> None:
+def test_a_registration_beyond_a_limit_is_refused_with_a_reason() -> None:
     async def scenario(world: World) -> Command:
         return await world.register("T" * 600)
 
@@ -140,16 +140,16 @@ def test_a_registration_beyond_a_bound_is_refused_with_a_reason() -> None:
 
 
 @pytest.mark.parametrize(("forget_unlisted", "code"), [(False, 0), (True, 17)])
-def test_topics_that_a_master_lists_no_more_are_forgotten_where_that_is_switched_on(
+def test_topics_that_a_master_no_longer_lists_are_deleted_if_enabled(
     forget_unlisted: bool, code: int
 ) -> None:
     async def scenario(world: World) -> int:
         await world.register("T", "U")
         await world.register("U", broker=("b-b", "10.0.0.2:10911", "C"))
         await world.register("U", version=1)
-        assert await world.route_code() == 0  # nothing new is said
+        assert await world.route_code() == 0  # the registration has no change
         await world.register("U", id=1, broker=("b-a", "10.0.0.3:10911", "C"), version=2)
-        assert await world.route_code() == 0  # a slave does not know
+        assert await world.route_code() == 0  # a slave does not know all topics
         await world.register("U", version=2)
         return await world.route_code()
 

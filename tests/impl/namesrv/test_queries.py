@@ -1,4 +1,7 @@
-"""What clients and tools ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests the requests of clients and tools over a simulated network.
+
+Source: docs/protocol.md, "Name server".
+"""
 
 import asyncio
 
@@ -17,18 +20,18 @@ async def names(world: World, code: RequestCode, cluster: str | None = None) -> 
     return sorted(java_json.read(TopicList, answer.body).topic_list)
 
 
-def test_topics_are_listed_as_a_whole_and_by_cluster() -> None:
+def test_topics_are_listed_for_all_clusters_and_for_one() -> None:
     async def scenario(world: World) -> None:
         await world.register("T", "U")
         await world.register("U", "V", broker=OTHER)
         assert await names(world, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER) == ["T", "U", "V"]
         assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "D") == ["U", "V"]
-        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "nobody's") == []
+        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "unknown") == []
 
     play(scenario)
 
 
-def test_system_topics_are_named_for_clusters_and_brokers() -> None:
+def test_clusters_and_brokers_are_listed_as_system_topics() -> None:
     async def scenario(world: World) -> None:
         assert await names(world, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS) == []
         await world.register()
@@ -39,7 +42,7 @@ def test_system_topics_are_named_for_clusters_and_brokers() -> None:
     play(scenario)
 
 
-def test_unit_topics_are_told_by_their_flag() -> None:
+def test_unit_topics_are_listed_by_their_flag() -> None:
     async def scenario(world: World) -> None:
         await world.register(*(TopicConfig(f"flag{flag}", topic_sys_flag=flag) for flag in range(4)))
         assert await names(world, RequestCode.GET_UNIT_TOPIC_LIST) == ["flag1", "flag3"]
@@ -49,7 +52,7 @@ def test_unit_topics_are_told_by_their_flag() -> None:
     play(scenario)
 
 
-def test_a_route_has_the_order_of_its_topic_only_where_that_is_switched_on() -> None:
+def test_a_route_has_the_order_of_its_topic_only_if_enabled() -> None:
     async def scenario(world: World) -> str | None:
         await world.register()
         await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
@@ -60,7 +63,7 @@ def test_a_route_has_the_order_of_its_topic_only_where_that_is_switched_on() -> 
     assert play(scenario, NameServerConfig(port=0, order_messages=True)) == "b-a:4"
 
 
-def test_routes_are_refused_at_first_where_brokers_are_waited_for() -> None:
+def test_routes_are_refused_after_the_start_if_brokers_are_waited_for() -> None:
     async def scenario(world: World) -> list[int]:
         await world.register()
         early = await world.route_code()
@@ -70,7 +73,7 @@ def test_routes_are_refused_at_first_where_brokers_are_waited_for() -> None:
     assert play(scenario, NameServerConfig(port=0, wait_for_service=True)) == [ResponseCode.SYSTEM_ERROR, 0]
 
 
-def test_lists_of_topics_can_be_switched_off() -> None:
+def test_lists_of_topics_can_be_disabled() -> None:
     async def scenario(world: World) -> list[int]:
         await world.register("T")
         return [

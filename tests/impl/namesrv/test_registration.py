@@ -1,4 +1,4 @@
-"""Both forms of a registration's body. Source: docs/protocol.md, "Name server"."""
+"""Tests both formats of a registration's body. Source: docs/protocol.md, "Name server"."""
 
 import zlib
 
@@ -29,7 +29,7 @@ def compressed(*lines: bytes, count: int | None = None, tail: bytes = b"") -> by
     return zlib.compress(text + field(b'["10.0.0.1:9999"]') + tail)
 
 
-def test_json_is_read() -> None:
+def test_a_json_body_is_read() -> None:
     found = read_body(header(), JSON)
     assert found is not None
     assert (
@@ -39,24 +39,24 @@ def test_json_is_read() -> None:
 
 
 @pytest.mark.parametrize("line", [b"T 4 8 6 SINGLE_TAG", b"T 4 8 6 SINGLE_TAG {}"])
-def test_the_compressed_form_is_read_with_and_without_attributes(line: bytes) -> None:
+def test_the_compressed_format_is_read_with_and_without_attributes(line: bytes) -> None:
     found = read_body(header(compressed=True), compressed(line))
     assert found is not None
     topic = found.topic_config_serialize_wrapper.topic_config_table["T"]
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 8, 6)
 
 
-def test_the_compressed_form_has_filter_servers_and_may_have_more_behind_them() -> None:
+def test_the_compressed_format_has_filter_servers_and_may_have_more_data_after_them() -> None:
     found = read_body(header(compressed=True), compressed(b"T 4 8 6 SINGLE_TAG", tail=b"\0\0\0\0"))
     assert found is not None
     assert found.filter_server_list == ["10.0.0.1:9999"]
 
 
-def test_no_body_is_no_topics() -> None:
+def test_an_empty_body_has_no_topics() -> None:
     assert read_body(header(), b"") is None
 
 
-def test_the_checksum_is_checked_when_there_is_one() -> None:
+def test_a_checksum_is_verified_if_there_is_one() -> None:
     good = zlib.crc32(JSON) & 0x7FFF_FFFF
     assert read_body(header(crc=good), JSON) is not None
     with pytest.raises(BodyError, match="bodyCrc32"):
@@ -80,6 +80,6 @@ def test_a_broken_compressed_body_is_refused(body: bytes, reason: str) -> None:
         read_body(header(compressed=True), body)
 
 
-def test_a_small_body_that_inflates_without_end_is_refused() -> None:
+def test_a_small_body_that_inflates_without_limit_is_refused() -> None:
     with pytest.raises(BodyError, match="inflates to more than"):
         read_body(header(compressed=True), zlib.compress(bytes(70 << 20)))

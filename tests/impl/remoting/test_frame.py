@@ -1,4 +1,4 @@
-"""Frames come out of a byte stream whole, however the stream is cut."""
+"""Tests that frames are decoded completely, however the byte stream is divided."""
 
 import pytest
 from hypothesis import given
@@ -42,6 +42,6 @@ def test_the_limit_counts_the_length_field() -> None:
     assert read_frame(bytearray(write_frame(b"x" * 12)), frame_bytes_max=16) == b"x" * 12
 
 
-def test_a_negative_length_is_beyond_every_limit() -> None:
+def test_a_negative_length_exceeds_every_limit() -> None:
     with pytest.raises(FrameError, match="announced"):
         read_frame(bytearray(b"\xff\xff\xff\xff"))

@@ -1,7 +1,7 @@
-"""A master and a slave in a simulated world: statuses, faults, reads without the master.
+"""Tests a master and a slave in a simulated world: statuses, faults, reads without the master.
 
 Method: whole brokers, name server and client on simulated network, disks and time (`Pair`). Each test names
-the invariant that it stands for.
+the invariant that it tests.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ async def send_all(pair: Pair, names: list[str]) -> list[str]:
 
 
 async def without_master(pair: Pair) -> None:
-    """The master is killed, and clients have heard of it."""
+    """Kill the master and wait until clients have noticed."""
     pair.kill(MASTER)
     await asyncio.sleep(60)
 
@@ -44,7 +44,7 @@ def numbered(count: int, prefix: str = "m") -> list[str]:
     return [f"{prefix}{number}" for number in range(count)]
 
 
-def test_repl_1_a_synchronous_master_answers_send_ok_when_the_slave_has_it() -> None:
+def test_repl_1_a_synchronous_master_answers_send_ok_only_when_the_slave_has_the_message() -> None:
     async def scenario(pair: Pair) -> tuple[list[str], list[str]]:
         await pair.followed()
         statuses = await send_all(pair, numbered(20))
@@ -55,7 +55,7 @@ def test_repl_1_a_synchronous_master_answers_send_ok_when_the_slave_has_it() -> 
     assert log == numbered(20)
 
 
-def test_repl_3_without_a_slave_a_synchronous_master_says_so_at_once() -> None:
+def test_repl_3_a_synchronous_master_without_a_slave_reports_that_at_once() -> None:
     async def scenario(pair: Pair) -> tuple[str, float, list[str]]:
         await pair.stop(SLAVE)
         await asyncio.sleep(1)
@@ -69,7 +69,7 @@ def test_repl_3_without_a_slave_a_synchronous_master_says_so_at_once() -> None:
     assert log == ["m0"]
 
 
-def test_repl_3_a_slave_that_does_not_answer_is_waited_for_and_no_longer_than_said() -> None:
+def test_repl_3_a_silent_slave_is_waited_for_only_until_the_timeout() -> None:
     async def scenario(pair: Pair) -> tuple[list[str], float, list[str]]:
         await pair.followed()
         await pair.send("m0")
@@ -88,7 +88,7 @@ def test_repl_3_a_slave_that_does_not_answer_is_waited_for_and_no_longer_than_sa
     assert again == ["SEND_OK"]
 
 
-def test_repl_3_who_does_not_wait_is_answered_without_a_slave() -> None:
+def test_repl_3_a_send_that_does_not_wait_is_answered_without_a_slave() -> None:
     async def scenario(pair: Pair) -> str:
         await pair.stop(SLAVE)
         return await pair.send("m0", wait=False)
@@ -96,7 +96,7 @@ def test_repl_3_who_does_not_wait_is_answered_without_a_slave() -> None:
     assert play(scenario) == "SEND_OK"
 
 
-def test_repl_3_an_asynchronous_master_waits_for_nobody_and_is_followed_all_the_same() -> None:
+def test_repl_3_an_asynchronous_master_does_not_wait_but_is_followed() -> None:
     async def scenario(pair: Pair) -> tuple[str, str, list[str]]:
         await pair.followed()
         pair.kill(SLAVE)
@@ -127,7 +127,7 @@ def test_repl_3_a_slave_that_is_far_behind_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     ("in_sync", "status"), [(1, "SEND_OK"), (2, "FLUSH_SLAVE_TIMEOUT"), (3, "FLUSH_SLAVE_TIMEOUT")]
 )
-def test_repl_3_as_5_x_means_it_a_master_waits_for_so_many_whoever_is_there(
+def test_repl_3_under_the_rule_of_5_x_a_master_waits_for_the_required_number(
     in_sync: int, status: str
 ) -> None:
     async def scenario(pair: Pair) -> str:
@@ -138,7 +138,7 @@ def test_repl_3_as_5_x_means_it_a_master_waits_for_so_many_whoever_is_there(
 
 
 @pytest.mark.parametrize(("in_sync", "status"), [(2, "SEND_OK"), (3, "FLUSH_SLAVE_TIMEOUT")])
-def test_repl_3_as_5_x_means_it_the_master_counts_itself(in_sync: int, status: str) -> None:
+def test_repl_3_under_the_rule_of_5_x_the_master_counts_itself(in_sync: int, status: str) -> None:
     async def scenario(pair: Pair) -> str:
         await pair.followed()
         return await pair.send("m0")
@@ -146,7 +146,7 @@ def test_repl_3_as_5_x_means_it_the_master_counts_itself(in_sync: int, status: s
     assert play(scenario, in_sync_replicas=in_sync) == status
 
 
-def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
+def test_repl_5_a_slave_that_is_killed_repeatedly_catches_up() -> None:
     async def scenario(pair: Pair) -> tuple[list[str], list[str]]:
         for number in range(60):
             await pair.send(f"m{number}", wait=False)
@@ -163,7 +163,7 @@ def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
     assert master == slave == numbered(60)
 
 
-def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
+def test_repl_5_a_slave_reconnects_by_itself_after_a_network_failure() -> None:
     async def scenario(pair: Pair) -> list[str]:
         await pair.followed()
         pair.cut()
@@ -178,7 +178,7 @@ def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
     assert play(scenario) == numbered(3)
 
 
-def test_a_connection_on_which_nothing_happens_stays() -> None:
+def test_an_idle_connection_stays_open() -> None:
     async def scenario(pair: Pair) -> bool:
         await pair.followed()
         client = pair.slave.replicas.client
@@ -190,7 +190,7 @@ def test_a_connection_on_which_nothing_happens_stays() -> None:
     assert play(scenario)
 
 
-def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_once(
+def test_repl_2_a_master_that_lost_its_last_records_is_not_followed_and_that_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(pair: Pair) -> tuple[list[str], list[str], str]:
@@ -215,7 +215,7 @@ def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_onc
     assert sum("no longer follows" in record.message for record in caplog.records) == 1
 
 
-def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
+def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_logs_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(pair: Pair) -> tuple[list[str], str]:
@@ -233,8 +233,8 @@ def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
     assert sum("lost its last records" in record.message for record in caplog.records) == 1
 
 
-def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None:
-    """It would forget the topics of which it may be the last to have the messages."""
+def test_repl_4_a_slave_adopts_no_tables_of_a_master_that_lost_its_disk() -> None:
+    """Otherwise the slave would delete topics although it may have the last copy of their messages."""
 
     async def scenario(pair: Pair) -> tuple[int, int | None]:
         await pair.followed()
@@ -252,7 +252,7 @@ def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None
     assert play(scenario) == (5, 2)
 
 
-def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
+def test_as_shipped_the_loss_goes_unnoticed_and_is_acknowledged() -> None:
     async def scenario(pair: Pair) -> tuple[str, list[str], list[str]]:
         await pair.followed()
         await send_all(pair, ["m0", "m1"])
@@ -267,11 +267,11 @@ def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
     assert (master, slave) == (["n0"], ["m0", "m1"])
 
 
-def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
+def test_repl_4_messages_of_the_slave_can_be_read_while_the_master_is_down() -> None:
     async def scenario(pair: Pair) -> tuple[list[bytes], str, int | None]:
         await pair.followed()
         await send_all(pair, numbered(40))
-        await asyncio.sleep(30)  # the slave has heard of the topic
+        await asyncio.sleep(30)  # the slave has fetched the topic
         await without_master(pair)
         found, offset = [], 0
         while offset < 40:
@@ -288,8 +288,8 @@ def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
     assert committed == 0
 
 
-def test_deliv_5_a_member_tells_its_offset_when_the_master_is_back_and_no_slave_before() -> None:
-    """DELIV-5 OffsetMonotone"""
+def test_deliv_5_a_member_reports_its_offset_to_the_restarted_master_and_not_to_a_slave() -> None:
+    """DELIV-5 OffsetMonotone."""
 
     async def scenario(pair: Pair) -> tuple[list[bytes], int | None, int | None]:
         await pair.followed()
@@ -315,7 +315,7 @@ def test_deliv_5_a_member_tells_its_offset_when_the_master_is_back_and_no_slave_
     assert (slaves, masters) == (2, 9)
 
 
-def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
+def test_a_slave_neither_grants_nor_releases_locks() -> None:
     async def scenario(pair: Pair) -> tuple[list[int], str, set[MessageQueue]]:
         await pair.followed()
         await pair.send("m0")
@@ -344,8 +344,8 @@ def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
 @pytest.mark.parametrize(
     ("offset", "status"), [(3, "NO_NEW_MESSAGE"), (4, "NO_MATCHED_MESSAGE"), (100, "NO_MATCHED_MESSAGE")]
 )
-def test_a_slave_corrects_no_offset_and_sends_back_to_the_master(offset: int, status: str) -> None:
-    """What it does not have, its master may."""
+def test_a_slave_corrects_no_offset_and_directs_consumers_to_the_master(offset: int, status: str) -> None:
+    """Its master may have data that the slave does not have."""
 
     async def scenario(pair: Pair) -> tuple[str, int, int]:
         await pair.followed()
@@ -360,7 +360,7 @@ def test_a_slave_corrects_no_offset_and_sends_back_to_the_master(offset: int, st
     assert play(scenario) == (status, offset, 3 if status == "NO_MATCHED_MESSAGE" else 0)
 
 
-def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
+def test_a_consumer_ahead_of_the_slave_asks_at_intervals() -> None:
     async def scenario(pair: Pair) -> int:
         await pair.followed()
         await send_all(pair, numbered(3))
@@ -379,7 +379,7 @@ def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
     assert 30 <= play(scenario) <= 90
 
 
-def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() -> None:
+def test_a_consumer_at_the_slave_continues_past_what_the_master_has_not_synced() -> None:
     """Under SYNC_FLUSH the slave may show a record before its master does."""
 
     async def scenario(pair: Pair) -> tuple[list[str], int, list[str]]:
@@ -412,7 +412,7 @@ def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() ->
     assert came == ["m4"]
 
 
-def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_go_back() -> None:
+def test_offsets_committed_to_the_slave_reach_the_master_and_never_decrease() -> None:
     async def scenario(pair: Pair) -> tuple[list[int | None], int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
@@ -428,7 +428,7 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
             await asyncio.sleep(1)
         assert pair.brokers[MASTER].services is not None
         assert pair.slave.services is not None
-        assert pair.slave.services.offsets.unsent == set(), "it is told once"
+        assert pair.slave.services.offsets.unsent == set(), "it is sent once"
         return seen, pair.brokers[MASTER].services.offsets.query("G", TOPIC, 0)
 
     seen, masters = play(scenario)
@@ -436,7 +436,7 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
     assert masters == 7
 
 
-def test_a_group_that_is_set_back_at_the_master_is_set_back_at_the_slave() -> None:
+def test_a_group_that_is_reset_at_the_master_is_reset_at_the_slave() -> None:
     async def scenario(pair: Pair) -> list[int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
@@ -451,7 +451,7 @@ def test_a_group_that_is_set_back_at_the_master_is_set_back_at_the_slave() -> No
     assert play(scenario) == [7, 2]
 
 
-def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none() -> None:
+def test_a_slave_has_the_progress_of_delayed_messages_and_delivers_none() -> None:
     async def scenario(pair: Pair) -> tuple[dict[int, int], int, int]:
         await pair.followed()
         await pair.producer.send(Message(TOPIC, b"late", {DELAY: "1"}))
@@ -467,7 +467,7 @@ def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none(
     assert play(scenario) == ({1: 1}, 1, 1)
 
 
-def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
+def test_a_slave_has_the_topics_groups_and_offsets_of_its_master() -> None:
     async def scenario(pair: Pair) -> None:
         await pair.followed()
         await pair.send("m0")
@@ -496,8 +496,8 @@ async def delete_topic(pair: Pair) -> None:
     assert answer.code == ResponseCode.SUCCESS
 
 
-def test_a_slave_forgets_a_topic_that_its_master_deleted_with_queues_and_offsets() -> None:
-    """Though it is made anew before the slave hears of it."""
+def test_a_slave_deletes_a_topic_that_its_master_deleted_with_queues_and_offsets() -> None:
+    """The topic is recreated before the slave learns of the deletion."""
 
     other = replace(QUEUE, queue_id=1)
 
@@ -521,7 +521,7 @@ def test_a_slave_forgets_a_topic_that_its_master_deleted_with_queues_and_offsets
     assert play(scenario, queues=2) == (0, None, [b"new"])
 
 
-def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> None:
+def test_the_restarted_slave_of_a_missing_master_serves_reads() -> None:
     async def scenario(pair: Pair) -> int:
         await pair.followed()
         await send_all(pair, numbered(5))
@@ -535,7 +535,7 @@ def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> No
     assert play(scenario) == 5
 
 
-def test_a_consumer_reads_old_messages_from_the_slave_where_it_is_told_so() -> None:
+def test_a_consumer_reads_old_messages_from_the_slave_if_allowed() -> None:
     async def scenario(pair: Pair) -> list[int]:
         await pair.followed()
         await send_all(pair, numbered(3))
@@ -562,7 +562,7 @@ def test_a_consumer_reads_old_messages_from_the_slave_where_it_is_told_so() -> N
 
 
 @pytest.mark.parametrize("flush", FlushMode)
-def test_the_event_log_tells_what_was_transferred_and_acknowledged(flush: FlushMode) -> None:
+def test_the_event_log_has_transfers_and_acknowledgements(flush: FlushMode) -> None:
     async def scenario(pair: Pair) -> list[tuple[Kind, int | None]]:
         await pair.followed()
         await send_all(pair, numbered(2))
@@ -580,7 +580,7 @@ def test_the_event_log_tells_what_was_transferred_and_acknowledged(flush: FlushM
     assert [kind for kind, _ in reported].count(Kind.HA_TRANSFER) == 2
 
 
-def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
+def test_an_offset_reported_by_a_slave_never_lowers_the_masters() -> None:
     async def scenario(pair: Pair) -> list[int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
@@ -598,8 +598,8 @@ def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
     assert play(scenario) == [7, 7, 8, 6]
 
 
-def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
-    """Its log is its master's."""
+def test_a_slave_refuses_direct_puts() -> None:
+    """Its log is a copy of its master's."""
 
     async def scenario(pair: Pair) -> tuple[str, str, int]:
         await pair.followed()
@@ -614,7 +614,7 @@ def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
     assert play(scenario) == ("SERVICE_NOT_AVAILABLE", "this broker is a slave", -1)
 
 
-def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
+def test_a_slave_with_a_configured_master_follows_no_other() -> None:
     async def scenario(pair: Pair) -> tuple[Address | None, Address]:
         master = Address(pair.machines[MASTER].host, 10912)
         reported = replace(pair.config(SLAVE).replication, ha_master=master)
@@ -624,7 +624,7 @@ def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
         await pair.start(SLAVE)
         await pair.followed()
         pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
-        client = pair.slave.replicas.client  # looked at before the name server can say anything else
+        client = pair.slave.replicas.client  # checked before the name server can report anything else
         return client.master if client else None, master
 
     followed, reported = play(scenario)

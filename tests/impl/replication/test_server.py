@@ -1,4 +1,4 @@
-"""How a master keeps its slaves' connections. Method: the test plays the slaves, in simulated time."""
+"""Tests how a master keeps its slaves' connections. The test plays the slaves, in simulated time."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ SLAVES_MAX = 64
 
 
 class Slave:
-    """One end of a connection, which says what the test has it say."""
+    """One end of a connection, which sends the bytes that the test gives it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -48,7 +48,7 @@ Connect = Callable[[], Awaitable[Slave]]
 
 
 def play(scenario: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
-    """The scene, with a master whose log has three messages."""
+    """Run a scenario with a master whose log has three messages."""
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -80,7 +80,7 @@ async def connected(network: SimulatedNetwork, address: Address) -> Slave:
     return made[0]
 
 
-def test_a_slave_that_says_nothing_more_is_hung_up_on_and_does_not_count() -> None:
+def test_a_silent_slave_is_disconnected_and_no_longer_counts() -> None:
     async def scenario(server: MasterServer, connect: Connect) -> tuple[int, int, bool]:
         slave = await connect()
         slave.say(0)
@@ -92,7 +92,7 @@ def test_a_slave_that_says_nothing_more_is_hung_up_on_and_does_not_count() -> No
     assert play(scenario) == (1, 0, True)
 
 
-def test_a_slave_that_has_all_is_sent_a_sign_of_life() -> None:
+def test_a_slave_that_is_up_to_date_receives_heartbeats() -> None:
     async def scenario(_: MasterServer, connect: Connect) -> list[tuple[int, int]]:
         slave = await connect()
         slave.say(0)
@@ -104,7 +104,7 @@ def test_a_slave_that_has_all_is_sent_a_sign_of_life() -> None:
     assert beats == [(size, 0)] * 2
 
 
-def test_a_slave_that_has_not_asked_is_sent_nothing() -> None:
+def test_a_slave_that_has_requested_nothing_receives_nothing() -> None:
     async def scenario(_: MasterServer, connect: Connect) -> bytes:
         slave = await connect()
         await asyncio.sleep(15)
@@ -113,7 +113,7 @@ def test_a_slave_that_has_not_asked_is_sent_nothing() -> None:
     assert play(scenario) == b""
 
 
-def test_there_is_an_end_to_how_many_slaves_are_taken() -> None:
+def test_the_number_of_slaves_is_limited() -> None:
     async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
         slaves = [await connect() for _number in range(SLAVES_MAX + 2)]
         await asyncio.sleep(1)
@@ -127,7 +127,7 @@ def test_there_is_an_end_to_how_many_slaves_are_taken() -> None:
     assert play(scenario) == [False] * SLAVES_MAX + [True] * 2 + [False]
 
 
-def test_a_slave_that_is_refused_again_and_again_is_complained_of_once(
+def test_repeated_refusals_of_a_slave_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
@@ -144,7 +144,7 @@ def test_a_slave_that_is_refused_again_and_again_is_complained_of_once(
     assert len(caplog.records) == 1
 
 
-def test_a_master_that_stops_hangs_up() -> None:
+def test_a_master_that_stops_closes_its_connections() -> None:
     async def scenario(server: MasterServer, connect: Connect) -> bool:
         slave = await connect()
         slave.say(0)
@@ -156,7 +156,7 @@ def test_a_master_that_stops_hangs_up() -> None:
     assert play(scenario)
 
 
-def test_what_is_appended_goes_out_without_being_asked_for() -> None:
+def test_appended_data_is_sent_without_a_request() -> None:
     async def scenario(server: MasterServer, connect: Connect) -> tuple[int, int]:
         slave = await connect()
         slave.say(0)

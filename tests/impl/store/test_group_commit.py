@@ -1,5 +1,4 @@
-"""Goal: what is put in one turn of the event loop is written once, and each answer is as true as that of a
-put by itself."""
+"""Tests that puts of one turn of the event loop are written once, and answered as truly as single puts."""
 
 import asyncio
 import errno
@@ -20,7 +19,7 @@ LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_byte
 
 
 class Turn:
-    """A store on a simulated loop, and what it answered by the name of each message."""
+    """A store on a simulated loop, and its answers by the name of each message."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -57,12 +56,12 @@ def play(scenario: Callable[[Turn], Awaitable[None]], site: Site) -> Turn:
 
 
 async def ended() -> None:
-    """The turn of the loop, and what was begun at its end."""
+    """Run the turn of the loop, including callbacks started at its end."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue() -> None:
+def test_puts_of_one_turn_are_one_write_to_the_log_and_one_to_each_queue() -> None:
     site = Site(LARGE)
     written: list[str] = []
 
@@ -89,7 +88,7 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
 
 
 @pytest.mark.parametrize("fails", ["commitlog", "consumequeue"])
-def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> None:
+def test_no_put_is_answered_with_success_when_the_write_fails(fails: str) -> None:
     site = Site(LARGE)
 
     def full(step: Step) -> None:
@@ -114,7 +113,7 @@ def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> Non
     assert stored == ([] if fails == "commitlog" else reopened)
 
 
-def test_a_put_by_itself_and_others_of_its_turn_stand_in_the_order_in_which_they_came() -> None:
+def test_puts_of_one_turn_are_stored_in_the_order_of_arrival() -> None:
     async def scenario(turn: Turn) -> None:
         turn.put("a")
         result = await turn.store.put(message("b"))
@@ -128,12 +127,12 @@ def test_a_put_by_itself_and_others_of_its_turn_stand_in_the_order_in_which_they
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_a_turn_that_fills_segments_tells_each_append_before_its_dispatch(mode: FlushMode) -> None:
+def test_a_turn_that_fills_segments_logs_each_append_before_its_dispatch(mode: FlushMode) -> None:
     names = [f"m{number:02d}" for number in range(20)]
 
     async def scenario(turn: Turn) -> None:
         turn.put(*names)
-        await turn.store.flush_log()  # of what stands in the log by now
+        await turn.store.flush_log()  # positions in the log by now
         await ended()
         await turn.store.flush_log()
 
@@ -147,7 +146,7 @@ def test_a_turn_that_fills_segments_tells_each_append_before_its_dispatch(mode: 
     assert max(ends) < max(flushed) == turn.store.log_end
 
 
-def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_not_wait_before() -> None:
+def test_with_sync_flush_puts_that_do_not_wait_are_answered_before_the_flush_and_others_after() -> None:
     async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
         turn.put("c", wait=False)
@@ -162,14 +161,14 @@ def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_no
     assert bodies(turn.store) == ["a", "b", "c"]
 
 
-def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> None:
+def test_a_failed_or_late_flush_is_reported_to_each_put_of_the_turn() -> None:
     def broken(step: Step) -> None:
         if step.kind == "sync":
             raise OSError(errno.EIO, "Input/output error", step.path)
 
     async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
-        await asyncio.sleep(10)  # of the simulated clock: nobody flushes
+        await asyncio.sleep(10)  # of the simulated clock, in which no flush happens
         assert set(turn.statuses().values()) == {PutStatus.FLUSH_DISK_TIMEOUT}
         turn.put("c", "d")
         await ended()
@@ -182,7 +181,7 @@ def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> No
     assert "Input/output error" in turn.answers["c"].reason
 
 
-def test_a_store_that_stops_in_that_turn_writes_and_answers_what_was_put_and_a_killed_one_nothing() -> None:
+def test_a_store_that_stops_in_that_turn_answers_all_puts_and_a_killed_one_none() -> None:
     async def stops(turn: Turn) -> None:
         turn.put("a")
         await turn.store.stop()

@@ -1,4 +1,7 @@
-"""What administrators ask of a broker. Source: docs/protocol.md, "Administration of a broker"."""
+"""Tests the requests of administrators to a broker.
+
+Source: docs/protocol.md, "Administration of a broker".
+"""
 
 import asyncio
 import json
@@ -86,7 +89,7 @@ def key(queue_id: int = 0, topic: str = "T") -> ObjectKey:
 TOPIC = UpdateTopicRequest("New", "TBW102", 3, 2, 6)
 
 
-def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
+def test_a_topic_is_created_and_changed_and_the_name_server_is_notified() -> None:
     async def scenario(world: World) -> None:
         for header in (TOPIC, UpdateTopicRequest("New", "TBW102", 5, 4, 4, "MULTI_TAG", 2, True)):
             assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code == 0
@@ -104,8 +107,8 @@ def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
     play(scenario)
 
 
-def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
-    """A directory may come from 5.x and go back. docs/protocol.md, "Subscription groups"."""
+def test_fields_of_5x_in_topics_and_groups_are_preserved() -> None:
+    """A directory may come from 5.x and return to it. See docs/protocol.md, "Subscription groups"."""
     topic = TopicConfig("New", attributes={"message.type": "FIFO"})
     group = SubscriptionGroup(
         group_name="G",
@@ -126,7 +129,7 @@ def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
         ):
             write_durably(world.disk, f"{config}/{name}.json", java_json.write(table, standard=True))
         await world.start_broker()
-        # Both files are written anew, by requests of which one says what is to become of attributes.
+        # Both files are rewritten by these requests; one of them changes attributes.
         assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
         changed = msgspec.structs.replace(group, attributes={"-a": ""}, retry_max_times=3)
         body = java_json.write(changed, standard=True)
@@ -142,7 +145,7 @@ def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
     play(scenario)
 
 
-def test_a_change_that_changes_nothing_makes_no_new_version() -> None:
+def test_a_change_without_effect_makes_no_new_version() -> None:
     async def scenario(world: World) -> list[int]:
         versions = []
         for _ in range(2):
@@ -171,7 +174,7 @@ def test_a_change_that_changes_nothing_makes_no_new_version() -> None:
         ({"writeQueueNums": -1}, "write queues"),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(changes: dict[str, object], remark: str) -> None:
+def test_an_invalid_topic_is_refused(changes: dict[str, object], remark: str) -> None:
     async def scenario(world: World) -> None:
         before = services(world).topics.snapshot()
         fields = altered(TOPIC, **changes)
@@ -183,7 +186,7 @@ def test_a_topic_that_cannot_be_is_refused(changes: dict[str, object], remark: s
     play(scenario)
 
 
-def test_a_deleted_topic_is_gone_with_its_offsets_also_after_a_restart() -> None:
+def test_a_deleted_topic_is_gone_with_its_offsets_even_after_a_restart() -> None:
     async def scenario(world: World) -> None:
         await send(world)
         await commit(world, 1)
@@ -196,7 +199,7 @@ def test_a_deleted_topic_is_gone_with_its_offsets_also_after_a_restart() -> None
         assert (await world.ask(RequestCode.GET_TOPIC_CONFIG, TopicRequest("T"))).code == 17
         assert services(world).offsets.query("G", "T", 0) is None
         assert services(world).store.max_offset("T", 0) == 0
-        await send(world)  # makes it anew
+        await send(world)  # the send creates it again
         assert services(world).store.max_offset("T", 0) == 1
 
     play(scenario)
@@ -222,7 +225,7 @@ def test_the_system_topics_are_listed() -> None:
 # Groups.
 
 
-def test_a_group_is_made_changed_listed_and_deleted() -> None:
+def test_a_group_can_be_created_changed_listed_and_deleted() -> None:
     async def scenario(world: World) -> None:
         group = SubscriptionGroup(group_name="G", retry_max_times=3, consume_enable=False)
         for one in (SubscriptionGroup(group_name="G"), group):
@@ -249,7 +252,7 @@ def test_a_group_is_made_changed_listed_and_deleted() -> None:
         (DeleteGroupRequest("G", clean_offset=True), None),
     ],
 )
-def test_the_offsets_of_a_deleted_group_go_where_that_is_asked(
+def test_the_offsets_of_a_deleted_group_are_deleted_on_request(
     header: DeleteGroupRequest, left: int | None
 ) -> None:
     async def scenario(world: World) -> tuple[int | None, int | None]:
@@ -271,7 +274,7 @@ def test_the_offsets_of_a_deleted_group_go_where_that_is_asked(
         SubscriptionGroup(group_name="G", retry_queue_nums=1025),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(group: SubscriptionGroup) -> None:
+def test_an_invalid_group_is_refused(group: SubscriptionGroup) -> None:
     async def scenario(world: World) -> int:
         body = java_json.write(group, standard=True)
         return (await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)).code
@@ -283,7 +286,7 @@ def test_a_group_that_cannot_be_is_refused(group: SubscriptionGroup) -> None:
 
 
 class Consumer:
-    """A connected consumer of group G that is asked things."""
+    """A connected consumer of group G that answers requests."""
 
     def __init__(self, world: World, client_id: str = "c1", version: int = 409) -> None:
         self.world = world
@@ -319,7 +322,7 @@ def replace_version(request: Command, version: int, language: str = "PYTHON") ->
 
 
 async def three_messages(world: World) -> list[int]:
-    """Ten seconds apart; their store times."""
+    """Send messages ten seconds apart. Returns their store times."""
     for _ in range(3):
         await send(world)
         await asyncio.sleep(10)
@@ -330,7 +333,7 @@ async def three_messages(world: World) -> list[int]:
     ("committed", "message_index", "force", "expected"),
     [(3, 1, False, 1), (1, 2, False, 1), (1, 2, True, 2), (1, None, True, 3), (2, None, False, 2)],
 )
-def test_a_reset_tells_the_members_where_to_go_on(
+def test_a_reset_sends_the_new_offsets_to_the_members(
     committed: int, message_index: int | None, force: bool, expected: int
 ) -> None:
     async def scenario(world: World) -> None:
@@ -354,7 +357,7 @@ def test_a_reset_tells_the_members_where_to_go_on(
     play(scenario)
 
 
-def test_a_reset_on_behalf_of_clients_that_read_lists_tells_lists() -> None:
+def test_a_reset_for_clients_that_expect_lists_sends_lists() -> None:
     async def scenario(world: World) -> None:
         await send(world)
         for queue_id in range(4):
@@ -373,7 +376,7 @@ def test_a_reset_on_behalf_of_clients_that_read_lists_tells_lists() -> None:
 
 
 @pytest.mark.parametrize("members", [0, 1])
-def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(members: int) -> None:
+def test_only_the_named_queue_is_reset_with_or_without_members(members: int) -> None:
     async def scenario(world: World) -> None:
         await three_messages(world)
         for queue_id in range(4):
@@ -382,7 +385,11 @@ def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(membe
         reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         answer = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, 0, 2))
         assert java_json.read(QueueOffsets, answer.body) == QueueOffsets({key(0): 2})
-        for queue_id, offset in ((0, 4), (1, 1), (7, 0)):  # beyond the end, and no queue at all
+        for queue_id, offset in (
+            (0, 4),
+            (1, 1),
+            (7, 0),
+        ):  # an offset beyond the end, and a queue that does not exist
             refused = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, queue_id, offset))
             assert refused.code == ResponseCode.SYSTEM_ERROR
         await asyncio.sleep(0.1)
@@ -395,7 +402,7 @@ def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(membe
     play(scenario)
 
 
-def test_a_reset_that_cannot_be_is_refused() -> None:
+def test_an_invalid_reset_is_refused() -> None:
     async def scenario(world: World) -> list[int]:
         reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         codes = [(await world.ask(reset, ResetOffsetRequest("T", "G", -1, True))).code]
@@ -412,7 +419,7 @@ def test_a_reset_that_cannot_be_is_refused() -> None:
     assert play(scenario) == [1, 1, ResponseCode.CONSUMER_NOT_ONLINE, 1]
 
 
-def test_cloned_offsets_are_those_of_the_other_group() -> None:
+def test_cloned_offsets_equal_those_of_the_source_group() -> None:
     async def scenario(world: World) -> list[dict[int, int]]:
         await send(world)
         await commit(world, 1)
@@ -427,7 +434,7 @@ def test_cloned_offsets_are_those_of_the_other_group() -> None:
     assert play(scenario) == [{0: 1}, {}, {}]
 
 
-def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
+def test_the_progress_of_a_group_is_reported_queue_by_queue() -> None:
     async def scenario(world: World) -> None:
         times = await three_messages(world)
         await commit(world, 2)
@@ -456,7 +463,7 @@ def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
     play(scenario)
 
 
-def test_a_topics_extent_its_groups_and_its_times_are_told() -> None:
+def test_the_extent_the_groups_and_the_times_of_a_topic_are_reported() -> None:
     async def scenario(world: World) -> None:
         times = await three_messages(world)
         await commit(world, 1)
@@ -486,7 +493,7 @@ def test_a_topics_extent_its_groups_and_its_times_are_told() -> None:
 # Consumers.
 
 
-def test_a_consumer_is_asked_through_the_broker_in_its_own_words() -> None:
+def test_a_request_to_a_consumer_is_forwarded_unchanged() -> None:
     async def scenario(world: World) -> None:
         consumer = await Consumer(world).join()
         header = ConsumerRequest("G", "c1", jstack_enable=True)
@@ -510,8 +517,8 @@ def test_a_consumer_is_asked_through_the_broker_in_its_own_words() -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        ConsumerRequest("G", "nobody"),
-        ConsumerRequest("nobody", "c1"),
+        ConsumerRequest("G", "unknown"),
+        ConsumerRequest("unknown", "c1"),
         ConsumerRequest("G"),
         ConsumerRequest("G", "old"),
         ConsumerRequest("G", "c1", msg_id="zz"),
@@ -529,7 +536,7 @@ def test_a_consumer_that_cannot_be_asked_is_an_error(header: ConsumerRequest) ->
     assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_the_status_of_consumers_is_collected_and_silent_ones_are_left_out() -> None:
+def test_the_status_of_consumers_is_collected_without_the_silent_ones() -> None:
     async def scenario(world: World) -> None:
         status = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
         header = ConsumerStatusRequest("T", "G")
@@ -560,7 +567,7 @@ async def shown(world: World) -> tuple[dict[str, str], int]:
     return lines, java_json.read(DataVersion, version.encode()).counter
 
 
-def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
+def test_a_changed_setting_is_shown_and_takes_effect() -> None:
     async def scenario(world: World) -> None:
         before, version = await shown(world)
         assert (before["autoCreateTopicEnable"], before["maxMessageSize"]) == ("true", str(4 << 20))
@@ -580,7 +587,7 @@ def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
     play(scenario)
 
 
-def test_what_is_changed_is_in_the_properties_file_before_it_counts() -> None:
+def test_a_change_is_written_to_the_properties_file_before_it_takes_effect() -> None:
     async def scenario(world: World) -> None:
         assert (await update(world, "traceOn=false\nregionId=r1")).code == 0
         assert (await update(world, "traceOn=false\nnobody.knows=1\nregionId=r 2")).code == 0
@@ -608,7 +615,7 @@ def test_what_is_changed_is_in_the_properties_file_before_it_counts() -> None:
     run_simulated(main(), loop)
 
 
-def test_automatic_creation_can_be_switched_on_where_it_never_was() -> None:
+def test_automatic_creation_can_be_enabled_later() -> None:
     async def scenario(world: World) -> list[int]:
         codes = [(await send(world)).code]
         await update(world, "autoCreateTopicEnable=true")
@@ -618,7 +625,7 @@ def test_automatic_creation_can_be_switched_on_where_it_never_was() -> None:
     assert play(scenario, config=config) == [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUCCESS]
 
 
-def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None:
+def test_a_broker_without_write_permission_is_not_in_routes_for_writing() -> None:
     async def scenario(world: World) -> list[int]:
         await send(world)
         perms = []
@@ -646,7 +653,7 @@ def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None
         ("\udcff", ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_a_change_that_cannot_be_changes_nothing(text: str, code: ResponseCode) -> None:
+def test_an_invalid_change_changes_nothing(text: str, code: ResponseCode) -> None:
     async def scenario(world: World) -> None:
         before = await shown(world)
         body = b"traceOn=false\n" + text.encode("utf-8", "surrogateescape")
@@ -657,12 +664,12 @@ def test_a_change_that_cannot_be_changes_nothing(text: str, code: ResponseCode) 
     play(scenario)
 
 
-def test_every_key_is_shown_as_it_can_be_given() -> None:
+def test_every_key_is_shown_in_the_format_that_is_accepted() -> None:
     config = BrokerConfig(advertised_host="10.0.0.1", name_servers=(Address("10.0.0.1", 9876),))
     assert broker_config.read(broker_config.show(config), "f") == (config, ())
 
 
-def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
+def test_every_changeable_key_is_shown_in_the_format_that_is_accepted() -> None:
     lines = [
         line
         for line in broker_config.show(BrokerConfig()).splitlines()
@@ -674,12 +681,12 @@ def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
         broker_config.updated(BrokerConfig(), "brokerName=x")
 
 
-def test_what_is_old_enough_is_deleted_on_demand() -> None:
+def test_expired_messages_are_deleted_on_request() -> None:
     async def scenario(world: World) -> int:
         for _ in range(12):
             await send(world, b"x" * 100_000)
         await asyncio.sleep(3600 + 61)
-        assert services(world).store.log_begin == 0  # not the hour for it
+        assert services(world).store.log_begin == 0  # it is not the hour of deletion
         assert (await world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).code == 0
         return services(world).store.log_begin
 
@@ -687,7 +694,7 @@ def test_what_is_old_enough_is_deleted_on_demand() -> None:
     assert play(scenario, config=replace(CONFIG, store=store)) == 1 << 20
 
 
-def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
+def test_the_runtime_information_has_all_values_that_admin_tables_show() -> None:
     async def scenario(world: World) -> dict[str, str]:
         for _ in range(4):
             await send(world)
@@ -727,7 +734,7 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
     assert json.loads(json.dumps(table)) == table
 
 
-def test_what_waits_for_the_disk_is_in_the_state_of_a_broker() -> None:
+def test_the_runtime_information_has_the_sends_that_wait_for_the_disk() -> None:
     async def scenario(world: World) -> None:
         await send(world)
         with hanging_disk(world):
@@ -745,7 +752,7 @@ def test_what_waits_for_the_disk_is_in_the_state_of_a_broker() -> None:
     play(scenario)
 
 
-def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
+def test_the_start_time_does_not_change_with_the_clock() -> None:
     async def scenario(world: World) -> tuple[str, str]:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
@@ -760,7 +767,7 @@ def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
 
 
 @pytest.mark.parametrize(("asked", "code"), [(None, 0), (True, 0), (False, ResponseCode.QUERY_NOT_FOUND)])
-def test_a_group_without_an_offset_begins_at_0_unless_it_asks_to_be_told(
+def test_a_group_without_an_offset_starts_at_0_unless_it_requests_an_error(
     asked: bool | None, code: int
 ) -> None:
     async def scenario(world: World) -> list[int]:
@@ -775,7 +782,7 @@ def test_a_group_without_an_offset_begins_at_0_unless_it_asks_to_be_told(
     assert play(scenario) == [code, ResponseCode.QUERY_NOT_FOUND]
 
 
-def test_an_offset_that_memory_may_not_have_is_not_where_a_new_group_begins() -> None:
+def test_a_new_group_does_not_start_at_an_offset_that_may_not_be_in_memory() -> None:
     async def scenario(world: World) -> list[int | None]:
         for _ in range(6):
             await send(world)

@@ -1,4 +1,4 @@
-"""Clients at a broker: who is there, who is told, what a client can have us remember.
+"""Tests the clients of a broker: registration, notifications, and limits on what a client can store.
 
 Sources: docs/protocol.md, "Client registration", "Queue locks", "Subscription groups".
 """
@@ -37,7 +37,7 @@ from tests.impl.world import World, play
 
 
 class Client:
-    """A client of its own connection, which counts the notes that it gets."""
+    """A client with its own connection, which counts the notifications that it receives."""
 
     def __init__(self, world: World, client_id: str) -> None:
         self.world = world
@@ -75,7 +75,7 @@ async def group_put(world: World, group: SubscriptionGroup) -> None:
     await world.broker.services.groups.put(group)
 
 
-def test_members_are_told_of_arrivals_departures_and_new_topics_and_of_nothing_else() -> None:
+def test_members_are_notified_only_of_joins_leaves_and_new_topics() -> None:
     async def scenario(world: World) -> None:
         first, second = Client(world, "c1"), Client(world, "c2")
         await first.beat("G")
@@ -98,7 +98,7 @@ def test_members_are_told_of_arrivals_departures_and_new_topics_and_of_nothing_e
     play(scenario)
 
 
-def test_a_group_that_does_not_want_to_be_told_is_not() -> None:
+def test_a_group_that_disabled_notifications_receives_none() -> None:
     async def scenario(world: World) -> list[str]:
         await group_put(world, SubscriptionGroup(group_name="G", notify_consumer_ids_changed_enable=False))
         client = Client(world, "c1")
@@ -110,7 +110,7 @@ def test_a_group_that_does_not_want_to_be_told_is_not() -> None:
     assert play(scenario) == []
 
 
-def test_a_member_that_does_not_read_is_not_told() -> None:
+def test_a_member_that_does_not_read_is_not_notified() -> None:
     async def scenario(world: World) -> list[str]:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -134,7 +134,7 @@ def test_a_member_that_does_not_read_is_not_told() -> None:
     assert play(scenario) == ["reads"]
 
 
-def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more() -> None:
+def test_the_newest_subscription_replaces_the_older_ones() -> None:
     group = ConsumerGroup()
 
     def beat(**versions: int) -> bool:
@@ -155,7 +155,7 @@ def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more()
     assert known() == {"T": "v5", "U": "v1"}, "what was wanted before is forgotten"
 
 
-def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> None:
+def test_a_silent_client_is_removed_and_its_connection_is_closed() -> None:
     async def scenario(world: World) -> None:
         client = Client(world, "c1")
         await client.beat("G")
@@ -173,7 +173,7 @@ def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> 
     play(scenario, config=replace(CONFIG, client_expiry_ms=120_000))
 
 
-def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_member() -> None:
+def test_a_client_that_reconnects_before_its_lost_connection_is_noticed_is_one_member() -> None:
     async def scenario(world: World) -> None:
         before, other, again = Client(world, "c1"), Client(world, "c2"), Client(world, "c1")
         for client in (before, other):
@@ -194,7 +194,7 @@ def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_me
     play(scenario)
 
 
-def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> None:
+def test_the_connections_of_groups_are_listed_with_client_versions() -> None:
     async def scenario(world: World) -> None:
         client = Client(world, "c1")
         await client.beat("G", model="BROADCASTING")
@@ -228,7 +228,7 @@ CPP_HEARTBEAT = (
 """As a released C++ client says it (seen of rocketmq-client-python 0.5.0rc2)."""
 
 
-def test_a_client_in_cpp_names_constants_by_their_places() -> None:
+def test_constants_that_cpp_clients_send_as_numbers_are_accepted() -> None:
     async def scenario(world: World) -> ConsumerConnection:
         assert (await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT)).code == 0
         answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
@@ -244,7 +244,7 @@ def test_a_client_in_cpp_names_constants_by_their_places() -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [(b'"consumeType":1', b'"consumeType":3'), (b'"messageModel":1', b'"messageModel":-1')]
 )
-def test_a_place_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
+def test_a_number_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
     async def scenario(world: World) -> Command:
         return await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT.replace(old, new))
 
@@ -279,7 +279,7 @@ def test_a_filter_is_checked_before_a_consumer_starts(subscription: Subscription
     assert play(scenario) == code
 
 
-def test_queues_are_locked_for_one_client_and_given_back() -> None:
+def test_a_queue_is_locked_for_one_client_until_it_is_unlocked() -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         queues = [MessageQueue("broker-a", 0, "T"), MessageQueue("broker-a", 3, "T")]
@@ -304,7 +304,7 @@ def test_queues_are_locked_for_one_client_and_given_back() -> None:
     play(scenario)
 
 
-def test_what_a_client_can_have_us_remember_is_bounded() -> None:
+def test_the_memory_that_one_client_can_occupy_is_bounded() -> None:
     async def scenario(world: World) -> list[int]:
         client = Client(world, "c1")
         codes = [
@@ -321,7 +321,7 @@ def test_what_a_client_can_have_us_remember_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("group", ["", "a b", "a@b", "g" * 121])
-def test_a_group_that_cannot_be_is_refused_and_makes_no_topic(group: str) -> None:
+def test_an_invalid_group_is_refused_and_creates_no_topic(group: str) -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -334,7 +334,7 @@ def test_a_group_that_cannot_be_is_refused_and_makes_no_topic(group: str) -> Non
     play(scenario)
 
 
-def test_a_group_made_by_its_name_is_there_after_a_restart() -> None:
+def test_an_automatically_created_group_exists_after_a_restart() -> None:
     async def scenario(world: World) -> int:
         client = Client(world, "c1")
         await client.beat("G")

@@ -1,4 +1,4 @@
-"""What administrators look into. Source: docs/protocol.md, "Administration of a broker"."""
+"""Tests inspection by administrators. Source: docs/protocol.md, "Administration of a broker"."""
 
 import asyncio
 
@@ -35,7 +35,7 @@ from tests.impl.broker.test_broker import QUEUE, message, sent
 from tests.impl.world import World, play
 
 
-def test_the_entries_of_a_queue_are_shown_with_what_a_group_wants() -> None:
+def test_the_entries_of_a_queue_are_shown_with_whether_a_group_wants_them() -> None:
     async def scenario(world: World) -> None:
         await three_messages(world)
         consumer = await Consumer(world).join()
@@ -56,7 +56,7 @@ def test_the_entries_of_a_queue_are_shown_with_what_a_group_wants() -> None:
     play(scenario)
 
 
-def test_entries_that_are_not_there_are_said_so() -> None:
+def test_missing_entries_are_reported() -> None:
     async def scenario(world: World) -> None:
         await three_messages(world)
         answers = [
@@ -82,7 +82,7 @@ def test_entries_that_are_not_there_are_said_so() -> None:
     play(scenario)
 
 
-def test_topics_and_subscriptions_of_a_group_are_told() -> None:
+def test_the_topics_and_subscriptions_of_a_group_are_reported() -> None:
     async def scenario(world: World) -> None:
         sent(await world.producer.send(message("x"), QUEUE))
         consumer = await Consumer(world).join()
@@ -103,7 +103,7 @@ def test_topics_and_subscriptions_of_a_group_are_told() -> None:
     play(scenario)
 
 
-def test_the_least_offsets_of_groups_leave_out_groups_and_change_nothing() -> None:
+def test_the_least_offsets_can_exclude_groups_without_changing_them() -> None:
     async def least(world: World, filtered: str | None) -> dict[int, int]:
         answer = await world.ask(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionRequest("T", "G", filtered))
         return dict(java_json.read(CorrectionOffsets, answer.body).correction_offsets)
@@ -120,7 +120,7 @@ def test_the_least_offsets_of_groups_leave_out_groups_and_change_nothing() -> No
     play(scenario)
 
 
-def test_every_groups_progress_is_told_by_kind_of_topic() -> None:
+def test_the_progress_of_every_group_is_reported_by_kind_of_topic() -> None:
     async def scenario(world: World) -> None:
         await three_messages(world)
         await commit(world, 1)
@@ -140,7 +140,7 @@ def test_every_groups_progress_is_told_by_kind_of_topic() -> None:
     play(scenario)
 
 
-def test_what_is_sent_and_pulled_is_counted_by_topic_and_group() -> None:
+def test_sent_and_pulled_messages_are_counted_by_topic_and_group() -> None:
     async def scenario(world: World) -> None:
         await three_messages(world)
         await asyncio.sleep(11)
@@ -163,7 +163,7 @@ def test_what_is_sent_and_pulled_is_counted_by_topic_and_group() -> None:
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_several_topics_or_groups_are_made_all_of_them_or_none(broken: bool) -> None:
+def test_several_topics_or_groups_are_created_together_or_not_at_all(broken: bool) -> None:
     async def scenario(world: World) -> None:
         topics = [TopicConfig("A"), TopicConfig("../B" if broken else "B")]
         body = java_json.write(TopicConfigList(topics))

@@ -1,4 +1,4 @@
-"""Messages by key and by id, as a broker answers (docs/protocol.md, "Looking messages up")."""
+"""Tests a broker's search by key and by id (docs/protocol.md, "Looking messages up")."""
 
 import pytest
 
@@ -41,7 +41,7 @@ def bodies(answer: Command) -> list[str]:
     return found
 
 
-def test_a_key_finds_its_messages_in_the_order_in_which_they_were_stored() -> None:
+def test_a_key_finds_its_messages_in_store_order() -> None:
     async def scenario(world: World) -> None:
         for number in range(5):
             await send(world, f"m{number}", "all even" if number % 2 == 0 else "all")
@@ -55,7 +55,7 @@ def test_a_key_finds_its_messages_in_the_order_in_which_they_were_stored() -> No
     play(scenario)
 
 
-def test_the_unique_key_finds_its_message_whatever_count_is_asked_for() -> None:
+def test_a_unique_key_finds_its_message_whatever_count_is_requested() -> None:
     async def scenario(world: World) -> None:
         sent = await send(world, "a")
         fields = headers.write(QueryMessageRequest("T", sent.message_id, 0, 0, FOREVER))
@@ -92,7 +92,7 @@ def test_an_answer_has_at_most_64_messages_and_a_bounded_size(monkeypatch: pytes
     play(scenario)
 
 
-def test_the_id_that_a_broker_gave_leads_to_the_message() -> None:
+def test_the_offset_message_id_leads_to_the_message() -> None:
     async def scenario(world: World) -> None:
         await send(world, "a")
         sent = await send(world, "b")
@@ -104,7 +104,7 @@ def test_the_id_that_a_broker_gave_leads_to_the_message() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 1 << 40])
-def test_a_place_where_no_message_begins_is_an_error(offset: int) -> None:
+def test_a_position_where_no_message_begins_is_an_error(offset: int) -> None:
     async def scenario(world: World) -> None:
         await send(world, "a")
         answer = await world.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequest(offset))

@@ -1,4 +1,4 @@
-"""Messages that come back from consumers. Source: docs/protocol.md, "Retries"."""
+"""Tests messages that consumers send back. Source: docs/protocol.md, "Retries"."""
 
 from dataclasses import replace
 
@@ -22,7 +22,7 @@ async def send_back(world: World, offset: int, level: int = 0, maximum: int | No
     return (await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).code
 
 
-def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was() -> None:
+def test_a_message_that_was_sent_back_waits_for_its_level_and_is_otherwise_unchanged() -> None:
     async def scenario(world: World) -> None:
         outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
         (original,) = stored(world, "T")
@@ -49,10 +49,10 @@ def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was(
     play(scenario)
 
 
-def test_a_success_is_as_durable_as_that_of_a_send() -> None:
+def test_a_message_that_was_sent_back_is_as_durable_as_a_sent_one() -> None:
     async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
-        assert await send_back(world, 0) == ResponseCode.SUCCESS  # and the retry topic is there from now on
+        assert await send_back(world, 0) == ResponseCode.SUCCESS  # the retry topic exists from now on
         world.disk.on_step = fail_syncs
         code = await send_back(world, 0)
         world.disk.on_step = None
@@ -61,7 +61,7 @@ def test_a_success_is_as_durable_as_that_of_a_send() -> None:
     assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_first() -> None:
+def test_the_level_rises_with_each_retry_and_the_original_id_and_topic_are_kept() -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         (original,) = stored(world, "T")
@@ -85,7 +85,7 @@ def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_
 
 
 @pytest.mark.parametrize(("level", "maximum"), [(-1, None), (0, 0)])
-def test_a_message_given_up_is_a_dead_letter_at_once(level: int, maximum: int | None) -> None:
+def test_a_message_that_is_given_up_becomes_a_dead_letter_at_once(level: int, maximum: int | None) -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         (original,) = stored(world, "T")
@@ -97,7 +97,7 @@ def test_a_message_given_up_is_a_dead_letter_at_once(level: int, maximum: int | 
     play(scenario)
 
 
-def test_the_groups_own_maximum_counts_where_the_request_names_none() -> None:
+def test_the_maximum_of_the_group_applies_if_the_request_has_none() -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -109,7 +109,7 @@ def test_the_groups_own_maximum_counts_where_the_request_names_none() -> None:
     play(scenario)
 
 
-def test_a_group_without_retry_queues_lets_its_messages_go() -> None:
+def test_a_message_of_a_group_without_retry_queues_is_not_redelivered() -> None:
     async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -123,7 +123,7 @@ def test_a_group_without_retry_queues_lets_its_messages_go() -> None:
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 10**15, 2**63 - 1])
-def test_a_place_without_a_message_is_an_error(offset: int) -> None:
+def test_a_position_without_a_message_is_an_error(offset: int) -> None:
     async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return await send_back(world, offset)
@@ -138,7 +138,7 @@ def test_a_place_without_a_message_is_an_error(offset: int) -> None:
         (replace(CONFIG, permission=4), ResponseCode.NO_PERMISSION),
     ],
 )
-def test_what_the_broker_does_not_allow_is_not_stored(config: BrokerConfig, code: ResponseCode) -> None:
+def test_a_message_that_the_broker_may_not_store_is_refused(config: BrokerConfig, code: ResponseCode) -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         assert world.broker is not None
@@ -150,7 +150,7 @@ def test_what_the_broker_does_not_allow_is_not_stored(config: BrokerConfig, code
 
 
 @pytest.mark.parametrize("changes", [{"perm": 4}, {"write_queue_nums": 0}])
-def test_a_retry_topic_that_may_not_be_written_is_not(changes: dict[str, int]) -> None:
+def test_a_retry_topic_without_write_permission_is_not_written(changes: dict[str, int]) -> None:
     async def scenario(world: World) -> int:
         assert world.broker is not None
         assert world.broker.services is not None

@@ -1,4 +1,4 @@
-"""Sends: batches, retry topics, what the configuration adds, and when a broker takes no more.
+"""Tests sends: batches, retry topics, fields from the configuration, and flow control.
 
 Sources: docs/protocol.md, "Sending", "Batches", "Retries", "Flow control".
 """
@@ -43,7 +43,7 @@ async def send_batch(world: World, *parts: Part, **changes: object) -> Command:
 
 
 def stored(world: World, topic: str, queue_id: int = 0) -> list[StoredMessage]:
-    """All that can be read of a queue."""
+    """Return everything that can be read from a queue."""
     assert world.broker is not None
     return [record.decode(data) for data in world.broker.store.get(topic, queue_id, 0).records]
 
@@ -57,7 +57,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
         parts = (Part(b"a", {TAGS: "x", UNIQUE_KEY: "K1"}, 7), Part(b"b", {UNIQUE_KEY: "K2", "WAIT": "true"}))
         answer = await send_batch(world, *parts, properties="WAIT\x01false\x02UNIQ_KEY\x01K\x02own\x01batch")
         header = headers.read(SendResponse, answer.fields)
-        await asyncio.sleep(0.1)  # nobody waited for the flush, after which it can be seen
+        await asyncio.sleep(0.1)  # no send waited for the flush, after which the message is visible
         assert (answer.code, header.queue_id, header.queue_offset) == (0, 0, 1)
         messages = stored(world, "T")[1:]
         assert header.msg_id == ",".join(
@@ -98,7 +98,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
         ),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused_as_a_whole(
+def test_an_invalid_batch_is_refused_as_a_whole(
     monkeypatch: pytest.MonkeyPatch, body: bytes, changes: dict[str, object], remark: str
 ) -> None:
     monkeypatch.setattr("mqproof.impl.broker.processors.send._BATCH_MESSAGES_MAX", 8)
@@ -116,7 +116,7 @@ def test_a_batch_that_cannot_be_is_refused_as_a_whole(
 # Retry topics.
 
 
-def test_a_message_that_came_too_often_is_sent_to_the_dead_letters() -> None:
+def test_a_message_that_was_redelivered_too_often_becomes_a_dead_letter() -> None:
     async def scenario(world: World) -> None:
         for times in (15, 16):
             await send(world, str(times).encode(), topic="%RETRY%G", reconsumeTimes=times)
@@ -131,7 +131,7 @@ def test_a_message_that_came_too_often_is_sent_to_the_dead_letters() -> None:
     play(scenario)
 
 
-def test_a_retry_topic_of_a_group_that_may_not_be_is_refused() -> None:
+def test_the_retry_topic_of_an_invalid_group_is_refused() -> None:
     async def scenario(world: World) -> int:
         return (await send(world, topic="%RETRY%G")).code
 
@@ -139,10 +139,10 @@ def test_a_retry_topic_of_a_group_that_may_not_be_is_refused() -> None:
     assert play(scenario, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
 
-# What the configuration adds.
+# Fields from the configuration.
 
 
-def test_region_and_tracing_stand_in_every_answer_to_a_send() -> None:
+def test_every_answer_to_a_send_has_the_region_and_the_tracing_flag() -> None:
     async def scenario(world: World) -> list[Command]:
         return [await send(world), await send(world, topic="no name!"), await send(world, queueId=None)]
 
@@ -160,7 +160,7 @@ def test_a_broker_without_write_permission_refuses_ordered_topics() -> None:
     assert play(scenario, config=replace(CONFIG, permission=4)) == [0, ResponseCode.NO_PERMISSION]
 
 
-def test_a_topic_of_several_tags_marks_its_messages() -> None:
+def test_a_topic_with_several_tags_marks_its_messages() -> None:
     async def scenario(world: World) -> int:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -172,7 +172,7 @@ def test_a_topic_of_several_tags_marks_its_messages() -> None:
     assert play(scenario) == 2
 
 
-def test_a_peer_cannot_make_topics_and_groups_without_end() -> None:
+def test_a_peer_cannot_create_topics_and_groups_without_limit() -> None:
     async def scenario(world: World) -> list[int]:
         assert world.broker is not None
         assert world.broker.services is not None
@@ -195,10 +195,10 @@ def test_a_peer_cannot_make_topics_and_groups_without_end() -> None:
 # Flow control.
 
 
-def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None:
+def test_sends_above_the_limits_are_refused_before_anything_is_stored() -> None:
     async def main() -> None:
         gate = SendGate(count_max=2, bytes_max=100, busy_ms=1000)
-        with gate.admitted(1000):  # alone, a send may be as large as a frame
+        with gate.admitted(1000):  # a single send may be as large as a frame
             assert len(gate) == 1
             with pytest.raises(RefusedError, match="OVERLOAD"), gate.admitted(1):
                 pass
@@ -233,7 +233,7 @@ def flusher_of(world: World) -> LogFlusher:
 
 @contextmanager
 def hanging_disk(world: World) -> Iterator[asyncio.Event]:
-    """No fsync of the log returns before that is set, or the end of it."""
+    """Block every fsync of the log until the event is set or the test ends."""
     released = asyncio.Event()
     flusher = flusher_of(world)
     offload = flusher._offload
@@ -249,7 +249,7 @@ def hanging_disk(world: World) -> Iterator[asyncio.Event]:
         released.set()
 
 
-def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None:
+def test_a_message_that_does_not_wait_is_answered_while_the_disk_hangs() -> None:
     async def scenario(world: World) -> int:
         await send(world)
         with hanging_disk(world):
@@ -261,7 +261,7 @@ def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None
     assert play(scenario) == 0
 
 
-def test_while_the_disk_hangs_sends_are_refused_and_then_go_on() -> None:
+def test_sends_are_refused_while_the_disk_hangs_and_accepted_afterwards() -> None:
     async def scenario(world: World) -> list[int]:
         await send(world)
         with hanging_disk(world):

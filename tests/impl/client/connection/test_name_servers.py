@@ -1,4 +1,4 @@
-"""Which name server is asked, and what happens when it is away. Source: docs/protocol.md, "Client"."""
+"""Tests the choice of a name server, also when one is down. Source: docs/protocol.md, "Client"."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from tests.impl.remoting.test_address_server import WHERE, ok, web_server
 
 
 class Site:
-    """Name servers on a network, and a client that asks them."""
+    """Name servers on a network, and a client that uses them."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.network = SimulatedNetwork()
@@ -36,7 +36,7 @@ class Site:
         return address
 
     async def asked(self, choice: NameServerChoice) -> Address:
-        """Ask something; returns who answered."""
+        """Send a request and return the server that answered."""
         await choice.invoke(RequestCode.GET_BROKER_CLUSTER_INFO, {})
         return (await choice.known())[0]
 
@@ -58,7 +58,7 @@ def choice_of(site: Site, *addresses: Address, seed: int = 0) -> NameServerChoic
     return NameServerChoice(site.client, site.network, addresses, Random(seed))
 
 
-def test_one_name_server_is_asked_as_long_as_it_answers() -> None:
+def test_one_name_server_is_used_as_long_as_it_answers() -> None:
     async def scenario(site: Site) -> None:
         choice = choice_of(site, *[await site.start_server() for _ in range(3)])
         assert len({await site.asked(choice) for _ in range(5)}) == 1
@@ -66,7 +66,7 @@ def test_one_name_server_is_asked_as_long_as_it_answers() -> None:
     play(scenario)
 
 
-def test_clients_begin_with_different_name_servers() -> None:
+def test_clients_start_with_different_name_servers() -> None:
     async def scenario(site: Site) -> None:
         addresses = [await site.start_server() for _ in range(3)]
         first = {await site.asked(choice_of(site, *addresses, seed=seed)) for seed in range(20)}
@@ -75,20 +75,20 @@ def test_clients_begin_with_different_name_servers() -> None:
     play(scenario)
 
 
-def test_the_next_one_is_asked_when_the_connection_to_this_one_breaks() -> None:
+def test_the_next_name_server_is_used_when_the_connection_to_this_one_breaks() -> None:
     async def scenario(site: Site) -> None:
         choice = choice_of(site, await site.start_server(), await site.start_server())
         first = await site.asked(choice)
         site.network.cut(first)
         await asyncio.sleep(0.1)
         second = await site.asked(choice)
-        assert second != first  # though the first one still listens
+        assert second != first  # although the first one still listens
         assert await site.asked(choice) == second
 
     play(scenario)
 
 
-def test_a_silent_name_server_is_left_after_its_time_and_requests_at_once_leave_it_once() -> None:
+def test_concurrent_requests_leave_a_silent_name_server_only_once() -> None:
     async def scenario(site: Site) -> None:
         choice = choice_of(site, await site.start_server(), await site.start_server())
         first = await site.asked(choice)
@@ -99,7 +99,7 @@ def test_a_silent_name_server_is_left_after_its_time_and_requests_at_once_leave_
     play(scenario)
 
 
-def test_each_is_tried_once_before_a_request_fails() -> None:
+def test_each_name_server_is_tried_once_before_a_request_fails() -> None:
     async def scenario(site: Site) -> None:
         nowhere = [Address("10.9.9.9", port) for port in (1, 2, 3)]
         choice = choice_of(site, *nowhere, await site.start_server())
@@ -110,10 +110,10 @@ def test_each_is_tried_once_before_a_request_fails() -> None:
     play(scenario)
 
 
-def test_new_addresses_keep_the_one_that_is_asked_if_it_is_among_them() -> None:
+def test_new_addresses_keep_the_current_name_server_if_it_is_among_them() -> None:
     async def scenario(site: Site) -> None:
         old, new = await site.start_server(), await site.start_server()
-        for seed in range(8):  # whatever the order in which they come
+        for seed in range(8):  # in any order
             choice = choice_of(site, old, seed=seed)
             await site.asked(choice)
             choice.become([old, new])
@@ -124,7 +124,7 @@ def test_new_addresses_keep_the_one_that_is_asked_if_it_is_among_them() -> None:
     play(scenario)
 
 
-def test_an_address_server_tells_of_name_servers_that_come_and_go() -> None:
+def test_an_address_server_adds_and_removes_name_servers() -> None:
     async def scenario(site: Site) -> None:
         first, second = await site.start_server(), await site.start_server()
         reported: list[Address | None] = [first]
@@ -143,7 +143,7 @@ def test_an_address_server_tells_of_name_servers_that_come_and_go() -> None:
     play(scenario)
 
 
-def test_without_any_name_server_a_request_fails_and_says_who_told_none() -> None:
+def test_a_request_without_any_name_server_fails_and_names_the_address_server() -> None:
     async def scenario(site: Site) -> None:
         choice = NameServerChoice(site.client, site.network, AddressServer(WHERE, "/x"), Random(0))
         with pytest.raises(

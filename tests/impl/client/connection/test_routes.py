@@ -1,4 +1,4 @@
-"""Routes: which queues a route offers, and how name servers are asked."""
+"""Tests routes: the queues that a route offers, and the requests to name servers."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ def test_writable_queues_need_permission_and_a_master() -> None:
     assert publish_queues("T", route(6, ids=(1,))) == []
 
 
-def test_a_topic_with_an_order_has_the_queues_of_its_order() -> None:
+def test_a_topic_with_an_order_has_the_queues_of_that_order() -> None:
     ordered = msgspec.structs.replace(route(4), order_topic_conf="b:2;a:1;nonsense;c:x;")
     assert publish_queues("T", ordered) == [
         MessageQueue("T", "a", 0),
@@ -45,12 +45,12 @@ def test_readable_queues_need_permission_and_any_replica() -> None:
     assert subscribe_queues("T", route(6, ids=())) == []
 
 
-def test_queues_of_a_broker_that_is_gone_are_left_out() -> None:
+def test_queues_of_a_missing_broker_are_left_out() -> None:
     gone = TopicRoute([], [QueueData("b", 6, 2, 0, 2)])
     assert publish_queues("T", gone) == subscribe_queues("T", gone) == []
 
 
-def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_all_are() -> None:
+def test_another_name_server_is_used_when_one_is_down_and_the_route_is_kept_when_all_are() -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         empty = NameServer(NameServerConfig(port=0), world.runtime)
@@ -69,7 +69,7 @@ def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_
     play(scenario)
 
 
-def test_a_name_server_that_forgot_a_topic_does_not_take_its_route_away() -> None:
+def test_a_route_is_kept_when_the_name_server_no_longer_knows_the_topic() -> None:
     async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         await asyncio.sleep(0.1)
@@ -92,7 +92,7 @@ def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
     play(scenario)
 
 
-def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
+def test_a_failed_route_request_without_waiting_caller_logs_nothing() -> None:
     async def scenario(world: World) -> list[str]:
         complaints: list[str] = []
         asyncio.get_running_loop().set_exception_handler(

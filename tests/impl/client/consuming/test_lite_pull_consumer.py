@@ -1,4 +1,4 @@
-"""Polling: what a poll gives, what counts as consumed, seeking, and sharing with the group."""
+"""Tests polling: the result of a poll, consumed offsets, seeking, and dividing queues among the group."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ async def poll_all(consumer: LitePullConsumer) -> list[bytes]:
     return bodies
 
 
-def test_a_poll_gives_messages_of_one_queue_in_its_order_and_queues_take_turns() -> None:
+def test_a_poll_returns_messages_of_one_queue_in_order_and_queues_take_turns() -> None:
     async def scenario(world: World) -> list[list[tuple[int, int]]]:
         for queue in (QUEUE, OTHER):
             await fill(world, queue, 3)
@@ -45,7 +45,7 @@ def test_a_poll_gives_messages_of_one_queue_in_its_order_and_queues_take_turns()
     assert play(scenario) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)], [(0, 2)], [(1, 2)]]
 
 
-def test_a_poll_waits_for_the_first_message_and_not_for_ever() -> None:
+def test_a_poll_waits_for_the_first_message_up_to_its_timeout() -> None:
     async def scenario(world: World) -> tuple[int, float, int, float]:
         await make_topic(world)
         loop = asyncio.get_running_loop()
@@ -65,7 +65,7 @@ def test_a_poll_waits_for_the_first_message_and_not_for_ever() -> None:
     assert all_s < 1.5
 
 
-def test_members_share_the_queues_and_every_message_is_polled_once() -> None:
+def test_members_divide_the_queues_and_every_message_is_polled_once() -> None:
     async def scenario(world: World) -> tuple[list[bytes], int]:
         await send(world, numbers(0, 8))
         async with (
@@ -99,11 +99,11 @@ async def _poll_again(consumer: LitePullConsumer) -> None:
 
 
 async def _fail(consumer: LitePullConsumer) -> None:
-    raise RuntimeError("planted")
+    raise RuntimeError("injected")
 
 
 @pytest.mark.parametrize(("then", "stored"), [(_leave, 2), (_commit, 2), (_poll_again, 3), (_fail, 0)])
-def test_polled_messages_are_consumed_when_the_application_says_so(
+def test_polled_messages_are_consumed_when_the_application_commits(
     then: Callable[[LitePullConsumer], Awaitable[None]], stored: int
 ) -> None:
     async def scenario(world: World) -> int | None:
@@ -120,7 +120,7 @@ def test_polled_messages_are_consumed_when_the_application_says_so(
     assert play(scenario) == stored
 
 
-def test_without_auto_commit_only_commit_stores() -> None:
+def test_without_auto_commit_only_a_commit_stores_offsets() -> None:
     async def scenario(world: World) -> tuple[int | None, int | None]:
         await fill(world, QUEUE, 5)
         async with polling(world, LitePullConfig(auto_commit=False)) as consumer:
@@ -138,7 +138,7 @@ def test_without_auto_commit_only_commit_stores() -> None:
     assert play(scenario) == (0, 5)
 
 
-def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
+def test_with_auto_commit_messages_of_earlier_polls_are_stored_in_time() -> None:
     async def scenario(world: World) -> int | None:
         await fill(world, QUEUE, 5)
         async with polling(world) as consumer:
@@ -151,7 +151,7 @@ def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
     assert play(scenario) == 2
 
 
-def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
+def test_seeking_moves_forward_and_back_and_is_reported_as_a_reset() -> None:
     async def scenario(world: World) -> tuple[list[list[bytes]], list[int | None]]:
         await fill(world, QUEUE, 5)
         seen = []
@@ -173,8 +173,8 @@ def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
     assert play(scenario) == ([numbers(0, 5), numbers(3, 5), numbers(0, 5), []], [3, 0, 1, 5])
 
 
-def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_after_it() -> None:
-    """DELIV-5 OffsetMonotone: an explicit reset is the last word."""
+def test_deliv_5_offset_monotone_messages_polled_before_a_seek_do_not_count_after_it() -> None:
+    """DELIV-5 OffsetMonotone: an explicit reset is final."""
 
     async def scenario(world: World) -> int | None:
         await fill(world, QUEUE, 5)
@@ -188,7 +188,7 @@ def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_af
     assert play(scenario) == 2
 
 
-def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
+def test_a_queue_that_is_moving_is_not_polled() -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         await fill(world, QUEUE, 5)
         async with polling(world) as consumer:
@@ -203,7 +203,7 @@ def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
     assert play(scenario) == ([], [b"4"])
 
 
-def test_paused_queues_give_nothing_until_resumed() -> None:
+def test_paused_queues_return_nothing_until_resumed() -> None:
     async def scenario(world: World) -> list[list[bytes]]:
         await fill(world, QUEUE, 2)
         async with polling(world) as consumer:
@@ -216,7 +216,7 @@ def test_paused_queues_give_nothing_until_resumed() -> None:
     assert play(scenario) == [[], numbers(0, 2)]
 
 
-def test_a_poll_that_waits_has_what_is_resumed_at_once() -> None:
+def test_a_waiting_poll_returns_resumed_messages_at_once() -> None:
     async def scenario(world: World) -> tuple[int, float]:
         await fill(world, QUEUE, 2)
         loop = asyncio.get_running_loop()
@@ -245,7 +245,7 @@ def test_another_assignment_replaces_the_first() -> None:
     assert play(scenario) == ([OTHER], numbers(0, 3))
 
 
-def test_offsets_are_found_by_time_and_deliveries_told() -> None:
+def test_offsets_are_found_by_time_and_deliveries_are_logged() -> None:
     async def scenario(world: World) -> tuple[int, list[int | None]]:
         await fill(world, QUEUE, 1)
         await asyncio.sleep(60)

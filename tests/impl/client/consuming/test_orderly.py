@@ -1,4 +1,4 @@
-"""Orderly consumption in the simulated world: each queue in its order, by one member at a time."""
+"""Tests orderly consumption in the simulated world: each queue in order, by one member at a time."""
 
 import asyncio
 from collections import defaultdict
@@ -33,7 +33,7 @@ async def send_to_queue(world: World, bodies: Sequence[bytes]) -> None:
 
 
 def test_deliv_4_queue_order() -> None:
-    """DELIV-4 QueueOrder: within each queue in order, whatever the listener takes."""
+    """DELIV-4 QueueOrder: in order within each queue, however long the listener takes."""
 
     async def scenario(world: World) -> list[tuple[int, int]]:
         heard: list[tuple[int, int]] = []
@@ -54,8 +54,10 @@ def test_deliv_4_queue_order() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_come_and_go(seed: int) -> None:
-    """DELIV-4 QueueOrder: a queue moves only when its listener has ended, and goes on where that was."""
+def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_join_and_leave(
+    seed: int,
+) -> None:
+    """DELIV-4 QueueOrder: a queue moves only after its listener has ended, and continues there."""
 
     async def scenario(world: World) -> tuple[list[bytes], int]:
         running: set[MessageQueue] = set()
@@ -81,11 +83,11 @@ def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_com
     done, overlaps = play(scenario, seed=seed)
     assert overlaps == 0
     assert set(done) == set(numbers(0, 80))
-    # What was in a listener when its queue moved comes again, and nothing else does.
+    # Messages that a listener had when their queue moved are redelivered, and no others.
     assert len(done) <= 80 + 8
 
 
-def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
+def test_a_message_that_fails_blocks_its_queue_and_no_other() -> None:
     async def scenario(world: World) -> list[tuple[int, bytes, int]]:
         heard: list[tuple[int, bytes, int]] = []
 
@@ -112,7 +114,9 @@ def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
 
 
 @pytest.mark.parametrize(("asked_ms", "waited_s"), [(5000, 5.0), (1, 0.01), (99_000, 30.0)])
-def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int, waited_s: float) -> None:
+def test_a_queue_pauses_for_the_time_that_its_listener_requests_within_bounds(
+    asked_ms: int, waited_s: float
+) -> None:
     async def scenario(world: World) -> list[float]:
         called_s: list[float] = []
 
@@ -129,8 +133,8 @@ def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int
     assert second - first == pytest.approx(waited_s, abs=0.001)
 
 
-def test_a_lock_counts_from_when_it_was_asked_for() -> None:
-    """The broker may have given it at once, and its answer may have taken long."""
+def test_a_lock_counts_from_the_time_of_its_request() -> None:
+    """The broker may have granted it at once, and its answer may have taken long."""
 
     class Slow:
         async def lock(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
@@ -163,7 +167,7 @@ def test_an_orderly_queue_may_have_gaps_of_any_length() -> None:
     assert play(scenario) == 3
 
 
-def test_what_was_done_of_a_batch_is_not_repeated() -> None:
+def test_the_consumed_part_of_a_batch_is_not_repeated() -> None:
     async def scenario(world: World) -> list[list[bytes]]:
         calls: list[list[bytes]] = []
 
@@ -179,8 +183,8 @@ def test_what_was_done_of_a_batch_is_not_repeated() -> None:
     assert play(scenario) == [numbers(0, 2), numbers(1, 3)]
 
 
-def test_deliv_7_a_message_that_came_often_enough_is_a_dead_letter_and_the_queue_goes_on() -> None:
-    """DELIV-7 RetryThenDeadLetter: orderly; the offset passes it only when the broker has it."""
+def test_deliv_7_a_message_that_failed_too_often_is_a_dead_letter_and_the_queue_continues() -> None:
+    """DELIV-7 RetryThenDeadLetter, orderly: the offset passes the message only when the broker has it."""
 
     async def scenario(world: World) -> tuple[list[bytes], list[bytes], int | None]:
         heard: list[bytes] = []
@@ -198,8 +202,10 @@ def test_deliv_7_a_message_that_came_often_enough_is_a_dead_letter_and_the_queue
     assert play(scenario) == ([b"0", b"0", b"0", b"1"], [b"0"], 2)
 
 
-def test_deliv_7_a_message_that_nobody_takes_stays_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DELIV-7 RetryThenDeadLetter: no dead letter, no progress."""
+def test_deliv_7_a_message_that_no_broker_accepts_stays_at_the_head_of_its_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DELIV-7 RetryThenDeadLetter: without a dead letter there is no progress."""
 
     async def scenario(world: World) -> tuple[set[bytes], int | None]:
         ear = Ear()
@@ -219,7 +225,7 @@ def test_deliv_7_a_message_that_nobody_takes_stays_in_front(monkeypatch: pytest.
 
 
 def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
-    """The broker might hear of the renewal later, and our client would believe its answer."""
+    """The broker might receive the renewal later, and our client would believe its answer."""
     reported: list[str] = []
 
     class Slow:
@@ -244,8 +250,8 @@ def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
     assert reported == ["locked", "locked", "unlocked"]
 
 
-def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> None:
-    """Its broker was started again, and another member was sooner, while its offset was looked up."""
+def test_a_lock_that_was_lost_before_reading_is_requested_again() -> None:
+    """Its broker restarted, and another member locked the queue first while the offset was requested."""
 
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
@@ -263,7 +269,7 @@ def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> No
             async with member(world, "c1", ear, ORDERLY) as consumer:
                 assert consumer._locks is not None
                 assert consumer._locks.holds(QUEUE)
-                consumer._locks._confirmed_s.pop(QUEUE)  # what a renewal does that is refused
+                consumer._locks._confirmed_s.pop(QUEUE)  # the effect of a refused renewal
                 gained.set()
                 await asyncio.sleep(5)
         return ear.bodies()
@@ -271,7 +277,7 @@ def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> No
     assert play(scenario) == numbers(0, 2)
 
 
-def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() -> None:
+def test_a_queue_locked_by_another_client_is_not_read_until_it_is_free() -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         await send_to_queue(world, numbers(0, 2))
@@ -290,7 +296,7 @@ def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() ->
     assert late == numbers(0, 2)
 
 
-def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() -> None:
+def test_losing_a_lock_gives_up_the_queue_and_its_pulled_messages() -> None:
     async def scenario(world: World) -> tuple[set[MessageQueue], int]:
         ear = Ear()
         ear.takes_s = 30.0
@@ -299,7 +305,7 @@ def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() ->
             assert world.broker is not None
             assert QUEUE in consumer.owned()
             await world.stop_broker()
-            await world.start_broker()  # it knows of no lock
+            await world.start_broker()  # the broker has no lock
             async with Session([world.namesrv_address], world.runtime, "other") as session:
                 assert await GroupRequests(session, GROUP).lock([QUEUE]) == {QUEUE}
                 await asyncio.sleep(55)
@@ -310,7 +316,7 @@ def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() ->
     assert heard == 1
 
 
-def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_them_away() -> None:
+def test_consumption_stops_before_an_unrenewed_lock_expires() -> None:
     async def scenario(world: World) -> tuple[int, int]:
         ear = Ear()
         await make_topic(world)
@@ -329,10 +335,10 @@ def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_th
 
 
 @pytest.mark.parametrize("storing_takes_s", [0.0, 2.0])
-def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it(
+def test_deliv_4_a_queue_that_is_reassigned_while_its_listener_runs_waits_for_it(
     monkeypatch: pytest.MonkeyPatch, storing_takes_s: float
 ) -> None:
-    """DELIV-4 QueueOrder: lost and gained again at once, as when a member comes and goes."""
+    """DELIV-4 QueueOrder: the queue is lost and regained at once, as when a member joins and leaves."""
 
     async def scenario(world: World) -> tuple[int, list[bytes]]:
         ear = Ear()
@@ -357,7 +363,7 @@ def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it(
     assert bodies == [b"0", b"0", b"1"]
 
 
-def test_a_stop_unlocks_so_that_the_next_member_need_not_wait() -> None:
+def test_a_stop_unlocks_so_that_the_next_member_does_not_wait() -> None:
     async def scenario(world: World) -> list[bytes]:
         first, second = Ear(), Ear()
         await send_to_queue(world, numbers(0, 2))
@@ -371,7 +377,7 @@ def test_a_stop_unlocks_so_that_the_next_member_need_not_wait() -> None:
     assert play(scenario) == numbers(2, 4)
 
 
-def test_events_tell_each_delivery_of_an_orderly_queue_with_its_end() -> None:
+def test_events_record_each_delivery_of_an_orderly_queue_with_its_result() -> None:
     async def scenario(world: World) -> list[tuple[Kind, int | None]]:
         await send_to_queue(world, numbers(0, 2))
         async with member(world, "c1", Ear(), ORDERLY):

@@ -1,4 +1,4 @@
-"""A push consumer in the simulated world: what its listener gets, when offsets move, who reads what."""
+"""Tests a push consumer in the simulated world: deliveries, offsets, and the owners of queues."""
 
 import asyncio
 import contextlib
@@ -35,17 +35,17 @@ FIXED_PORT = BrokerConfig(store_directory="/store", port=10_911, store=SMALL_STO
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, code: RequestCode, response: ResponseCode) -> None:
-    """Brokers answer this request like that."""
+    """Replace the answer of brokers to this request."""
 
     def processor(services: object, request: Command, channel: object) -> Reply:
-        raise RefusedError(response, "planted")
+        raise RefusedError(response, "injected")
 
     monkeypatch.setitem(all_processors.PROCESSORS, code, processor)
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is to come again comes at once: the broker's delays are not what is tested."""
+    """Redeliver at once, because the delays of the broker are not tested here."""
 
     def at_once(services: object, message: Message) -> Message:
         return message
@@ -57,7 +57,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 # Consuming.
 
 
-def test_every_message_is_consumed_once_and_its_offset_stored() -> None:
+def test_every_message_is_consumed_once_and_its_offset_is_stored() -> None:
     async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None]]:
         ear = Ear()
         await send(world, numbers(0, 8))
@@ -71,7 +71,7 @@ def test_every_message_is_consumed_once_and_its_offset_stored() -> None:
     assert offsets == dict.fromkeys(range(4), 5)
 
 
-def test_a_group_goes_on_where_it_was_stopped_without_waiting_for_the_next_time_offsets_are_stored() -> None:
+def test_a_restarted_group_continues_without_waiting_for_the_periodic_store_of_offsets() -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         first, second = Ear(), Ear()
         await send(world, numbers(0, 10))
@@ -87,7 +87,7 @@ def test_a_group_goes_on_where_it_was_stopped_without_waiting_for_the_next_time_
     assert sorted(second) == sorted(numbers(10, 14))
 
 
-def test_a_topic_that_comes_later_is_found() -> None:
+def test_a_topic_that_is_created_later_is_found() -> None:
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         async with member(world, "c1", ear):
@@ -98,7 +98,7 @@ def test_a_topic_that_comes_later_is_found() -> None:
     assert play(scenario) == [b"x"]
 
 
-def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -> None:
+def test_only_wanted_tags_are_delivered_compared_as_text_and_the_rest_is_skipped() -> None:
     async def scenario(world: World) -> tuple[list[bytes], int]:
         await make_topic(world)
         ear = Ear()
@@ -113,7 +113,7 @@ def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -
     assert offsets == 20
 
 
-def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
+def test_an_unsubscribed_topic_is_no_longer_read() -> None:
     async def scenario(world: World) -> tuple[list[bytes], set[str]]:
         ear = Ear()
         await make_topic(world)
@@ -131,7 +131,7 @@ def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
     assert topics == {f"%RETRY%{GROUP}"}
 
 
-def test_a_message_has_what_its_producer_gave() -> None:
+def test_a_message_has_all_that_its_producer_gave_it() -> None:
     async def scenario(world: World) -> ReceivedMessage:
         await make_topic(world)
         ear = Ear()
@@ -148,7 +148,7 @@ def test_a_message_has_what_its_producer_gave() -> None:
     assert (heard.properties["mine"], heard.reconsume_times) == ("1", 0)
 
 
-def test_a_plain_function_is_a_listener_too_and_batches_are_as_long_as_configured() -> None:
+def test_a_plain_function_can_be_a_listener_and_batches_have_the_configured_size() -> None:
     async def scenario(world: World) -> list[int]:
         sizes: list[int] = []
 
@@ -196,15 +196,15 @@ def test_pulling_pauses_while_too_much_is_held(limits: PullLimits) -> None:
     assert heard == 20
 
 
-# Sharing.
+# Dividing queues.
 
 
 def owners(consumers: Sequence[PushConsumer]) -> Counter[MessageQueue]:
     return Counter(queue for consumer in consumers for queue in consumer.owned())
 
 
-def test_members_are_counted_in_the_order_in_which_java_sorts_texts() -> None:
-    """By UTF-16: else members in two languages would take the same queue, and nobody another one."""
+def test_members_are_sorted_as_java_sorts_strings() -> None:
+    """The order is by UTF-16. Otherwise, members in two languages would choose the same queue."""
     names = ["c", "\uff61", "a", "\U0001f600"]
 
     async def scenario(world: World) -> list[list[int]]:
@@ -217,8 +217,8 @@ def test_members_are_counted_in_the_order_in_which_java_sorts_texts() -> None:
     assert play(scenario) == [[1], [3], [0], [2]]
 
 
-def test_deliv_6_one_owner_while_members_come_and_go() -> None:
-    """DELIV-6 OneOwner: after each change every queue has one; and no message comes twice or never."""
+def test_deliv_6_one_owner_while_members_join_and_leave() -> None:
+    """DELIV-6 OneOwner: each queue has one owner after each change, and every message is consumed once."""
 
     async def scenario(world: World) -> tuple[list[Counter[MessageQueue]], list[bytes]]:
         seen = []
@@ -243,8 +243,8 @@ def test_deliv_6_one_owner_while_members_come_and_go() -> None:
     assert sorted(bodies) == sorted(numbers(0, 44))
 
 
-def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_stored() -> None:
-    """DELIV-3 DuplicatesExplained: what comes again was consumed after the last time offsets were stored."""
+def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_messages_it_had_not_stored() -> None:
+    """DELIV-3 DuplicatesExplained: repeated messages were consumed after offsets were last stored."""
 
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         await make_topic(world)
@@ -260,7 +260,7 @@ def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_
         for task in dying._tasks:
             task.cancel()
         dying._queues.stop()
-        await session.remoting.close()  # without a good-bye
+        await session.remoting.close()  # without unregistering
         async with member(world, "c2", second):
             await send(world, numbers(12, 16))
             await asyncio.sleep(1)
@@ -272,8 +272,8 @@ def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_
     assert sorted(second) == sorted(numbers(8, 16))
 
 
-def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count() -> None:
-    """DELIV-5 OffsetMonotone: the old owner's listener ends late; the new owner's offset stays."""
+def test_deliv_5_offset_monotone_results_for_a_reassigned_queue_do_not_count() -> None:
+    """DELIV-5 OffsetMonotone: the old owner's listener ends late, and the new owner's offset stays."""
 
     async def scenario(world: World) -> list[tuple[str, int | None, int | None]]:
         slow, quick = Ear(), Ear()
@@ -296,9 +296,12 @@ def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count()
     assert reached == dict.fromkeys(range(4), 2)
 
 
-def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queue_meanwhile() -> None:
-    """DELIV-5 OffsetMonotone: a broker that comes back knows some members before the others, who have read on
-    all the while; the first to greet it reads all queues until the group agrees."""
+def test_deliv_5_offset_monotone_a_member_that_reads_again_does_not_undo_commits_made_meanwhile() -> None:
+    """DELIV-5 OffsetMonotone: a restarted broker knows some members before the others.
+
+    The others have read on meanwhile. The first member that the broker knows reads all queues until the group
+    agrees.
+    """
 
     async def scenario(world: World) -> tuple[int | None, int | None]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
@@ -311,7 +314,7 @@ def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queu
                 await world.producer.send(Message("T", body), queue)
             assert world.broker is not None
             assert world.broker.services is not None
-            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # another member's word
+            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # the offset of another member
             await asyncio.sleep(6)
             early = (await committed(world))[0]
         return early, (await committed(world))[0]
@@ -321,10 +324,13 @@ def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queu
 
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("answer", [None, RetryLater()])
-def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
+def test_deliv_3_a_listeners_result_for_a_reassigned_queue_does_not_count(
     orderly: bool, answer: RetryLater | None
 ) -> None:
-    """DELIV-3 DuplicatesExplained: nothing is sent back, told or committed of it; the next owner has it."""
+    """DELIV-3 DuplicatesExplained:
+
+    nothing is sent back, logged or committed; the next owner has the message.
+    """
 
     async def scenario(world: World) -> tuple[Counter[Kind], list[int]]:
         ear = Ear()
@@ -345,10 +351,10 @@ def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotten(
+def test_deliv_5_a_queue_reassigned_while_a_message_is_sent_back_is_forgotten(
     monkeypatch: pytest.MonkeyPatch, orderly: bool
 ) -> None:
-    """DELIV-5 OffsetMonotone: an offset kept for a queue of others would be stored again and again."""
+    """DELIV-5 OffsetMonotone: an offset kept for a queue of another member would be stored repeatedly."""
 
     async def scenario(world: World) -> tuple[bool, int | None]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
@@ -374,7 +380,7 @@ def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotte
 
 def test_a_strategy_that_fails_is_tried_again() -> None:
     async def scenario(world: World) -> int:
-        failures = [RuntimeError("planted")] * 2
+        failures = [RuntimeError("injected")] * 2
 
         def strategy(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
             if failures:
@@ -389,7 +395,7 @@ def test_a_strategy_that_fails_is_tried_again() -> None:
     assert play(scenario) == 5
 
 
-def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_another() -> None:
+def test_a_heartbeat_is_sent_as_soon_as_a_lost_connection_is_replaced() -> None:
     async def scenario(world: World) -> tuple[list[str], list[str]]:
         assert world.broker is not None
         await make_topic(world)
@@ -406,7 +412,7 @@ def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_anothe
     assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
 
 
-def test_a_broker_that_comes_back_is_read_on() -> None:
+def test_a_restarted_broker_is_read_again() -> None:
     async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         await send(world, numbers(0, 4))
@@ -422,14 +428,14 @@ def test_a_broker_that_comes_back_is_read_on() -> None:
     assert sorted(play(scenario, config=FIXED_PORT)) == numbers(0, 8)
 
 
-# Where to begin.
+# The first offset.
 
 
 @pytest.mark.parametrize("response", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
-def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
+def test_deliv_1_a_member_that_cannot_fetch_its_offset_skips_no_message(
     monkeypatch: pytest.MonkeyPatch, response: ResponseCode
 ) -> None:
-    """DELIV-1 NoAckedLost: only the broker's word that there is no offset counts as none (GroupShipped)."""
+    """DELIV-1 NoAckedLost: only an answer of the broker counts as "no offset" (GroupShipped)."""
 
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
@@ -439,7 +445,7 @@ def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
             assert list(consumer.owned()) == []
             monkeypatch.undo()
             await world.stop_broker()
-            await world.start_broker()  # the processors are bound when it starts
+            await world.start_broker()  # the processors are bound at the start
             await asyncio.sleep(60)
         return early, ear.bodies()
 
@@ -461,7 +467,7 @@ def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
         ),
     ],
 )
-def test_a_new_group_begins_where_it_is_told_to(
+def test_a_new_group_starts_at_the_configured_position(
     monkeypatch: pytest.MonkeyPatch, config: PushConsumerConfig, expected: list[bytes]
 ) -> None:
     async def scenario(world: World) -> list[bytes]:
@@ -477,12 +483,12 @@ def test_a_new_group_begins_where_it_is_told_to(
             await asyncio.sleep(1)
         return ear.bodies()
 
-    # A real broker says so when the queue's first messages have expired.
+    # A real broker answers this way when the queue's first messages have expired.
     refuse(monkeypatch, RequestCode.QUERY_CONSUMER_OFFSET, ResponseCode.QUERY_NOT_FOUND)
     assert play(scenario) == expected
 
 
-def test_an_offset_beyond_the_end_is_corrected_and_said_to_be() -> None:
+def test_an_offset_beyond_the_end_is_corrected_and_reported() -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[tuple[int | None, str | None]]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         for body in numbers(0, 4):
@@ -505,7 +511,7 @@ def test_an_offset_beyond_the_end_is_corrected_and_said_to_be() -> None:
     assert reported == [(4, "true"), (5, None), (5, None)]
 
 
-def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
+def test_a_group_that_an_operator_resets_reports_the_reset() -> None:
     async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         for body in numbers(0, 4):
@@ -522,7 +528,7 @@ def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_again(orderly: bool) -> None:
+def test_a_reset_by_time_reaches_the_member_and_messages_are_redelivered(orderly: bool) -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         await send(world, numbers(0, 8))
@@ -543,11 +549,14 @@ def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_agai
     assert sorted(again) == sorted(numbers(8, 12))
 
 
-# What fails.
+# Failures.
 
 
 def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
-    """DELIV-7 RetryThenDeadLetter: as often as it may, and then among the dead letters; others go on."""
+    """DELIV-7 RetryThenDeadLetter:
+
+    it is retried up to the limit and becomes a dead letter; others continue.
+    """
 
     async def scenario(world: World) -> tuple[list[tuple[int, str]], list[bytes], dict[int, int | None]]:
         await make_topic(world)
@@ -574,7 +583,7 @@ def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
     assert offsets == dict.fromkeys(range(4), 2)
 
 
-def test_deliv_7_the_ladder_of_retries() -> None:
+def test_deliv_7_the_delay_of_retries_increases() -> None:
     """DELIV-7 RetryThenDeadLetter: after 10 s, 30 s and 1 min."""
 
     async def scenario(world: World) -> list[float]:
@@ -594,13 +603,13 @@ def test_deliv_7_the_ladder_of_retries() -> None:
     assert [round(wait_s) for wait_s in waits_s] == [10, 30, 60]
 
 
-def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
+def test_a_listener_that_raises_or_returns_an_invalid_value_has_not_consumed() -> None:
     async def scenario(world: World) -> Counter[Kind]:
         await make_topic(world)
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             if messages[0].body == b"1":
-                raise RuntimeError("planted")
+                raise RuntimeError("injected")
             return True  # type: ignore[return-value]  # the mistake that is tested
 
         async with member(world, "c1", listener):
@@ -613,7 +622,7 @@ def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
     assert kinds[Kind.CONSUME_OK] == 0
 
 
-def test_what_was_done_of_a_batch_is_not_repeated(at_once: None) -> None:
+def test_the_consumed_part_of_a_batch_is_not_repeated(at_once: None) -> None:
     async def scenario(world: World) -> list[list[bytes]]:
         calls: list[list[bytes]] = []
 
@@ -633,10 +642,10 @@ def test_what_was_done_of_a_batch_is_not_repeated(at_once: None) -> None:
     assert sorted(body for call in later for body in call) == numbers(2, 4)
 
 
-def test_deliv_7_what_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
+def test_deliv_7_a_message_that_cannot_be_sent_back_is_sent_to_the_retry_topic(
     monkeypatch: pytest.MonkeyPatch, at_once: None
 ) -> None:
-    """DELIV-7 RetryThenDeadLetter: a copy, under the same id, and with its body as it was."""
+    """DELIV-7 RetryThenDeadLetter: a copy with the same id and the original body."""
 
     async def scenario(world: World) -> list[tuple[str, int, int]]:
         await make_topic(world)
@@ -653,10 +662,10 @@ def test_deliv_7_what_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
     assert len({message_id for message_id, _, _ in heard}) == 1
 
 
-def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed(
+def test_deliv_7_a_message_that_no_broker_accepts_is_consumed_again_here_and_not_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DELIV-7 RetryThenDeadLetter: it stays ours until somebody has it."""
+    """DELIV-7 RetryThenDeadLetter: the member keeps it until a broker has stored it."""
 
     async def scenario(world: World) -> tuple[list[int], dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
@@ -686,7 +695,7 @@ def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed
     assert (offsets[0], offsets[9]) == (0, 1)
 
 
-def test_a_message_whose_listener_does_not_end_is_given_back_and_its_late_answer_changes_nothing(
+def test_a_message_whose_listener_hangs_is_sent_back_and_a_late_result_changes_nothing(
     at_once: None,
 ) -> None:
     async def scenario(world: World) -> tuple[list[int], dict[int, int | None]]:
@@ -702,14 +711,14 @@ def test_a_message_whose_listener_does_not_end_is_given_back_and_its_late_answer
         await world.producer.send(Message("T", b"x"), MessageQueue("T", "broker-a", 0))
         async with member(world, "c1", listener, PushConsumerConfig(consume_timeout_ms=10_000)):
             await asyncio.sleep(15)
-            assert came == [0]  # looked at after 10 s, when it had not been late
+            assert came == [0]  # checked after 10 s, when it was not late yet
             await asyncio.sleep(6)
             assert came == [0, 1]  # while the first listener still runs
             await asyncio.sleep(29)
             return came, await committed(world)
 
     came, offsets = play(scenario)
-    assert came == [0, 1]  # the late answer sent nothing back
+    assert came == [0, 1]  # the late result sent nothing back
     assert offsets[0] == 1
 
 
@@ -724,7 +733,7 @@ BROADCAST = PushConsumerConfig(
 
 
 def test_deliv_11_broadcast_to_all() -> None:
-    """DELIV-11 BroadcastToAll: every member gets every message, and after a restart what it has not had."""
+    """DELIV-11 BroadcastToAll: every member gets every message, and after a restart the ones it missed."""
 
     async def scenario(world: World) -> list[list[bytes]]:
         ears = [Ear() for _ in range(3)]
@@ -741,7 +750,7 @@ def test_deliv_11_broadcast_to_all() -> None:
     assert play(scenario) == [numbers(0, 12), numbers(0, 8), numbers(8, 12)]
 
 
-def test_a_broadcast_does_not_repeat_what_failed() -> None:
+def test_a_failed_broadcast_message_is_not_redelivered() -> None:
     async def scenario(world: World) -> tuple[int, Counter[Kind]]:
         await make_topic(world)
         ear = Ear()
@@ -758,7 +767,7 @@ def test_a_broadcast_does_not_repeat_what_failed() -> None:
     assert kinds[Kind.RETRY] == 0
 
 
-def test_what_cannot_work_is_said_before_it_begins() -> None:
+def test_a_configuration_that_cannot_work_is_refused_before_the_start() -> None:
     async def scenario(world: World) -> None:
         with pytest.raises(ValueError, match="offsets_directory"):
             PushConsumer(world.session, "G", Ear(), replace(BROADCAST, offsets_directory=None))
@@ -768,10 +777,10 @@ def test_what_cannot_work_is_said_before_it_begins() -> None:
     play(scenario)
 
 
-# The end.
+# Stopping.
 
 
-def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye() -> None:
+def test_a_stop_waits_for_listeners_stores_their_offsets_and_unregisters() -> None:
     async def scenario(world: World) -> tuple[Counter[int], int, float, list[str]]:
         await make_topic(world)
         ear = Ear()
@@ -806,7 +815,7 @@ def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye()
     assert ids == []
 
 
-def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_committed() -> None:
+def test_a_stop_waits_for_a_hanging_listener_only_for_its_timeout_and_does_not_commit() -> None:
     async def scenario(world: World) -> tuple[float, dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         ear.takes_s = 1000.0
@@ -821,11 +830,11 @@ def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_co
     assert offsets[0] == 0
 
 
-# Asked by administrators, through the broker.
+# Requests of administrators through the broker.
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
+def test_a_member_reports_the_queues_it_reads_and_the_messages_it_holds_and_consumes(orderly: bool) -> None:
     async def scenario(world: World) -> RunningInfo:
         ear = Ear()
         ear.takes_s = 30.0
@@ -843,7 +852,7 @@ def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
     assert sorted(read) == [0, 1, 2, 3]
     assert [(held.cached_msg_count, held.cached_msg_max_offset) for held in read.values()] == [(2, 1)] * 4
     assert all(held.last_pull_timestamp > 0 for held in read.values())
-    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at once
+    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at a time
     assert {held.locked for held in read.values()} == {orderly}
     assert sum(held.transaction_msg_count for held in read.values()) == orderly
     assert info.properties["PROP_CONSUMEORDERLY"] == str(orderly).lower()
@@ -852,7 +861,7 @@ def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
     assert info.status_table["T"].pull_tps > 0
 
 
-def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
+def test_a_message_consumed_on_request_has_no_other_effect() -> None:
     async def scenario(world: World) -> list[ConsumedDirectly]:
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             heard.extend(messages)
@@ -876,7 +885,7 @@ def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
                 results.append(java_json.read(ConsumedDirectly, answer.body))
             await asyncio.sleep(60)
         assert [(one.body, one.queue.broker_name) for one in heard] == [
-            (b"fine" * 2000, "broker-a"),  # it travelled compressed
+            (b"fine" * 2000, "broker-a"),  # it was sent compressed
             (b"later", "broker-a"),
             (b"broken", "broker-a"),
         ]

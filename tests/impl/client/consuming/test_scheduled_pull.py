@@ -1,4 +1,4 @@
-"""The scheduled pull service: who is called, when, and never twice at once for a queue."""
+"""Tests the scheduled pull service: tasks are called on time and never concurrently for a queue."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ async def consume(bodies: list[bytes], consumer: PullConsumer, queue: MessageQue
     return None if result.messages else 1000
 
 
-def test_members_work_through_their_shares_each_message_once() -> None:
+def test_members_process_their_queues_and_each_message_once() -> None:
     async def scenario(world: World) -> tuple[list[bytes], list[int], dict[int, int | None]]:
         first: list[bytes] = []
         second: list[bytes] = []
@@ -43,7 +43,7 @@ def test_members_work_through_their_shares_each_message_once() -> None:
     assert offsets == dict.fromkeys(range(4), 4)
 
 
-def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_it_runs() -> None:
+def test_a_task_is_called_again_after_its_delay_even_after_a_failure_but_never_concurrently() -> None:
     async def scenario(world: World) -> tuple[Counter[int], int]:
         calls: Counter[int] = Counter()
         running: Counter[int] = Counter()
@@ -57,7 +57,7 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
             await asyncio.sleep(0.3)
             running[queue.queue_id] -= 1
             if queue.queue_id == 1:
-                raise RuntimeError("planted")
+                raise RuntimeError("injected")
             return [700, None, 0, 60_000][queue.queue_id]
 
         await make_topic(world)
@@ -74,7 +74,7 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
     assert calls[3] == 1
 
 
-def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
+def test_a_queue_that_is_reassigned_while_its_task_runs_waits_for_it() -> None:
     async def scenario(world: World) -> int:
         running: Counter[MessageQueue] = Counter()
         most = 0
@@ -101,7 +101,7 @@ def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
     assert play(scenario) == 1
 
 
-def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
+def test_an_operators_reset_is_stored_for_our_queues() -> None:
     async def scenario(world: World) -> dict[int, int | None]:
         await send(world, numbers(0, 8))
         bodies: list[bytes] = []
@@ -122,7 +122,7 @@ def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
     assert play(scenario) == {0: 1, 1: 2, 2: 2, 3: 2}
 
 
-def test_the_end_waits_for_the_call_that_runs() -> None:
+def test_a_stop_waits_for_the_running_call() -> None:
     async def scenario(world: World) -> tuple[int, int]:
         began, ended = [], []
 

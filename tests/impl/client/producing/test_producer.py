@@ -1,4 +1,4 @@
-"""The producer: where it sends, when it tries again, and that it never claims more than it knows."""
+"""Tests the producer: its targets, its retries, and that its outcome never claims more than is known."""
 
 import asyncio
 import zlib
@@ -43,7 +43,7 @@ MESSAGE = Message("T", b"body")
 
 
 class Script:
-    """Two brokers that answer sends as they are told, and a name server that knows both.
+    """Two brokers with scripted answers to sends, and a name server that knows both.
 
     An answer is a response code, or None for silence, or "cut" for a broken connection.
     """
@@ -120,7 +120,7 @@ class Script:
 def send(
     *answers: int | str | None, config: ProducerConfig | None = None
 ) -> tuple[Outcome, list[str], list[Event]]:
-    """What one send ends in when the brokers answer like that, who was tried, and the events."""
+    """Return the outcome of one send with these answers, the brokers tried, and the events."""
     loop = SimulatedLoop()
 
     async def main() -> tuple[Outcome, list[str], list[Event]]:
@@ -133,7 +133,7 @@ def send(
     return run_simulated(main(), loop)
 
 
-def test_a_stored_message_is_sent_with_its_status() -> None:
+def test_a_stored_message_is_reported_with_its_status() -> None:
     outcome, attempts, _ = send(0)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue_offset, outcome.attempts, len(attempts)) == ("SEND_OK", 7, 1, 1)
@@ -142,7 +142,7 @@ def test_a_stored_message_is_sent_with_its_status() -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
 )
-def test_a_stored_message_with_a_warning_is_sent_and_not_tried_again(code: int, status: str) -> None:
+def test_a_message_stored_with_a_warning_is_not_sent_again(code: int, status: str) -> None:
     outcome, attempts, _ = send(code)
     assert isinstance(outcome, Sent)
     assert (outcome.status, len(attempts)) == (status, 1)
@@ -155,25 +155,25 @@ def test_a_retry_goes_to_the_other_broker() -> None:
     assert attempts in (["a", "b", "a"], ["b", "a", "b"])
 
 
-def test_retries_end_and_the_last_refusal_is_the_outcome() -> None:
+def test_retries_are_limited_and_the_last_refusal_is_the_outcome() -> None:
     outcome, attempts, _ = send(14, 17, 16)
     assert outcome == Refused(outcome.message_id, "NO_PERMISSION", "scripted", 3)
     assert len(attempts) == 3
 
 
-def test_a_final_refusal_is_not_tried_again() -> None:
+def test_a_final_refusal_is_not_retried() -> None:
     outcome, attempts, _ = send(ResponseCode.MESSAGE_ILLEGAL)
     assert isinstance(outcome, Refused)
     assert (outcome.status, len(attempts)) == ("MESSAGE_ILLEGAL", 1)
 
 
-def test_silence_uses_up_the_time_and_leaves_the_outcome_unknown() -> None:
+def test_without_an_answer_the_time_runs_out_and_the_outcome_is_unknown() -> None:
     outcome, attempts, _ = send(None, 0)
     assert isinstance(outcome, Unknown)
     assert len(attempts) == 1
 
 
-def test_a_lost_connection_is_tried_again_and_a_success_after_it_is_sent() -> None:
+def test_a_send_on_a_lost_connection_is_retried_and_can_succeed() -> None:
     outcome, attempts, _ = send("cut", 0)
     assert isinstance(outcome, Sent)
     assert len(attempts) == 2
@@ -191,7 +191,7 @@ def test_a_system_error_may_have_stored_the_message() -> None:
     assert len(attempts) == 3
 
 
-def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
+def test_every_attempt_and_its_result_are_logged_under_one_message_id() -> None:
     outcome, _, events = send(14, "cut", 0)
     assert [(event.kind, event.attempt, event.status) for event in events] == [
         (Kind.SEND, 1, None),
@@ -205,7 +205,7 @@ def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
 
 
 def scripted(scenario: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
-    """What a scene gives with brokers that answer like that."""
+    """Run a scenario with brokers that answer like this."""
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -216,14 +216,14 @@ def scripted(scenario: Callable[[Script], Awaitable[T]], *answers: int | str | N
 
 
 @pytest.mark.parametrize("code", [1, 2, 14, 16, 17, 204, 205, 1500])
-def test_route_5_each_code_of_the_retry_set_is_tried_at_the_other_broker(code: int) -> None:
-    """ROUTE-5 RetryAvoidsLastBroker"""
+def test_route_5_each_code_of_the_retry_set_is_retried_at_the_other_broker(code: int) -> None:
+    """ROUTE-5 RetryAvoidsLastBroker."""
     outcome, attempts, _ = send(code, 0)
     assert isinstance(outcome, Sent)
     assert sorted(attempts) == ["a", "b"]
 
 
-def test_an_unconfirmed_message_is_tried_again_where_that_is_wanted_and_the_confirmed_place_is_told() -> None:
+def test_an_unconfirmed_message_is_retried_on_request_and_the_confirmed_position_is_returned() -> None:
     async def scenario(script: Script) -> tuple[Outcome, list[str]]:
         producer = Producer(script.session, ProducerConfig(retry_unconfirmed=True))
         return await producer.send(MESSAGE), script.attempts
@@ -236,7 +236,7 @@ def test_an_unconfirmed_message_is_tried_again_where_that_is_wanted_and_the_conf
     assert (outcome.status, outcome.queue.broker_name) == ("FLUSH_DISK_TIMEOUT", attempts[0])
 
 
-def test_the_time_of_a_call_is_for_all_its_attempts() -> None:
+def test_the_timeout_of_a_call_covers_all_its_attempts() -> None:
     async def scenario(script: Script) -> tuple[Outcome, int, float]:
         script.delay_s = 0.2
         began_s = asyncio.get_running_loop().time()
@@ -249,7 +249,7 @@ def test_the_time_of_a_call_is_for_all_its_attempts() -> None:
     assert took_s == pytest.approx(0.3, abs=0.01)
 
 
-def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
+def test_a_route_that_does_not_arrive_in_time_is_a_refusal() -> None:
     async def scenario(script: Script) -> tuple[Outcome, float]:
         script.network.silence(script.addresses["namesrv"])
         outcome = await Producer(script.session).send(MESSAGE, timeout_ms=100)
@@ -261,8 +261,8 @@ def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
     assert now_s < 0.2
 
 
-def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_rested() -> None:
-    """ROUTE-6 FaultyBrokerRested"""
+def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_avoided() -> None:
+    """ROUTE-6 FaultyBrokerRested."""
 
     async def scenario(script: Script) -> tuple[list[str], set[str]]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
@@ -279,8 +279,8 @@ def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_reste
     assert late == {"a", "b"}
 
 
-def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to_be_rested() -> None:
-    """ROUTE-6 FaultyBrokerRested"""
+def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_avoided() -> None:
+    """ROUTE-6 FaultyBrokerRested."""
 
     async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
@@ -295,7 +295,7 @@ def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to
     assert slow not in others
 
 
-def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> None:
+def test_a_selector_chooses_a_writable_queue_and_has_one_attempt() -> None:
     async def scenario(script: Script) -> tuple[set[MessageQueue], Outcome]:
         producer = Producer(script.session)
         places = set()
@@ -312,7 +312,7 @@ def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> N
     assert isinstance(refused, Refused)
 
 
-def test_a_route_that_was_asked_for_again_counts() -> None:
+def test_a_refreshed_route_is_used() -> None:
     async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session)
         await producer.send(MESSAGE)
@@ -330,7 +330,7 @@ QUEUE = MessageQueue("T", "a", 0)
 
 
 async def asks_again(script: Script, call: Callable[[Producer], Awaitable[object]]) -> list[str]:
-    """Whose routes are asked for because of a call that fails, a second after they were."""
+    """Return the topics whose routes are requested after a call failed, one second after the last request."""
     producer = Producer(script.session, ProducerConfig(retries=0))
     await producer.send(MESSAGE, QUEUE)
     await asyncio.sleep(1)
@@ -351,10 +351,8 @@ async def asks_again(script: Script, call: Callable[[Producer], Awaitable[object
         (ResponseCode.SUCCESS, []),
     ],
 )
-def test_a_send_that_is_not_taken_or_may_not_be_asks_for_the_route_anew(
-    answer: int | str, asked: list[str]
-) -> None:
-    """A message that is wrong says nothing of its broker."""
+def test_a_refused_send_requests_the_route_again(answer: int | str, asked: list[str]) -> None:
+    """An invalid message says nothing about its broker."""
 
     async def scenario(script: Script) -> list[str]:
         script.answers += [ResponseCode.SUCCESS, answer]
@@ -365,10 +363,10 @@ def test_a_send_that_is_not_taken_or_may_not_be_asks_for_the_route_anew(
 
 @pytest.mark.parametrize("oneway", [False, True])
 @pytest.mark.parametrize("queue", [QUEUE, None])
-def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
+def test_without_a_master_to_send_to_the_route_is_requested_again(
     oneway: bool, queue: MessageQueue | None
 ) -> None:
-    """Whether the queue was given, or none can be chosen."""
+    """The queue is given, or none can be chosen."""
 
     async def scenario(script: Script) -> list[str]:
         script.answers.append(ResponseCode.SUCCESS)
@@ -386,7 +384,7 @@ def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
     assert scripted(scenario) == ["T"]
 
 
-def test_of_a_topic_without_a_route_that_of_its_template_is_asked_for_anew() -> None:
+def test_for_a_topic_without_a_route_the_route_of_its_template_is_requested_again() -> None:
     async def scenario(script: Script) -> list[str]:
         script.unknown.add("T")
         script.answers += [ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE]
@@ -395,7 +393,7 @@ def test_of_a_topic_without_a_route_that_of_its_template_is_asked_for_anew() -> 
     assert scripted(scenario) == ["T", "TBW102"]
 
 
-def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None:
+def test_brokers_receive_heartbeats_every_half_minute_and_an_unregistration_at_the_end() -> None:
     async def scenario(script: Script) -> list[Command]:
         await script.session.start()
         await Producer(script.session, ProducerConfig(group="orders")).send(MESSAGE)
@@ -412,7 +410,7 @@ def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None
     assert {request.fields["producerGroup"] for request in reported[6:]} == {"orders"}
 
 
-def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() -> None:
+def test_a_topic_created_by_a_send_has_the_number_of_queues_that_the_producer_requests() -> None:
     async def scenario(world: World) -> list[Outcome]:
         producer = Producer(world.session, ProducerConfig(default_topic_queues=1))
         return [await producer.send(Message(f"New_{number}", b"x")) for number in range(8)]
@@ -453,7 +451,7 @@ def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
     assert b"a" * 5000 in request.body  # not compressed
 
 
-def test_a_batch_that_is_not_to_wait_says_so_for_all_its_messages() -> None:
+def test_the_wait_flag_of_a_batch_applies_to_all_its_messages() -> None:
     async def scenario(script: Script) -> Command:
         await Producer(script.session).send_batch(
             [Message("T", body, {"WAIT": "false"}) for body in (b"a", b"b")]
@@ -463,7 +461,7 @@ def test_a_batch_that_is_not_to_wait_says_so_for_all_its_messages() -> None:
     assert headers.read_send_v2(scripted(scenario, 0).fields).properties == "WAIT\x01false"
 
 
-def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:
+def test_a_batch_that_is_too_long_is_an_error_of_the_caller() -> None:
     async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=300))
         with pytest.raises(MessageError, match="the batch has"):
@@ -472,7 +470,7 @@ def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:
     scripted(scenario)
 
 
-def test_long_bodies_travel_compressed() -> None:
+def test_long_bodies_are_sent_compressed() -> None:
     async def scenario(script: Script) -> list[Command]:
         producer = Producer(script.session)
         await producer.send(Message("T", b"x" * 4095))
@@ -485,7 +483,7 @@ def test_long_bodies_travel_compressed() -> None:
     assert zlib.decompress(long.body) == b"x" * 4096
 
 
-def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
+def test_a_message_to_a_retry_topic_has_its_maximum_of_redeliveries() -> None:
     async def scenario(script: Script) -> tuple[int | None, ...]:
         producer = Producer(script.session)
         again = {"MAX_RECONSUME_TIMES": "5"}
@@ -497,7 +495,7 @@ def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
     assert scripted(scenario, 0, 0) == (2, 5, None)
 
 
-def test_queues_take_turns() -> None:
+def test_queues_are_used_in_turn() -> None:
     loop = SimulatedLoop()
 
     async def main() -> Counter[str]:
@@ -534,7 +532,7 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
         (Message("\ud800", b"x"), "surrogates not allowed"),
     ],
 )
-def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
+def test_a_message_that_cannot_be_sent_is_an_error_of_the_caller(message: Message, reason: str) -> None:
     async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=10))
         with pytest.raises(MessageError, match=reason):
@@ -543,7 +541,7 @@ def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, re
     scripted(scenario)
 
 
-def test_without_a_name_server_nothing_was_sent() -> None:
+def test_without_a_name_server_the_outcome_is_not_sent() -> None:
     loop = SimulatedLoop()
 
     async def main() -> tuple[Outcome, str]:
@@ -564,7 +562,7 @@ def test_without_a_name_server_nothing_was_sent() -> None:
     assert error == "ConnectError"
 
 
-def test_a_topic_nobody_can_create_has_no_route() -> None:
+def test_a_topic_that_cannot_be_created_has_no_route() -> None:
     loop = SimulatedLoop()
 
     async def main() -> Outcome:
@@ -579,8 +577,8 @@ def test_a_topic_nobody_can_create_has_no_route() -> None:
     assert outcome.status == "NO_ROUTE"
 
 
-def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered() -> None:
-    """The broker answers with the place among those that wait, which is no place of the topic."""
+def test_events_of_a_delayed_message_have_no_offset_before_its_delivery() -> None:
+    """The broker answers with the position in its queue of waiting messages, which is not in the topic."""
 
     async def scenario(world: World) -> list[tuple[Kind, bool, int | None]]:
         queue = MessageQueue("T", "broker-a", 0)
@@ -619,7 +617,7 @@ def test_a_oneway_message_arrives_without_an_answer() -> None:
     assert play(scenario) == ([b"body"], [Kind.SEND])
 
 
-def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and_none_lost() -> None:
+def test_a_broker_that_is_disconnected_meanwhile_loses_no_acknowledged_send() -> None:
     async def scenario(world: World) -> None:
         sends = [asyncio.create_task(world.producer.send(MESSAGE)) for _ in range(50)]
         await asyncio.sleep(0.003)
