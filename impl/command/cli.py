@@ -224,7 +224,7 @@ def send(
       mqproof send --namesrv 127.0.0.1:9876 --topic T --size 100 --count 1000 --batch 100 --quiet
 
     \b
-    In an hour, to be found by its key:
+    Deliver in an hour, with a key to find the message:
       mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
     from mqproof.impl.command import sending
@@ -271,9 +271,9 @@ def consume(
     tls: TlsFile = None,
     account: AccountFile = None,
 ) -> None:
-    """Consume a topic's messages and commit the offsets; stop when nothing is left.
+    """Consume a topic's messages and commit the offsets; stop when no message is left.
 
-    Each line: queue, queue offset, message id, body. Each queue is shown in its order.
+    Each line has the queue, the queue offset, the message id and the body. Each queue is shown in order.
 
     \b
     Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
@@ -283,7 +283,7 @@ def consume(
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
 
     \b
-    As one of several that share the work; start it more than once:
+    As one of several members that divide the queues; start it more than once:
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
     from mqproof.impl.command import consuming

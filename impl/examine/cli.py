@@ -10,11 +10,11 @@ from mqproof.impl.terminal.output import write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.add_typer(store, name="store", help="Look at a store directory, ours or a released broker's.")
+app.add_typer(store, name="store", help="Examine a store directory of our broker or of a released broker.")
 
 Directory = Annotated[Path, typer.Argument(help="storePathRootDir of a broker.")]
-Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, where it is not RocketMQ's own.")]
-Json = Annotated[Path | None, typer.Option(help="Write the result here, - is standard output.")]
+Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, if it differs from RocketMQ's default.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result to this file; - is standard output.")]
 
 
 @app.callback()

@@ -86,7 +86,7 @@ def test_configured_levels_are_used() -> None:
         await asyncio.sleep(2.9)
         assert delivered(world) == []
         await asyncio.sleep(0.2)
-        assert delivered(world) == ["a"], "the last level stands for those behind it"
+        assert delivered(world) == ["a"], "the last level is used for higher ones"
 
     play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, delay_levels_ms=(1000, 3000))))
 

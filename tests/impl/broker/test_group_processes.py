@@ -17,7 +17,7 @@ import pytest
 from mqproof.conformance.faults.relay import Relay
 from mqproof.conformance.hosts import namespaces
 from mqproof.conformance.hosts.namespaces import Machines, machines, on_a_network
-from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
+from mqproof.conformance.hosts.processes import Cluster, cluster, free_ports
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, Sent
@@ -126,10 +126,7 @@ def _site(folder: Path) -> Iterator[Site]:
             store = str(folder / f"names{number}")
             said = made.start_server(f"names{number}", "namesrv", "--port", "0", "--store", store)
             names.append(said["namesrv"])
-        ports: set[int] = set()
-        while len(ports) < len(IDS):
-            ports.add(free_port())
-        own = {id_: Address("127.0.0.1", port) for id_, port in zip(IDS, sorted(ports), strict=True)}
+        own = {id_: Address("127.0.0.1", port) for id_, port in zip(IDS, free_ports(len(IDS)), strict=True)}
         site = Site(made, names, {}, {})
         for id_ in IDS:
             seen = dict(own)
@@ -253,5 +250,5 @@ def _pull_the_wire(site: Site, net: Machines, client: BlockingClient, master: st
 
 def test_no_acknowledged_message_is_lost_on_machines_that_are_disconnected(tmp_path: Path) -> None:
     if why := namespaces.missing():
-        pytest.skip(f"not tested: partitions of machines, for want of network namespaces: {why}")
+        pytest.skip(f"not tested: partitions of machines, no network namespaces: {why}")
     on_a_network(lambda: _on_machines(tmp_path))

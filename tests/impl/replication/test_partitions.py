@@ -186,5 +186,5 @@ def _pull_wires(folder: Path) -> None:
 
 def test_no_acknowledged_message_is_lost_on_machines_that_are_disconnected(tmp_path: Path) -> None:
     if why := namespaces.missing():
-        pytest.skip(f"not tested: partitions of machines, for want of network namespaces: {why}")
+        pytest.skip(f"not tested: partitions of machines, no network namespaces: {why}")
     on_a_network(lambda: _pull_wires(tmp_path))

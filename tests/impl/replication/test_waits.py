@@ -22,7 +22,7 @@ def test_sends_are_dropped_after_their_time_even_without_slaves(in_sync: int | N
 
     answers, left = run_simulated(main(), SimulatedLoop())
     assert answers == [PutStatus.FLUSH_SLAVE_TIMEOUT] * 3
-    assert left == 0, "a slave that never comes would cost memory for each send"
+    assert left == 0, "a slave that never connects would cost memory for each send"
 
 
 def test_sends_are_answered_at_once_up_to_the_position_of_the_slave() -> None:

@@ -33,12 +33,14 @@ def _check_recovered(site: Site, appended: list[Appended], durable_end: int) -> 
         for stored in stored_messages(site.store, queue_id)
     }
     prefix = [each for each in appended if each.end <= site.recovery.recovered_end]
-    assert sorted(found) == [each.commit_offset for each in prefix], "readable is exactly what is in the log"
+    assert sorted(found) == [each.commit_offset for each in prefix], (
+        "exactly the records of the log can be read"
+    )
     for each in prefix:
         stored = found[each.commit_offset]
         assert stored.message_id == each.message_id
         assert (stored.message.queue_id, stored.queue_offset) == (each.queue_id, each.queue_offset)
-    assert site.recovery.recovered_end >= durable_end, "what was durable is there"
+    assert site.recovery.recovered_end >= durable_end, "every durable record is there"
     if site.config.index_enabled:
         check_index(site.store)
     return len(prefix)

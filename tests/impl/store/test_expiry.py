@@ -302,7 +302,7 @@ def test_a_queue_that_begins_within_a_segment_has_blank_entries_before_it() -> N
     site = _written()
     clean(site, manually=True)
     first = site.store.min_offset("T", 0)
-    assert first % 3, "the queue begins with a segment: nothing is put to the test"
+    assert first % 3, "the queue begins with a segment: nothing is tested"
     site.close()
     for name in site.disk.names("store/consumequeue/T/0"):
         site.disk.remove(f"store/consumequeue/T/0/{name}")

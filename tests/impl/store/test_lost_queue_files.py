@@ -58,7 +58,7 @@ def _segment(queue_id: int, number: int) -> str:
 
 
 def _check_whole(site: Site) -> None:
-    assert site.recovery.scanned_from > 0, "the checkpoint vouches for the first hour"
+    assert site.recovery.scanned_from > 0, "the checkpoint covers the first hour"
     assert (bodies(site.store), bodies(site.store, queue_id=1)) == (ALL, FIRST_HOUR)
 
 

@@ -561,7 +561,7 @@ def test_a_put_that_does_not_wait_is_answered_before_the_fsync() -> None:
         assert result.status is PutStatus.PUT_OK
         assert store.log_flushed == 0
         await asyncio.sleep(0.01)
-        assert bodies(store) == ["a"], "it is flushed and seen without another one that waits"
+        assert bodies(store) == ["a"], "it is flushed and visible without another put that waits"
 
     _simulate(scenario, SYNC)
 

@@ -82,7 +82,7 @@ def test_no_answer_depends_on_a_failed_fsync_and_nothing_is_accepted_after_it(mo
         if path is None:
             break
         kinds |= {part for part in ("commitlog", "consumequeue", "index", "checkpoint") if part in path}
-    assert path is None, "at last a life came to its end"
+    assert path is None, "the last run has no failed fsync"
     assert kinds == {"commitlog", "consumequeue", "index", "checkpoint"}
 
 

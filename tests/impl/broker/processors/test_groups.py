@@ -152,7 +152,7 @@ def test_the_newest_subscription_replaces_the_older_ones() -> None:
     assert beat(T=5)
     assert known() == {"T": "v5"}
     assert beat(T=5, U=1)
-    assert known() == {"T": "v5", "U": "v1"}, "what was wanted before is forgotten"
+    assert known() == {"T": "v5", "U": "v1"}, "the earlier subscription is dropped"
 
 
 def test_a_silent_client_is_removed_and_its_connection_is_closed() -> None:

@@ -87,7 +87,7 @@ def test_an_answer_has_at_most_64_messages_and_a_bounded_size(monkeypatch: pytes
         monkeypatch.setattr(lookups, "_BYTES_MAX", 400)
         assert bodies(await query(world, "k")) == ["m68", "m69"]
         monkeypatch.setattr(lookups, "_BYTES_MAX", 1)
-        assert bodies(await query(world, "k")) == ["m69"], "one whatever its size"
+        assert bodies(await query(world, "k")) == ["m69"], "one message whatever its size"
 
     play(scenario)
 

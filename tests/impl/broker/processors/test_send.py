@@ -255,7 +255,7 @@ def test_a_message_that_does_not_wait_is_answered_while_the_disk_hangs() -> None
         with hanging_disk(world):
             async with asyncio.timeout(0.1):
                 answer = await send(world, properties="WAIT\x01false")
-            assert stored(world, "T")[1:] == [], "what a crash could take back is not seen"
+            assert stored(world, "T")[1:] == [], "a message that a crash could remove is not visible"
         return answer.code
 
     assert play(scenario) == 0

@@ -69,7 +69,7 @@ def test_a_slave_copies_the_lower_offset_of_a_group_that_was_reset_at_its_master
     offsets.merge(MASTERS)
     assert offsets.of_group("G", "T") == {0: 2, 1: 2}
     offsets.merge({})
-    assert offsets.of_group("G", "T") == {0: 2, 1: 2}, "a master may have come back with an older file"
+    assert offsets.of_group("G", "T") == {0: 2, 1: 2}, "a master may have restarted with an older file"
 
 
 def test_an_offset_committed_to_a_slave_is_kept_until_the_master_has_it() -> None:
@@ -87,7 +87,7 @@ def test_an_offset_committed_to_a_slave_is_kept_until_the_master_has_it() -> Non
     assert offsets.newer_than(MASTERS) == [("T", "G", 0, 8)]
     offsets.mark_sent("T", "G", 0, 8)
     offsets.merge(MASTERS)
-    assert offsets.query("G", "T", 0) == 2, "it is the master's from then on"
+    assert offsets.query("G", "T", 0) == 2, "the master's offset counts from then on"
 
 
 def test_a_restarted_slave_knows_which_offsets_its_master_lacks() -> None:
