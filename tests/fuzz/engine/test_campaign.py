@@ -89,7 +89,7 @@ def test_a_replay_without_a_finding_says_so(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("BwAAAARnYXMh", ""))
     replay = mqproof("fuzz", "replay", path)
     assert replay.returncode == 0
-    assert "nothing found" in replay.stdout
+    assert "no finding" in replay.stdout
 
 
 @pytest.mark.parametrize(
