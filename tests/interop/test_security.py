@@ -1,4 +1,5 @@
-"""Tests Apache's administration with access control and TLS on our servers. See docs/protocol.md, "TLS"."""
+"""Tests Apache's administration with access control and TLS on our servers. See
+docs/reference/protocol/access-control.md, "TLS"."""
 
 import signal
 import subprocess

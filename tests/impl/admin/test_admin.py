@@ -1,6 +1,6 @@
 """Tests which servers an administrator asks, and the handling of invalid answers.
 
-Source: docs/protocol.md, "Administration".
+Source: docs/reference/protocol/administration.md, "Administration commands".
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Tests the states and configurations of brokers with scripted answers.
 
-Source: docs/protocol.md, "Administration".
+Source: docs/reference/protocol/administration.md, "Administration commands".
 """
 
 import pytest

@@ -1,4 +1,7 @@
-"""Tests consumer groups, at brokers with scripted answers. Source: docs/protocol.md, "Administration"."""
+"""Tests consumer groups, at brokers with scripted answers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

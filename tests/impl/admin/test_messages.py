@@ -1,4 +1,7 @@
-"""Tests finding and reading messages. Source: docs/protocol.md, "Administration"."""
+"""Tests finding and reading messages.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Tests requests that go to all name servers. Source: docs/protocol.md, "Administration"."""
+"""Tests requests that go to all name servers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

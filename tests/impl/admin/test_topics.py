@@ -1,4 +1,7 @@
-"""Tests topics, at brokers with scripted answers. Source: docs/protocol.md, "Administration"."""
+"""Tests topics, at brokers with scripted answers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

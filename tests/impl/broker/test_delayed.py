@@ -1,6 +1,6 @@
 """Tests delayed messages through a broker: never early, in time, across restarts, and normally once.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Tests expired data of a group: each member deletes it, except data that a member still needs.
 
-Source: docs/protocol.md, "A broker in a group".
+Source: docs/reference/protocol/dledger.md, "Broker of a DLedger group".
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Tests brokers that elect their master, in a simulated world: fail-over and permissions of clients.
 
-Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
+Sources: docs/reference/protocol/dledger.md, "Broker of a DLedger group", and
+docs/explanation/dledger-group.md.
 """
 
 import asyncio

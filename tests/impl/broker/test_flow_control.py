@@ -1,4 +1,7 @@
-"""Tests the refusal of sends while too many wait. Source: docs/protocol.md, "Flow control"."""
+"""Tests the refusal of sends while too many wait.
+
+Source: docs/reference/protocol/sending.md, "Flow control".
+"""
 
 import asyncio
 

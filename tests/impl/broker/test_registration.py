@@ -1,4 +1,4 @@
-"""Tests the registration of a broker. Source: docs/protocol.md, "Name server"."""
+"""Tests the registration of a broker. Source: docs/reference/protocol/name-server.md, "Registration"."""
 
 import asyncio
 from dataclasses import replace

@@ -1,6 +1,6 @@
 """Tests the stop of a broker: pending requests are answered, and answered messages are kept.
 
-Source: docs/protocol.md, "The end of a broker".
+Source: docs/reference/protocol/recovery.md, "Broker shutdown".
 """
 
 import asyncio

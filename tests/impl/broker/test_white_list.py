@@ -1,4 +1,4 @@
-"""Tests patterns of addresses. Source: docs/protocol.md, "Access control"."""
+"""Tests patterns of addresses. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests that the examples of docs/client.md run in order over real sockets."""
+"""Tests that the examples of docs/how-to/client.md run in order over real sockets."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.impl.runtime.tls_file import load
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "client.md"
 
 
 @contextmanager

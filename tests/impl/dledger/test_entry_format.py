@@ -1,4 +1,4 @@
-"""Tests the bytes of a ledger entry. Source: docs/protocol.md, "DLedger files"."""
+"""Tests the bytes of a ledger entry. Source: docs/reference/protocol/dledger.md, "DLedger files"."""
 
 import struct
 

@@ -1,4 +1,7 @@
-"""Tests changes by administrators over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests changes by administrators over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
+"""
 
 from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.config import NameServerConfig

@@ -1,4 +1,7 @@
-"""Tests the requests of brokers over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests the requests of brokers over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Registration" and "Expiry".
+"""
 
 import asyncio
 

@@ -1,6 +1,6 @@
 """Tests the key-value configuration alone:
 
-its file and its limits. Source: docs/protocol.md, "Name server".
+its file and its limits. Source: docs/reference/protocol/name-server.md, "Administration of a name server".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Tests the requests of clients and tools over a simulated network.
 
-Source: docs/protocol.md, "Name server".
+Source: docs/reference/protocol/name-server.md, "Routes".
 """
 
 import asyncio

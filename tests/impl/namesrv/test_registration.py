@@ -1,4 +1,7 @@
-"""Tests both formats of a registration's body. Source: docs/protocol.md, "Name server"."""
+"""Tests both formats of a registration's body.
+
+Source: docs/reference/protocol/name-server.md, "Registration".
+"""
 
 import zlib
 

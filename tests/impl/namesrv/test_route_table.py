@@ -1,4 +1,4 @@
-"""Tests the name server's tables alone. Source: docs/protocol.md, "Name server"."""
+"""Tests the name server's tables alone. Source: docs/reference/protocol/name-server.md, "Name server"."""
 
 import pytest
 from hypothesis import settings

@@ -1,4 +1,4 @@
-"""Tests tools.yml. Source: docs/protocol.md, "Access control"."""
+"""Tests tools.yml. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 

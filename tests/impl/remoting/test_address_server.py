@@ -1,4 +1,7 @@
-"""Tests the address server over a simulated network. Source: docs/protocol.md, "Client"."""
+"""Tests the address server over a simulated network.
+
+Source: docs/reference/protocol/clients.md, "Address server".
+"""
 
 import asyncio
 import threading

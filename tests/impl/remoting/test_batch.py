@@ -1,6 +1,6 @@
 """Tests encoding and decoding batches, and bytes that are not a batch.
 
-Source: docs/protocol.md, "Batches".
+Source: docs/reference/protocol/sending.md, "Batches".
 """
 
 import pytest

@@ -1,6 +1,6 @@
 """Tests encoding and decoding commands in both serializations; the expected bytes are written by field.
 
-Source: docs/protocol.md, "Remoting command".
+Source: docs/reference/protocol/framing.md, "Remoting command".
 """
 
 import struct

@@ -1,4 +1,7 @@
-"""Tests typed headers and their flat strings on the wire. Source: docs/protocol.md, "Operation headers"."""
+"""Tests typed headers and their flat strings on the wire.
+
+Source: docs/reference/protocol/framing.md, "Operation headers".
+"""
 
 import msgspec
 import pytest

@@ -1,6 +1,6 @@
 """Tests properties, hashes and identifiers.
 
-Source: docs/protocol.md, "Properties", "Tag codes", "Message identifiers".
+Source: docs/reference/protocol/messages.md, "Properties", "Tag codes" and "Message identifiers".
 """
 
 import random

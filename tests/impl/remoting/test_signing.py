@@ -1,4 +1,4 @@
-"""Tests signatures of requests. Source: docs/protocol.md, "Access control"."""
+"""Tests signatures of requests. Source: docs/reference/protocol/access-control.md, "Signatures"."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests the checkpoint file (docs/protocol.md, "Checkpoint")."""
+"""Tests the checkpoint file (docs/reference/protocol/storing.md, "Checkpoint")."""
 
 import contextlib
 import struct

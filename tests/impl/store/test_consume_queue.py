@@ -1,4 +1,7 @@
-"""Tests consume queues: entries without gaps, loading, cuts (docs/protocol.md, "Consume queue")."""
+"""Tests consume queues: entries without gaps, loading, cuts.
+
+Source: docs/reference/protocol/storing.md, "Consume queue".
+"""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Tests delayed messages: their queue, their due time, and the store's clock.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import pytest

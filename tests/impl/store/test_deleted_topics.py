@@ -1,7 +1,7 @@
 """Tests that a deleted topic stays deleted, and that a recreated one begins at offset 0, despite crashes.
 
-Method: step by step on a simulated disk, with a crash at every step. Source: docs/protocol.md, "Deleted
-topics".
+Method: step by step on a simulated disk, with a crash at every step. Source:
+docs/reference/protocol/recovery.md, "Deleted topics".
 """
 
 import itertools

@@ -1,6 +1,6 @@
 """Tests the deletion of old segments: the choice, the time, the related files, and crashes in between.
 
-Source: docs/protocol.md, "Expiry".
+Source: docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio

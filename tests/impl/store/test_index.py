@@ -1,6 +1,7 @@
 """Tests the key index: its bytes, its searches, and its state after every kind of exit.
 
-Source: docs/protocol.md, "Index". Method: small files of 3 slots and 4 entries, so that there are many chains
+Source: docs/reference/protocol/storing.md, "Key index". Method: small files of 3 slots and 4 entries, so
+that there are many chains
 and files; the expected bytes are written by field.
 """
 

@@ -1,4 +1,4 @@
-"""Tests that missing queue files are rebuilt from the log (docs/protocol.md, "Recovery").
+"""Tests that missing queue files are rebuilt from the log (docs/reference/protocol/recovery.md, "Recovery").
 
 This includes files of which recovery meets no record, because the checkpoint lets it start late.
 

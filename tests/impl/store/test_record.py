@@ -1,4 +1,7 @@
-"""Tests the commit-log record byte for byte, and refusals (docs/protocol.md, "Commit log record")."""
+"""Tests the commit-log record byte for byte, and refusals.
+
+Source: docs/reference/protocol/storing.md, "Commit log record".
+"""
 
 import contextlib
 import string

@@ -1,7 +1,7 @@
 """Tests recovery case by case: torn and stale data after the end, queues ahead or behind, old checkpoints.
 
-Source: docs/protocol.md, "Recovery". Method: create each damage on a simulated disk, open the store again,
-check it.
+Source: docs/reference/protocol/recovery.md, "Recovery". Method: create each damage on a simulated disk, open
+the store again, check it.
 """
 
 from dataclasses import replace

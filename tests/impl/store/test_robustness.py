@@ -1,6 +1,7 @@
 """Tests a store whose environment fails: one line reports it, and no guarantee is broken.
 
-Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
+Source: docs/reference/protocol/storing.md, "Disk errors" and "Commit log";
+docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Tests segmented files: names, sizes, gaps, cuts (docs/protocol.md, "Segments")."""
+"""Tests segmented files: names, sizes, gaps, cuts (docs/reference/protocol/storing.md, "Segments")."""
 
 import pytest
 

@@ -1,6 +1,6 @@
 """Tests the requests of administrators to a broker.
 
-Source: docs/protocol.md, "Administration of a broker".
+Source: docs/reference/protocol/administration.md, "Administration of a broker".
 """
 
 import asyncio
@@ -108,7 +108,8 @@ def test_a_topic_is_created_and_changed_and_the_name_server_is_notified() -> Non
 
 
 def test_fields_of_5x_in_topics_and_groups_are_preserved() -> None:
-    """A directory may come from 5.x and return to it. See docs/protocol.md, "Subscription groups"."""
+    """A directory may come from 5.x and return to it. See docs/reference/protocol/groups.md, "Subscription
+    groups"."""
     topic = TopicConfig("New", attributes={"message.type": "FIFO"})
     group = SubscriptionGroup(
         group_name="G",

@@ -1,6 +1,6 @@
 """Tests the clients of a broker: registration, notifications, and limits on what a client can store.
 
-Sources: docs/protocol.md, "Client registration", "Queue locks", "Subscription groups".
+Sources: docs/reference/protocol/groups.md, "Client registration", "Queue locks" and "Subscription groups".
 """
 
 import asyncio

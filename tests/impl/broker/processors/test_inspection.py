@@ -1,4 +1,7 @@
-"""Tests inspection by administrators. Source: docs/protocol.md, "Administration of a broker"."""
+"""Tests inspection by administrators.
+
+Source: docs/reference/protocol/administration.md, "Statistics of a broker".
+"""
 
 import asyncio
 

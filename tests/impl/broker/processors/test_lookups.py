@@ -1,4 +1,4 @@
-"""Tests a broker's search by key and by id (docs/protocol.md, "Looking messages up")."""
+"""Tests a broker's search by key and by id (docs/reference/protocol/pulling.md, "Message queries")."""
 
 import pytest
 

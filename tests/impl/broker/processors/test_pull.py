@@ -1,6 +1,6 @@
 """Tests pulls: permissions, filters, limits, and that no message is missed while a pull is held.
 
-Sources: docs/protocol.md, "Pulling", "Get statuses".
+Sources: docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Tests messages that consumers send back. Source: docs/protocol.md, "Retries"."""
+"""Tests messages that consumers send back.
+
+Source: docs/reference/protocol/retries-and-delays.md, "Retries".
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,7 @@
 """Tests sends: batches, retry topics, fields from the configuration, and flow control.
 
-Sources: docs/protocol.md, "Sending", "Batches", "Retries", "Flow control".
+Sources: docs/reference/protocol/sending.md, "Send requests", "Batches" and "Flow control";
+docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 import asyncio

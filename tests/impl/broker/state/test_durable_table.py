@@ -1,6 +1,6 @@
 """Tests tables in files: durability, versions, and the `.bak` files of released brokers.
 
-Source: docs/protocol.md, "Configuration files".
+Source: docs/reference/protocol/storing.md, "Configuration files".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Tests consumer offsets in memory and in consumerOffset.json.
 
-Source: docs/protocol.md, "Consumer offsets".
+Source: docs/reference/protocol/offsets.md, "Consumer offsets".
 """
 
 from contextlib import closing

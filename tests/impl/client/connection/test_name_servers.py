@@ -1,4 +1,7 @@
-"""Tests the choice of a name server, also when one is down. Source: docs/protocol.md, "Client"."""
+"""Tests the choice of a name server, also when one is down.
+
+Source: docs/reference/protocol/clients.md, "Name servers and routes".
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

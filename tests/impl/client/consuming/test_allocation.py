@@ -1,4 +1,4 @@
-"""Tests the strategies with the numbers of "Queue allocation" in docs/protocol.md."""
+"""Tests the strategies with the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
 from collections.abc import Sequence
 

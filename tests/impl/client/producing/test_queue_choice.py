@@ -1,4 +1,4 @@
-"""Tests queue choice with the numbers and guarantees of "Queue choice" in docs/protocol.md."""
+"""Tests queue choice with the numbers of docs/reference/protocol/clients.md, "Queue choice"."""
 
 from collections import Counter
 
