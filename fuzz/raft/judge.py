@@ -119,7 +119,7 @@ def leader_append_only(history: History, member: str, end: int) -> None:
     """Check that a leader does not truncate its log."""
     history.checked["LeaderAppendOnly"] += 1
     if (term := history.leading[member]) is not None:
-        raise Finding("LeaderAppendOnly", f"{member}, leader of term {term}, cut its log behind {end}")
+        raise Finding("LeaderAppendOnly", f"{member}, leader of term {term}, cut its log after {end}")
 
 
 def log_matching(history: History, member: str, entry: Entry) -> None:

@@ -139,7 +139,7 @@ class Run:
     def _refused(self, error: StoreError) -> None:
         self.over = True
         if not (self.damaged or self.garbage):
-            raise Finding("RecoveredPrefix", f"files that could be recovered are refused: {error}")
+            raise Finding("RecoveredPrefix", f"recoverable files are refused: {error}")
         self._checked["DamageRefusedByName"] += 1
         if f"{DIRECTORY}/" not in str(error):
             raise Finding("DamageRefusedByName", f"the error names no file: {error}")
@@ -177,7 +177,7 @@ class Run:
         try:
             simulated.load()
         except StoreError as error:
-            raise Finding("ServesAfterDamage", f"it opened once, and then: {error}") from None
+            raise Finding("ServesAfterDamage", f"it opened once, then failed: {error}") from None
         self._give_back("after a crash")
 
     def _give_back(self, when: str) -> None:

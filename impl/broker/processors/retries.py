@@ -50,7 +50,9 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         return request.answer(ResponseCode.SUCCESS)  # the group allows no retries: the message is dropped
     retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
     if not retry_topic.perm & PERM_WRITE or not retry_topic.write_queue_nums:
-        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} may not be written")
+        raise RefusedError(
+            ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} has no write permission"
+        )
     original = _find(services, header.offset)
     if (
         is_given_up(original.message.reconsume_times, header.max_reconsume_times, group)

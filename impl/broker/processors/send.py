@@ -171,7 +171,7 @@ async def _target(services: Services, header: SendRequest) -> _Target:
 
 def _checked(services: Services, header: SendRequest, topic: TopicConfig) -> _Target:
     if topic.order and not services.config.permission & PERM_WRITE:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker has no write permission")
     return _Target(topic, _queue_id(services, header.queue_id, topic))
 
 

@@ -71,7 +71,7 @@ def test_a_hanging_listener_does_not_block_the_end_of_the_client(tmp_path: Path)
         release.set()
 
 
-def test_what_was_polled_in_a_block_that_failed_comes_again(tmp_path: Path) -> None:
+def test_messages_polled_in_a_block_that_failed_are_redelivered(tmp_path: Path) -> None:
     begin = LitePullConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
     with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
         client.send(new_message("T", b"x"))

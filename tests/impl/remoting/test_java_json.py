@@ -174,7 +174,7 @@ def test_a_long_text_takes_little_more_memory_than_its_size() -> None:
     assert (found["19999"], found["k19999"]) == (1, {'{"q":19999}': 2})
 
 
-def test_a_raw_key_within_what_an_object_in_key_position_holds_is_read() -> None:
+def test_a_raw_key_inside_an_object_in_key_position_is_quoted() -> None:
     assert json.loads(quote_keys('{{"a":{1:[2]}}:{3:4}}')) == {'{"a":{"1":[2]}}': {"3": 4}}
 
 
