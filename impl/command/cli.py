@@ -214,7 +214,7 @@ def send(
 ) -> None:
     """Send messages and print the result of each.
 
-    Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
+    Exit code 0: all SEND_OK. 1: one was refused. 3: it is unknown whether a message is stored and durable.
 
     \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10
@@ -322,7 +322,7 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
 
 
 def _show_summary(summary: "SendSummary", json: Path | None) -> None:
-    """Print the summary of several messages, and write it to the file that was named."""
+    """Print the summary of several messages, and write it to the given file."""
     if summary.count > 1 and str(json) != "-":
         print(summary)
     if json is not None:

@@ -73,7 +73,7 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     """Consume the topic's queues and commit; returns how many messages were shown.
 
     Raises:
-        ClientError: the topic is not known, or a broker refuses or does not answer; never of a follower.
+        ClientError: the topic is unknown, or a broker refuses or does not answer. Never raised with `follow`.
     """
     session = Session(job.name_servers, runtime, credentials=job.credentials)
     consumer = PullConsumer(session, job.group, events)
@@ -118,7 +118,7 @@ async def consume_assigned_in_order(job: ConsumeJob, runtime: Runtime, events: E
 
     async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         if progress.is_enough:
-            return RetryLater()  # not consumed: it stays in front of its queue
+            return RetryLater()  # not consumed: it stays at the head of its queue
         for message in messages:
             progress.show(message.stored)
         return None
@@ -144,7 +144,7 @@ def _consume_from(job: ConsumeJob) -> ConsumeFrom:
 
 
 class _Progress:
-    """How much all queues together have shown, and when last."""
+    """The number of messages shown from all queues, and the time of the last one."""
 
     def __init__(self, job: ConsumeJob) -> None:
         self.job = job
@@ -186,7 +186,7 @@ def _json_line(stored: StoredMessage) -> str:
 
 
 async def _patiently(job: ConsumeJob, progress: _Progress, call: Callable[[], Awaitable[T]]) -> T | None:
-    """The call's result; a follower tries again until it has one, or has waited long enough (None)."""
+    """Return the call's result. With `follow`, retry until there is one; None after the idle time."""
     while True:
         try:
             return await call()
@@ -225,7 +225,7 @@ async def _first_offset(consumer: PullConsumer, queue: MessageQueue, job: Consum
 
 
 def _show(result: PullResult, progress: _Progress) -> int:
-    """Show what may still be shown; returns the offset behind the last one shown."""
+    """Show messages up to the limit. Returns the offset after the last one shown."""
     for stored in result.messages:
         if progress.is_enough:
             return stored.queue_offset

@@ -19,7 +19,7 @@ Json = Annotated[Path | None, typer.Option(help="Write the result to this file; 
 
 @app.callback()
 def main() -> None:
-    """Look at a store directory."""
+    """Examine a store directory."""
 
 
 @store.command()
