@@ -1,5 +1,7 @@
 """Tests the target that crashes and damages a store: its invariants after each kind of damage."""
 
+import base64
+
 import pytest
 
 from mqproof.fuzz import targets
@@ -31,6 +33,11 @@ def test_the_seeds_break_no_invariant_and_test_every_one() -> None:
         assert judge(target, seed) is None, seed.hex()
         assert len(seed) <= target.input_bytes_max
     assert set(+target.checked) == set(target.invariants)
+
+
+def test_a_damaged_store_time_does_not_name_an_index_file_that_the_next_start_refuses() -> None:
+    found = base64.b64decode("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAdAQABhAFAQIEAAYQ")
+    assert judge(targets.load("store-recovery"), found) is None
 
 
 @pytest.mark.parametrize("name", [*ENDING, *HARMING])
