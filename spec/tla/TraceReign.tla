@@ -1,42 +1,43 @@
 ------------------------------ MODULE TraceReign ------------------------------
 (***************************************************************************)
-(* Is what the members of a DLedger group wrote into their event log, while *)
-(* one of them led, a behaviour of Replication?                            *)
+(* Checks that the event log of a DLedger group's members, during the      *)
+(* leadership of one of them, is a behaviour of Replication.               *)
 (*                                                                         *)
-(* conformance/traces/leadership.py turns a group's log into one trace for each *)
-(* leader. The leader is the master. The slave is no single member: it is  *)
-(* the group's quorum, and its log is what the group has committed. Of     *)
-(* several slaves a master of Replication heeds the best, of its followers *)
-(* and itself a leader heeds the best that a majority reaches.             *)
-(*  - The slave takes the next record when a quorum keeps it: the leader   *)
-(*    by its own fsync, a follower by what it told, which must be durable  *)
-(*    there and the leader's.                                              *)
-(*  - The slave's acknowledgement is the leader's commit.                  *)
-(*  - The leader waits for no fsync but those of the quorum: ASYNC_FLUSH.  *)
-(*    And always for the quorum: SYNC_MASTER, with a slave that may be     *)
-(*    late and never is away.                                              *)
-(*  - A leader begins like a master that is started again: with the log    *)
-(*    that it has, and a slave that has all that leaders of earlier terms  *)
-(*    committed, and asks for its last record. If the leader lacks it,     *)
-(*    this ends as Replication says: refused.                              *)
-(*  - Another leader is another trace: it may have what the one before     *)
-(*    lost, as no master has. What is committed binds them together.       *)
-(*  - Positions count from a record on that all members have, durably: a   *)
-(*    follower that was started again may speak of one before it.          *)
+(* conformance/traces/leadership.py converts a group's log into one trace  *)
+(* for each leader. The leader is the master. The slave is not a single    *)
+(* member: it is the group's quorum, and its log contains the group's      *)
+(* committed entries. A master of Replication uses the best position of    *)
+(* several slaves. A leader uses the best position that a majority of its  *)
+(* followers and itself reaches.                                           *)
+(*  - The slave takes the next record when a quorum keeps it. The leader   *)
+(*    counts by its own fsync, a follower by its acknowledgement, which    *)
+(*    must cover only durable records that equal the leader's.             *)
+(*  - The leader waits only for the fsyncs of the quorum (ASYNC_FLUSH). It *)
+(*    always waits for the quorum (SYNC_MASTER, with a slave that may be   *)
+(*    late but is never absent).                                           *)
+(*  - A leader begins like a restarted master. It has its own log. The     *)
+(*    slave has all entries that leaders of earlier terms committed, and   *)
+(*    requests its last record. If the leader lacks that record, the slave *)
+(*    refuses it, as in Replication.                                       *)
+(*  - Another leader has another trace: it may have records that the       *)
+(*    previous leader lost, which no master can. The committed entries     *)
+(*    connect the traces.                                                  *)
+(*  - Positions count from a record that all members have durably. A       *)
+(*    restarted follower may refer to an earlier record.                   *)
 (*                                                                         *)
-(* The first event says which kinds of events the members do not record.   *)
-(* Steps of these kinds alone are hidden, each before the event that needs *)
-(* it.                                                                     *)
+(* The first event lists the kinds of events that the members do not       *)
+(* record. Only steps of these kinds are hidden, each before the event     *)
+(* that needs it.                                                          *)
 (***************************************************************************)
 EXTENDS Replication, TraceData
 
 CONSTANT Members
 
 VARIABLES
-    t, l,     \* which trace, and which event of it is next
+    t, l,     \* the index of the trace, and the index of its next event
     ledger,   \* by member: its records, since it follows this leader
-    durable,  \* by member: how many of them are durable
-    told      \* by follower: how many it told the leader that it keeps
+    durable,  \* by member: the number of its durable records
+    told      \* by follower: the number of records that it has acknowledged to the leader
 
 extra == <<ledger, durable, told>>
 
@@ -56,7 +57,7 @@ Leader == Traces[t][1].node
 
 Nothing == [n \in Members |-> 0]
 
-\* The first event says who leads, with which log, and what was committed before.
+\* The first event contains the leader, its log, and the entries that were committed before.
 TraceInit ==
     /\ t \in DOMAIN Traces /\ l = 1
     /\ LET own == Event.log
@@ -85,7 +86,7 @@ Begun ==
     /\ UNCHANGED <<vars, extra>>
 
 -----------------------------------------------------------------------------
-(* The slave asks for its last record and finds it there, before the leader takes anything. *)
+(* Before the leader takes a message, the slave requests its last record and finds it in the leader's log. *)
 
 Connected == Hidden("append") /\ Connect
 
@@ -108,7 +109,7 @@ Appended ==
 
 IsLeaders(records) == IsPrefix(records, log["master"])
 
-\* It may have been down, and lost some of what it had; but not of what it told.
+\* The follower may have crashed and lost records, but none that it had acknowledged.
 Followed ==
     /\ Is("follow")
     /\ Event.durable \in told[Event.node]..Len(Event.log)
@@ -117,7 +118,8 @@ Followed ==
     /\ durable' = [durable EXCEPT ![Event.node] = Event.durable]
     /\ UNCHANGED <<vars, told>>
 
-\* The leader's record, behind records that are the leader's; what it replaces nobody was promised.
+\* A follower writes the leader's record after records that equal the leader's. It replaces only records that
+\* it has not acknowledged.
 Wrote ==
     /\ Is("write")
     /\ LET n == Event.node
@@ -146,7 +148,7 @@ Acknowledged ==
 -----------------------------------------------------------------------------
 (* Syncs and acknowledgements that are not in the log *)
 
-\* So much the leader commits, or has committed, as the next event tells.
+\* The index that the leader commits, or has committed, according to the next event.
 Asked ==
     IF Event.event = "commit" THEN (IF Event.node = Leader THEN Event.index ELSE 0)
     ELSE IF Event.event = "answer" /\ InLog(Event.message, log["master"]) THEN Position(Event.message) ELSE 0
@@ -168,7 +170,7 @@ KeptUntold ==
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
-(* What the quorum keeps *)
+(* Records that the quorum keeps *)
 
 Keeps(n) == IF n = Leader THEN durable[n] ELSE told[n]
 
@@ -196,7 +198,7 @@ CommittedUntold ==
     /\ acked < Asked /\ ReceiveAck(Ack(Asked))
     /\ UNCHANGED extra
 
-\* What a follower shows to consumers.
+\* The entries that a follower shows to consumers.
 CommittedByFollower ==
     /\ Is("commit") /\ Event.node # Leader
     /\ Event.index <= Len(ledger[Event.node])
@@ -205,7 +207,7 @@ CommittedByFollower ==
 
 Replied == Is("answer") /\ AnswerSend(Event.message) /\ answer'[Event.message] = "SEND_OK" /\ UNCHANGED extra
 
-\* It stepped down, or its process ended: whoever waits is told nothing any more.
+\* The leader stepped down, or its process ended: waiting producers get no answer.
 Ended == Is("end") /\ ProcessCrash("master") /\ UNCHANGED extra
 
 TraceNext ==

@@ -1,5 +1,5 @@
 -------------------- MODULE ElectionAcknowledgedTooEarly --------------------
-(* The client is answered when the leader has its message. *)
+(* The client is answered as soon as the leader has its message. *)
 EXTENDS MCElection
 
 MutantAcknowledge(n, m) ==

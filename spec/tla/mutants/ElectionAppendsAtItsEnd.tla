@@ -1,5 +1,6 @@
 ----------------------- MODULE ElectionAppendsAtItsEnd -----------------------
-(* A follower appends what is pushed wherever its log ends (batch bookkeeping, DLedger 134). *)
+(* A follower appends a pushed entry at the end of its log, whatever its index (batch bookkeeping, DLedger
+   134). *)
 EXTENDS MCElection
 
 MutantHandlePush(m) ==

@@ -1,5 +1,6 @@
 ---------------------- MODULE ElectionCommitNotCompared ----------------------
-(* A follower believes any commit index, whatever its own log is (as DLedger's COMMIT, which checks neither). *)
+(* A follower accepts any commit index, whatever its own log contains (as with DLedger's COMMIT, which
+   checks neither). *)
 EXTENDS MCElection
 
 MutantHandleCommit(m) ==

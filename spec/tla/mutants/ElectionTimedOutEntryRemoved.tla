@@ -1,5 +1,5 @@
 -------------------- MODULE ElectionTimedOutEntryRemoved --------------------
-(* A leader takes an entry back whose client waited too long. *)
+(* A leader removes an entry whose client waited too long. *)
 EXTENDS MCElection
 
 MutantFail(m) ==

@@ -1,5 +1,5 @@
 ----------------------- MODULE GroupPullsBeyondTheEnd ------------------------
-(* A pull at the end of the queue hands out what the file holds there. *)
+(* A pull at the end of the queue returns the bytes of the file after it. *)
 EXTENDS MCGroup
 
 MutantDeliver(c, q) ==

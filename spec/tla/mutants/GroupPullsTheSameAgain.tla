@@ -1,5 +1,6 @@
 ----------------------- MODULE GroupPullsTheSameAgain ------------------------
-(* A pull goes on from the offset that it asked for, not from the one that the broker told it: the same again. *)
+(* The next pull uses the requested offset again instead of the next offset that the broker returned: the
+   same messages again. *)
 EXTENDS MCGroup
 
 MutantDeliver(c, q) ==

@@ -1,5 +1,5 @@
 ---------------------- MODULE ReplicationAckedWhenSent ----------------------
-(* What was sent counts as acknowledged; the slave's report is not waited for. *)
+(* A sent record counts as acknowledged; the slave's report is not awaited. *)
 EXTENDS MCReplication
 
 MutantTransferRecord ==

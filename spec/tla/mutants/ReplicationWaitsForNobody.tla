@@ -1,5 +1,5 @@
 ---------------------- MODULE ReplicationWaitsForNobody ----------------------
-(* SYNC_MASTER counts the master alone and waits for nobody (as 5.x with inSyncReplicas = 1). *)
+(* SYNC_MASTER counts only the master and does not wait for a slave (as 5.x with inSyncReplicas = 1). *)
 EXTENDS MCReplication
 
 MutantReplicaReached(m) ==

@@ -1,5 +1,5 @@
 --------------------- MODULE RoutingQueuesOutliveBroker ----------------------
-(* With its last address a broker leaves the broker table, and its queues stay. *)
+(* A broker that loses its last address is removed from the broker table, but its queues stay. *)
 EXTENDS MCRouting
 
 MutantForgotten(table, gone) ==
