@@ -143,9 +143,9 @@ FaultsOK == faults \in [crashes : Nat, losses : Nat]
 
 file == <<term, votedFor>>
 ledger == <<log, durable>>
-standing == <<role, leader, known, answers, watermark>>
+nodeState == <<role, leader, known, answers, watermark>>
 history == <<ballots, winners, committed, faults>>
-vars == <<file, ledger, standing, commit, network, answer, calm, history>>
+vars == <<file, ledger, nodeState, commit, network, answer, calm, history>>
 
 TypeOK ==
     /\ RoleOK /\ TermOK /\ VotedForOK /\ LogOK /\ DurableOK /\ LeaderOK /\ KnownOK /\ AnswersOK /\ WatermarkOK
@@ -227,7 +227,7 @@ NextTerm(n) ==
     /\ term' = [term EXCEPT ![n] = known[n]]
     /\ votedFor' = [votedFor EXCEPT ![n] = None]
     /\ network' = {m \in network : ~Void(m, term')}
-    /\ UNCHANGED <<ledger, standing, commit, answer, calm, history>>
+    /\ UNCHANGED <<ledger, nodeState, commit, answer, calm, history>>
 
 Cast(n, candidate) ==
     /\ votedFor' = [votedFor EXCEPT ![n] = candidate]
@@ -279,7 +279,7 @@ HandleVote(m) ==
         /\ known' = IF behind THEN [known EXCEPT ![voter] = Max(@, m.term)]
                     ELSE IF learns THEN [known EXCEPT ![candidate] = Max(@, term[voter])] ELSE known
         /\ IF result = "ACCEPT" THEN Cast(voter, candidate) ELSE UNCHANGED <<votedFor, ballots>>
-        /\ <<votedFor, standing>>' # <<votedFor, standing>>
+        /\ <<votedFor, nodeState>>' # <<votedFor, nodeState>>
         /\ UNCHANGED <<term, ledger, commit, network, answer, calm, winners, committed, faults>>
 
 \* DLedger's order, except for its first rule: here a higher term ends the round as soon as the candidate
@@ -372,20 +372,20 @@ AppendEntry(n, m) ==
     /\ answer[m] \in {"unsent", "NOT_LEADER"}
     /\ Place(n, [term |-> term[n], message |-> m])
     /\ answer' = [answer EXCEPT ![m] = "waiting"]
-    /\ UNCHANGED <<file, durable, standing, commit, calm, history>>
+    /\ UNCHANGED <<file, durable, nodeState, commit, calm, history>>
 
 \* Any other node answers NOT_LEADER and stores nothing.
 Refuse(n, m) ==
     /\ role[n] \in {"FOLLOWER", "CANDIDATE"}
     /\ answer[m] = "unsent"
     /\ answer' = [answer EXCEPT ![m] = "NOT_LEADER"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
 Flush(n) ==
     /\ Up(n)
     /\ durable[n] < Len(log[n])
     /\ durable' = [durable EXCEPT ![n] = Len(log[n])]
-    /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history>>
+    /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history>>
 
 Follows(n, m) == role[n] = "FOLLOWER" /\ term[n] = m.term /\ leader[n] = m.source
 
@@ -433,14 +433,14 @@ AdvanceCommit(n) ==
            /\ commit' = [commit EXCEPT ![n] = index]
            /\ committed' = committed \o SubSeq(more, Len(committed) + 1, index)
            /\ Send(Commits(n, index))
-    /\ UNCHANGED <<file, ledger, standing, answer, calm, ballots, winners, faults>>
+    /\ UNCHANGED <<file, ledger, nodeState, answer, calm, ballots, winners, faults>>
 
 HandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Follows(m.target, m) /\ Arrives(m)
     /\ Matches(m.target, m.index, m.entryTerm)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 
 \* The leader that accepted the message answers after its commit.
 Acknowledge(n, m) ==
@@ -448,13 +448,13 @@ Acknowledge(n, m) ==
     /\ answer[m] = "waiting"
     /\ \E i \in 1..commit[n] : log[n][i] = [term |-> term[n], message |-> m]
     /\ answer' = [answer EXCEPT ![m] = "SUCCESS"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
 \* The client gives up. The entry may be lost, or be committed later.
 Fail(m) ==
     /\ answer[m] = "waiting"
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
 \* Timers: a candidate repeats its vote requests; a leader repeats its heartbeats, newest entry and commit
 \* index.
@@ -464,7 +464,7 @@ Repeat(n) ==
           /\ Send(HeartBeats(n) \cup PushToAll(n, log[n], Len(log[n]))
                   \cup (IF commit[n] = 0 THEN {} ELSE Commits(n, commit[n])))
     /\ network' # network
-    /\ UNCHANGED <<file, ledger, standing, commit, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, answer, calm, history>>
 
 -----------------------------------------------------------------------------
 (* Faults *)
@@ -499,14 +499,14 @@ Lose(m) ==
     /\ m \in network /\ ~calm
     /\ network' = network \ {m}
     /\ faults' = [faults EXCEPT !.losses = @ + 1]
-    /\ UNCHANGED <<file, ledger, standing, commit, answer, calm, ballots, winners, committed>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, answer, calm, ballots, winners, committed>>
 
 \* The faults have ended, and a quorum is up.
 Calm ==
     /\ ~calm
     /\ IsQuorum({n \in Nodes : Up(n)})
     /\ calm' = TRUE
-    /\ UNCHANGED <<file, ledger, standing, commit, network, answer, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, answer, history>>
 
 -----------------------------------------------------------------------------
 (* Next and Spec *)
@@ -649,7 +649,7 @@ AnswersTrue ==
             \A n \in Nodes : \A i \in 1..Len(log[n]) : log[n][i].message # m
 
 \* Terms only rise, and a vote does not change within its term, even across a crash.
-VotesStand ==
+VotesKept ==
     [][\A n \in Nodes :
         IF term'[n] = term[n] THEN votedFor[n] # None => votedFor'[n] = votedFor[n]
         ELSE term'[n] > term[n] /\ votedFor'[n] = None]_vars
@@ -700,7 +700,7 @@ Elected ==
                     {m.kind : m \in {o \in network' : o.source = n /\ o.target = p /\ o.term = term[n]}}]_vars
 
 \* Only a candidate in its round requests votes. Only a leader sends the other messages.
-SentByWhoStands ==
+SentInRole ==
     [][\A m \in network' \ network :
         /\ term'[m.source] = m.term
         /\ m.kind = "VOTE" => answers'[m.source][m.source] = "ACCEPT"

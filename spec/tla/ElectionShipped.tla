@@ -46,7 +46,7 @@ ShippedHandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Up(m.target)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 
 \* The candidate reports its own term as the term of its last entry (issue 2178, DLedger 52).
 ShippedVotes(n) ==

@@ -103,7 +103,7 @@ Start(c, q) ==
     /\ UNCHANGED <<broker, seen, assigned>>
 
 \* A delivery beyond the end of `seen` leaves a gap.
-Handed(sequence, i, m) ==
+WithDelivery(sequence, i, m) ==
     [k \in 1..Max(Len(sequence), i) |->
         IF k = i THEN m ELSE IF k <= Len(sequence) THEN sequence[k] ELSE Promise!Passed]
 
@@ -113,7 +113,7 @@ Deliver(c, q) ==
     /\ serving
     /\ Reads(c, q) /\ position[c][q] < Len(queue[q])
     /\ LET i == position[c][q] + 1
-       IN  /\ seen' = [seen EXCEPT ![q] = Handed(@, i, queue[q][i])]
+       IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, queue[q][i])]
            /\ position' = [position EXCEPT ![c][q] = i]
            /\ owed' = IF assigned[q] = c THEN [owed EXCEPT ![q][i] = @ - 1] ELSE owed
     /\ UNCHANGED <<broker, assigned>>

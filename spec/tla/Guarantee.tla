@@ -284,11 +284,11 @@ Kept(m) == answer[m] = "elsewhere" \/ \E n \in Nodes : InLog(m, n)
 Lost(m) == Settled /\ ~Readable(m)
 
 Acked(m) == answer[m] = "SEND_OK"
-Untold(m) == answer[m] \in Stored \cup {"silence"} \* the send reported no error
-Told(m) == answer[m] = "error"
+SentWithoutError(m) == answer[m] \in Stored \cup {"silence"} \* the send reported no error
+SentWithError(m) == answer[m] = "error"
 
-NoLoss == \A m \in Messages : Told(m) \/ Untold(m) => ~Lost(m)
-NoSilentLoss == \A m \in Messages : Untold(m) => ~Lost(m)
+NoLoss == \A m \in Messages : SentWithError(m) \/ SentWithoutError(m) => ~Lost(m)
+NoSilentLoss == \A m \in Messages : SentWithoutError(m) => ~Lost(m)
 \* DELIV-1
 NoAckedLost == \A m \in Messages : Acked(m) => ~Lost(m)
 \* The message is lost even for an operator: no node has it.
@@ -315,7 +315,7 @@ SlaveServesForMaster ==
     replication = "SYNC_MASTER" /\ Len(struck) <= 1 /\ up["master"] = "gone" => NoAckedLost
 
 \* A synchronous send ends with a stored message.
-SyncSendStored == producer = "sync" => \A m \in Messages : ~Told(m) /\ answer[m] # "silence"
+SyncSendStored == producer = "sync" => \A m \in Messages : ~SentWithError(m) /\ answer[m] # "silence"
 
 \* Orderly stops lose no message of a synchronous producer.
 CleanStopLosesNothing == producer = "sync" /\ Kinds \subseteq {"clean"} => NoLoss
@@ -376,21 +376,21 @@ GoneForGood ==
     [][\A n \in Nodes :
         up[n] = "gone" => up'[n] = "gone" /\ (struck' # struck => struck'[Len(struck')].node # n)]_vars
 
-Strikes(n, fault) == Len(struck') > Len(struck) /\ struck'[Len(struck')] = [fault |-> fault, node |-> n]
+Occurs(n, fault) == Len(struck') > Len(struck) /\ struck'[Len(struck')] = [fault |-> fault, node |-> n]
 
 \* A fault removes from its node's files only what its kind permits, and changes nothing on the other node.
-StruckAsTold ==
+FaultEffects ==
     [][\A n \in Nodes :
         /\ up[n] = "running" /\ up'[n] # "running" => Len(struck') = Len(struck) + 1
-        /\ Strikes(n, "clean") =>
+        /\ Occurs(n, "clean") =>
             /\ up[n] = "running" /\ flushed[n] = Len(log[n]) /\ log'[n] = log[n]
             /\ n = "master" => \A m \in Messages : answer[m] # "waiting"
-        /\ Strikes(n, "process") => up[n] = "running" /\ log'[n] = log[n]
-        /\ Strikes(n, "os") => Len(log'[n]) >= flushed[n]
-        /\ Strikes(n, "power") => Len(log'[n]) = flushed[n]
-        /\ Strikes(n, "disk") => log'[n] = <<>>
-        /\ Strikes(n, "machine") => log'[n] = <<>> /\ up'[n] = "gone"
-        /\ (\E fault \in Faults : Strikes(n, fault)) =>
+        /\ Occurs(n, "process") => up[n] = "running" /\ log'[n] = log[n]
+        /\ Occurs(n, "os") => Len(log'[n]) >= flushed[n]
+        /\ Occurs(n, "power") => Len(log'[n]) = flushed[n]
+        /\ Occurs(n, "disk") => log'[n] = <<>>
+        /\ Occurs(n, "machine") => log'[n] = <<>> /\ up'[n] = "gone"
+        /\ (\E fault \in Faults : Occurs(n, fault)) =>
             /\ up'[n] # "running"
             /\ \A other \in Nodes \ {n} : UNCHANGED <<up[other], log[other], flushed[other]>>]_vars
 

@@ -30,7 +30,7 @@ CONSTANTS
 ASSUME /\ Members # {} /\ LockLease \in Nat /\ LockTrust \in Nat /\ RenewEvery \in Nat
        /\ 0 < RenewEvery /\ RenewEvery <= LockTrust /\ LockTrust < LockLease
 
-Nobody == "nobody"
+NoMember == "nobody"
 
 Capped(n, most) == IF n < most THEN n + 1 ELSE most
 
@@ -44,7 +44,7 @@ VARIABLE leaving  \* the members that dropped the queue and have not unlocked it
 LeavingOK == leaving \subseteq Members
 
 VARIABLE holder   \* the broker's lock table: the holder of the lock
-HolderOK == holder \in Members \cup {Nobody}
+HolderOK == holder \in Members \cup {NoMember}
 
 VARIABLE held     \* ticks since the lock was last granted; from LockLease on, any member may take it over
 HeldOK == held \in 0..LockLease
@@ -71,7 +71,7 @@ TypeOK == AssignedOK /\ LeavingOK /\ HolderOK /\ HeldOK /\ AskingOK /\ AskedOK /
 Init ==
     /\ assigned = {}
     /\ leaving = {}
-    /\ holder = Nobody
+    /\ holder = NoMember
     /\ held = 0
     /\ asking = [m \in Members |-> "no"]
     /\ asked = [m \in Members |-> RenewEvery]
@@ -109,7 +109,7 @@ Ask(m) ==
     /\ asked' = [asked EXCEPT ![m] = 0]
     /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, robbed>>
 
-Free(m) == holder \in {m, Nobody} \/ held = LockLease
+Free(m) == holder \in {m, NoMember} \/ held = LockLease
 
 \* The broker answers.
 LockQueue(m) ==
@@ -142,7 +142,7 @@ Left(m) ==
 
 UnlockQueue(m) ==
     /\ MayUnlock(m)
-    /\ holder' = IF holder = m THEN Nobody ELSE holder
+    /\ holder' = IF holder = m THEN NoMember ELSE holder
     /\ held' = IF holder = m THEN 0 ELSE held
     /\ Left(m)
 
@@ -174,7 +174,7 @@ Tick ==
     /\ \A m \in Members : asking[m] = "no"
     /\ \A m \in assigned : asked[m] < RenewEvery
     /\ holder \in calls \ robbed => held + 1 < LockLease
-    /\ held' = IF holder = Nobody THEN 0 ELSE Capped(held, LockLease)
+    /\ held' = IF holder = NoMember THEN 0 ELSE Capped(held, LockLease)
     /\ asked' = [m \in Members |-> Capped(asked[m], RenewEvery)]
     /\ trust' = [m \in Members |-> Capped(trust[m], LockTrust)]
     /\ <<held, asked, trust>>' # <<held, asked, trust>>
@@ -182,8 +182,8 @@ Tick ==
 
 \* The lock table is only in memory. A broker that starts or takes over has an empty table.
 Restart ==
-    /\ holder # Nobody
-    /\ holder' = Nobody
+    /\ holder # NoMember
+    /\ holder' = NoMember
     /\ held' = 0
     /\ asking' = [m \in Members |-> "no"]
     /\ robbed' = robbed \cup {m \in Members : Trusts(m) \/ m \in calls}
@@ -210,11 +210,11 @@ Next == (\E m \in Members : Member(m)) \/ Tick \/ Restart
 TicksOn == WF_vars(Tick)
 Asks == \A m \in Members : WF_vars(Ask(m))
 Answers == \A m \in Members : SF_vars(LockQueue(m))
-Hears == \A m \in Members : SF_vars(Hear(m))
+Receives == \A m \in Members : SF_vars(Hear(m))
 Begins == \A m \in Members : SF_vars(Begin(m))
 Ends == \A m \in Members : WF_vars(End(m))
 
-Fairness == TicksOn /\ Asks /\ Answers /\ Hears /\ Begins /\ Ends
+Fairness == TicksOn /\ Asks /\ Answers /\ Receives /\ Begins /\ Ends
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
@@ -226,7 +226,7 @@ NeverOverlaps == \A m, n \in calls \ robbed : m = n
 
 \* Not a promise to users, but relations between the variables.
 Coherent ==
-    /\ holder = Nobody => held = 0
+    /\ holder = NoMember => held = 0
     /\ assigned \cap leaving = {}
     /\ \A m \in Members :
         /\ Trusts(m) /\ m \notin robbed => holder = m /\ held <= trust[m]
@@ -240,10 +240,10 @@ Coherent ==
 \* The broker takes a lock from its holder only if the lease is over, the holder unlocks, or the broker lost
 \* its table.
 TakenOver ==
-    [][holder' # holder /\ holder # Nobody =>
+    [][holder' # holder /\ holder # NoMember =>
         \/ held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ asking'[m] = "granted" /\ holder' = m
-        \/ holder' = Nobody /\ holder \in leaving /\ holder \notin leaving' /\ holder \notin calls
-        \/ holder' = Nobody /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in robbed')]_vars
+        \/ holder' = NoMember /\ holder \in leaving /\ holder \notin leaving' /\ holder \notin calls
+        \/ holder' = NoMember /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in robbed')]_vars
 
 \* The lock is granted only on request, and only if the member holds it, no member holds it, or the lease is
 \* over.
@@ -251,11 +251,11 @@ GrantedRightly ==
     [][\A m \in Members : asking'[m] # asking[m] =>
         /\ asking'[m] = "granted" =>
             /\ asking[m] = "asked"
-            /\ holder \in {m, Nobody} \/ held = LockLease
+            /\ holder \in {m, NoMember} \/ held = LockLease
             /\ holder' = m /\ held' = 0
         /\ asking'[m] = "refused" =>
             /\ asking[m] = "asked"
-            /\ holder \notin {m, Nobody} /\ held < LockLease
+            /\ holder \notin {m, NoMember} /\ held < LockLease
             /\ UNCHANGED <<holder, held>>
         /\ asking'[m] = "asked" => m \in assigned /\ asking[m] = "no" /\ asked[m] = RenewEvery /\ asked'[m] = 0]_vars
 
@@ -289,10 +289,10 @@ TimePasses ==
         /\ \A m \in Members : trust'[m] = trust[m] + 1 \/ (trust[m] = LockTrust /\ trust'[m] = LockTrust)]_vars
 
 \* A fault adds to `robbed` only members that trust their lock or are in a call. A grant removes a member.
-RobbedRightly ==
+RobbedByFault ==
     [][robbed' # robbed =>
         \/ \E m \in robbed : robbed' = robbed \ {m} /\ asking[m] = "asked" /\ asking'[m] = "granted"
-        \/ holder' = Nobody /\ robbed' \ robbed \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ robbed \subseteq robbed'
+        \/ holder' = NoMember /\ robbed' \ robbed \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ robbed \subseteq robbed'
         \/ \E m \in calls : robbed' = robbed \cup {m}]_vars
 
 \* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
@@ -312,8 +312,8 @@ NeverStuck ==
         /\ m \in assigned \ calls /\ trust[m] < LockTrust => ENABLED (Next /\ calls' = calls \cup {m})
         /\ m \in calls => ENABLED (Next /\ calls' = calls \ {m})
         /\ m \in calls \ robbed => ENABLED (Next /\ m \in robbed' /\ holder' = holder)
-    /\ holder # Nobody => ENABLED (Next /\ holder' = Nobody /\ leaving' = leaving)
-    /\ holder # Nobody /\ held < LockLease /\ (\A m \in Members : asking[m] = "no")
+    /\ holder # NoMember => ENABLED (Next /\ holder' = NoMember /\ leaving' = leaving)
+    /\ holder # NoMember /\ held < LockLease /\ (\A m \in Members : asking[m] = "no")
        /\ (\A m \in assigned : asked[m] < RenewEvery) /\ (holder \in calls => holder \in robbed \/ held + 1 < LockLease)
        => ENABLED (Next /\ held' = held + 1)
 

@@ -131,9 +131,9 @@ IntactOK == intact \in BOOLEAN /\ (intact => \A n \in Nodes : connected[n])
 VARIABLE network     \* frames that were sent and may arrive, once or repeatedly
 NetworkOK == \A frame \in network : frame \in Frames /\ connected[frame.target]
 
-Unasked == -1
+NotRequested == -1
 VARIABLE sent        \* master's memory: the position up to which it has sent on this connection
-SentOK == sent \in Nat \cup {Unasked}
+SentOK == sent \in Nat \cup {NotRequested}
 
 VARIABLE acked       \* master's memory: the highest position that was acknowledged (push2SlaveMaxOffset)
 AckedOK == acked \in 0..Len(log["master"])
@@ -192,7 +192,7 @@ Init ==
     /\ log = [n \in Nodes |-> <<>>] /\ flushed = [n \in Nodes |-> 0]
     /\ committed = [n \in Nodes |-> 0]
     /\ connected = [n \in Nodes |-> FALSE] /\ intact = FALSE /\ network = {}
-    /\ sent = Unasked /\ acked = 0 /\ request = [m \in Messages |-> Waits]
+    /\ sent = NotRequested /\ acked = 0 /\ request = [m \in Messages |-> Waits]
     /\ verified = FALSE /\ refused = FALSE
     /\ answer = [m \in Messages |-> "unsent"]
     /\ seen = <<>>
@@ -270,7 +270,7 @@ Connect ==
     /\ ~connected["slave"] /\ ~refused
     /\ connected' = [n \in Nodes |-> TRUE] /\ intact' = TRUE
     /\ network' = {Report(FirstReport(Len(log["slave"])))}
-    /\ sent' = Unasked
+    /\ sent' = NotRequested
     /\ verified' = (log["slave"] = <<>>)
     /\ UNCHANGED <<modes, phase, files, acked, request, refused, clients, history>>
 
@@ -278,7 +278,7 @@ Connect ==
 \* logs were not compared yet.
 AcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position <= Len(log["master"])
     /\ sent' = frame.position
     /\ UNCHANGED <<modes, phase, files, connection, acked, request, slaveMemory, clients, history>>
@@ -290,13 +290,13 @@ Close(n) ==
 \* The slave requests a position beyond the master's end, so it is ahead. The master closes the connection.
 RefuseReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position > Len(log["master"])
     /\ Close("master")
     /\ UNCHANGED <<modes, phase, files, masterMemory, slaveMemory, clients, history>>
 
 TransferRecord ==
-    /\ intact /\ sent # Unasked
+    /\ intact /\ sent # NotRequested
     /\ sent < Len(log["master"])
     /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
     /\ sent' = sent + 1
@@ -405,7 +405,7 @@ LoseMemory(n, next) ==
     /\ Close(n)
     /\ IF n = "slave"
        THEN verified' = FALSE /\ refused' = FALSE /\ UNCHANGED <<masterMemory, answer>>
-       ELSE /\ sent' = Unasked /\ acked' = 0 /\ request' = [m \in Messages |-> Waits]
+       ELSE /\ sent' = NotRequested /\ acked' = 0 /\ request' = [m \in Messages |-> Waits]
             /\ answer' = [m \in Messages |-> IF answer[m] = "waiting" THEN "unknown" ELSE answer[m]]
             /\ UNCHANGED slaveMemory
     /\ UNCHANGED <<modes, seen, held, forked>>
@@ -612,7 +612,7 @@ FramesTrue ==
 
 \* `held` contains the slave's log. `recalled` is TRUE if neither broker has all messages that the consumer
 \* saw.
-HistoryTold ==
+HistoryComplete ==
     /\ \A i \in 1..Len(log["slave"]) : log["slave"][i] \in held
     /\ (\A n \in Nodes : Len(log[n]) < Len(seen)) => recalled
 
@@ -644,7 +644,7 @@ FlushedToTheEnd ==
             phase'[n] = "gone" \/ (phase'[n] = "up" /\ flushed'[n] = Len(log[n]))]_vars
 
 \* A connection opens at both ends at once and is independent of the previous one.
-OpensAnew ==
+OpensFresh ==
     [][(\E n \in Nodes : connected'[n] /\ ~connected[n]) \/ (intact' /\ ~intact) =>
         /\ \A n \in Nodes : phase[n] = "up" /\ connected'[n]
         /\ intact' /\ ~connected["slave"] /\ ~refused

@@ -19,7 +19,7 @@ ShippedFirstReport(length) ==
 
 ShippedAcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report"
     /\ sent' = frame.position
     /\ acked' = Max(acked, frame.position)

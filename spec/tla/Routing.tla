@@ -60,7 +60,7 @@ Topics == {"topic", "TBW102"} \* TBW102 is the default topic: a client whose top
 
 Permissions == {"none", "read", "write"} \* no such queue, read-only, read and write
 
-Unheard == [age |-> 0, version |-> 0] \* the live record of an unknown broker
+NoRecord == [age |-> 0, version |-> 0] \* the live record of an unknown broker
 
 \* The tables of one name server, all of them in memory.
 Tables == [
@@ -73,9 +73,9 @@ EmptyTables == [
     queues |-> [t \in Topics |-> [name \in Names |-> "none"]],
     members |-> [name \in Names |-> {}],
     cluster |-> {},
-    live |-> [b \in Brokers |-> Unheard]]
+    live |-> [b \in Brokers |-> NoRecord]]
 
-Live(tables) == {b \in Brokers : tables.live[b] # Unheard}
+Live(tables) == {b \in Brokers : tables.live[b] # NoRecord}
 
 \* The route of the topic, as a client has it.
 Routes == [
@@ -228,7 +228,7 @@ Forgotten(table, gone) ==
                         [name \in Names |-> IF members[name] = {} THEN "none" ELSE table.queues[t][name]]],
          members |-> members,
          cluster |-> {name \in table.cluster : members[name] # {}},
-         live |-> [b \in Brokers |-> IF b \in gone THEN Unheard ELSE table.live[b]]]
+         live |-> [b \in Brokers |-> IF b \in gone THEN NoRecord ELSE table.live[b]]]
 
 \* lost: pairs of a name server and a broker that it removes.
 Forget(lost) ==
@@ -302,7 +302,7 @@ Tick ==
     /\ pollAge' = [c \in Clients |-> pollAge[c] + 1]
     /\ tables' = [n \in NameServers |->
                     [tables[n] EXCEPT !.live =
-                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + 1]]]]
+                        [b \in Brokers |-> IF @[b] = NoRecord THEN NoRecord ELSE [@[b] EXCEPT !.age = @ + 1]]]]
     /\ silence' = [n \in NameServers |-> [b \in Brokers |-> Older(silence[n][b], Long)]]
     /\ UNCHANGED <<processes, links, connected, created, server, answered, route, publish, faults>>
 
@@ -530,7 +530,7 @@ NeverStuck ==
 
 \* A registration arrives wherever it can and nowhere else, and the name server that receives it has the
 \* broker in its tables.
-Heard ==
+RegistrationArrives ==
     [][\A b \in Brokers, n \in NameServers :
         LET arrives == n \in serving /\ <<n, b>> \notin brokerCut
         IN  /\ heartbeatAge[b] = HeartbeatEvery /\ heartbeatAge'[b] = 0 /\ b \in running' /\ arrives =>
@@ -538,7 +538,7 @@ Heard ==
             /\ silence'[n][b] < silence[n][b] => arrives /\ b \in running /\ b \in Live(tables'[n])]_vars
 
 \* A new version from a master makes its queues writable. Repeating the old version does not.
-SaidAnew ==
+NewVersionWritable ==
     [][\A b \in Brokers, n \in NameServers :
         LET was == tables[n].live[b].version
             now == tables'[n].live[b].version
@@ -550,7 +550,7 @@ SaidAnew ==
                         tables'[n].live[<<Name(b), id>>].version # tables[n].live[<<Name(b), id>>].version]_vars
 
 \* A running name server answers the client. It prefers the topic's route to the default topic's.
-ToldTheRoute ==
+RouteAnswered ==
     [][\A c \in Clients :
         LET table == tables[server[c]] IN
         pollAge[c] = PollEvery /\ pollAge'[c] = 0 /\ c \in answered' =>

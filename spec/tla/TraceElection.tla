@@ -43,7 +43,7 @@ Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 Unrecorded == Traces[t][1].unrecorded
 
 \* A step of a kind that is not recorded, before one of these events.
-Untold(kind, names) == kind \in Unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
+Unlogged(kind, names) == kind \in Unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
 
 TraceInit == Init /\ t \in DOMAIN Traces /\ l = 1 /\ led = <<>> /\ kept = {}
 
@@ -91,7 +91,7 @@ AnsweredVoid ==
 
 AlreadyCandidate(n, number) == role[n] = "CANDIDATE" /\ known[n] >= number /\ ~InRound(n)
 
-HeardLate(n, number) ==
+ReceivedLate(n, number) ==
     /\ number > term[n]
     /\ \E p \in Nodes : term[p] >= number
     /\ BecomeCandidate(n, number)
@@ -104,7 +104,7 @@ SteppedDown ==
            \/ Event.reason = "heart_beat" /\ \E m \in network :
                 /\ m.kind = "HEART_BEAT" /\ m.source = Event.peer /\ m.target = n /\ m.term = Event.term
                 /\ HandleHeartBeat(m)
-           \/ Event.reason = "answer" /\ HeardLate(n, Event.term)
+           \/ Event.reason = "answer" /\ ReceivedLate(n, Event.term)
            \/ Event.reason \in {"silence", "transfer"} /\ GiveUp(n)
            \/ Event.reason = "no_quorum" /\ StepDown(n)
            \/ Event.reason = "round" /\ \E heard \in SUBSET Nodes : EndRound(n, heard)
@@ -165,7 +165,7 @@ Flushed ==
            \/ Event.index = durable[n] /\ UNCHANGED vars
            \/ /\ Event.index \in (durable[n] + 1)..(Len(log[n]) - 1)
               /\ durable' = [durable EXCEPT ![n] = Event.index]
-              /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history>>
+              /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history>>
     /\ UNCHANGED extra
 
 (* The follower's acknowledgement to its leader is true. *)
@@ -181,14 +181,14 @@ Acknowledged ==
 
 (* The acknowledgements that a leader received from a follower before it committed, up to the committed
    index. *)
-Heard(n, p, index) ==
-    LET told == {i \in 0..index : \E k \in kept : k.term = term[n] /\ k.node = p /\ k.index >= i}
-    IN  CHOOSE i \in told \cup {0} : \A j \in told : j <= i
+AcknowledgedUpTo(n, p, index) ==
+    LET indexes == {i \in 0..index : \E k \in kept : k.term = term[n] /\ k.node = p /\ k.index >= i}
+    IN  CHOOSE i \in indexes \cup {0} : \A j \in indexes : j <= i
 
-HeardOfFollowers ==
-    /\ Hidden("commit") \/ Untold("raft_commit", {"ack"})
+ReceivedFromFollowers ==
+    /\ Hidden("commit") \/ Unlogged("raft_commit", {"ack"})
     /\ LET n == Event.node
-           heard == [p \in Nodes |-> IF p = n THEN 0 ELSE Max(watermark[n][p], Heard(n, p, Event.index))]
+           heard == [p \in Nodes |-> IF p = n THEN 0 ELSE Max(watermark[n][p], AcknowledgedUpTo(n, p, Event.index))]
        IN  /\ role[n] = "LEADER" /\ heard # watermark[n]
            /\ watermark' = [watermark EXCEPT ![n] = heard]
     /\ UNCHANGED <<file, ledger, role, leader, known, answers, commit, network, answer, calm, history, extra>>
@@ -256,13 +256,13 @@ TermsAsked ==
 
 VotesAsked == {"become_leader", "step_down", "crash"}
 
-EnteredUntold ==
-    /\ Untold("vote", VotesAsked \cup {"follow", "write", "keep", "commit"})
+EnteredUnlogged ==
+    /\ Unlogged("vote", VotesAsked \cup {"follow", "write", "keep", "commit"})
     /\ \E n \in IF Event.event \in VotesAsked THEN Nodes ELSE {Event.node} : known[n] \in TermsAsked /\ NextTerm(n)
     /\ UNCHANGED extra
 
-StoodUntold ==
-    /\ Untold("vote", VotesAsked)
+StoodUnlogged ==
+    /\ Unlogged("vote", VotesAsked)
     /\ \E n \in Nodes : term[n] \in TermsAsked /\ WillHaveStood(n, term[n]) /\ RequestVotes(n)
     /\ UNCHANGED extra
 
@@ -282,27 +282,27 @@ AnswerAsked(m) ==
             \/ Event.reason = "vote" /\ m.source = Event.peer /\ m.target = Event.node /\ m.term = Event.term
             \/ Event.reason = "round" /\ m.term = Event.term - 1 /\ VoteResult(m) # "REJECT_TERM_NOT_READY"
 
-AnsweredUntold ==
-    /\ Untold("vote", VotesAsked)
+AnsweredUnlogged ==
+    /\ Unlogged("vote", VotesAsked)
     /\ \E m \in network : m.kind = "VOTE" /\ m.term \in TermsAsked /\ AnswerAsked(m) /\ HandleVote(m)
     /\ UNCHANGED extra
 
 -----------------------------------------------------------------------------
 (* Other steps that are not in the log *)
 
-SteppedDownUntold ==
-    /\ Untold("step_down", {"new_term"})
+SteppedDownUnlogged ==
+    /\ Unlogged("step_down", {"new_term"})
     /\ LET n == Event.node
        IN  /\ known[n] < Event.term
            /\ \/ GiveUp(n)
               \/ StepDown(n)
-              \/ HeardLate(n, Event.term)
+              \/ ReceivedLate(n, Event.term)
               \/ \E heard \in SUBSET Nodes : EndRound(n, heard)
            /\ known'[n] = Event.term
     /\ UNCHANGED extra
 
-FollowedUntold ==
-    /\ Untold("heartbeat", {"write", "keep", "commit", "vote", "step_down", "new_term"})
+FollowedUnlogged ==
+    /\ Unlogged("heartbeat", {"write", "keep", "commit", "vote", "step_down", "new_term"})
     /\ \E m \in network :
         /\ m.kind = "HEART_BEAT" /\ m.target = Event.node /\ m.term = term[Event.node]
         /\ HandleHeartBeat(m)
@@ -330,30 +330,30 @@ LeftByCrash(n) ==
         next == CHOOSE k \in crashes : \A other \in crashes : k <= other
     IN  IF crashes = {} THEN Len(log[n]) ELSE Min(Len(log[n]), Traces[t][next].kept)
 
-FlushedUntold ==
-    /\ Untold("flush", {"keep"} \cup CommitsAsked \cup Leaving)
+FlushedUnlogged ==
+    /\ Unlogged("flush", {"keep"} \cup CommitsAsked \cup Leaving)
     /\ LET asked(n) == {i \in IndexesAsked(n) : Up(n) /\ i \in (durable[n] + 1)..Len(log[n])}
            left(n) == {i \in asked(n) : i <= LeftByCrash(n)}
            most(indexes) == CHOOSE i \in indexes : \A j \in indexes : j <= i
        IN  \/ /\ durable' = [n \in Nodes |-> IF left(n) = {} THEN durable[n] ELSE most(left(n))]
               /\ durable' # durable
            \/ \E n \in Nodes : \E i \in asked(n) \ left(n) : durable' = [durable EXCEPT ![n] = i]
-    /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history, extra>>
+    /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history, extra>>
 
-MayTell(n, i) ==
+MayAcknowledge(n, i) ==
     /\ role[n] = "FOLLOWER" /\ HasLed(term[n]) /\ led[term[n]].node = leader[n]
     /\ i <= Kept(n) /\ i <= Len(led[term[n]].log) /\ Matches(n, i, TermAt(led[term[n]].log, i))
 
 \* A true acknowledgement never does harm, so every node that can acknowledge the requested index does.
-KeptUntold ==
-    /\ Untold("ha_ack", CommitsAsked \cup Leaving)
+KeptUnlogged ==
+    /\ Unlogged("ha_ack", CommitsAsked \cup Leaving)
     /\ kept' = kept \cup UNION {{[term |-> term[n], node |-> n, index |-> i] :
-                                    i \in {j \in IndexesAsked(n) : MayTell(n, j)}} : n \in Nodes}
+                                    i \in {j \in IndexesAsked(n) : MayAcknowledge(n, j)}} : n \in Nodes}
     /\ kept' # kept
     /\ UNCHANGED <<vars, led>>
 
-CommittedUntold ==
-    /\ Untold("raft_commit", {"ack"})
+CommittedUnlogged ==
+    /\ Unlogged("raft_commit", {"ack"})
     /\ LET n == Event.node
        IN  /\ commit[n] < Event.index
            /\ AdvanceCommit(n)
@@ -362,9 +362,9 @@ CommittedUntold ==
 
 TraceNext ==
     \/ Opened \/ NewTerm \/ Stood \/ Answered \/ AnsweredVoid \/ SteppedDown \/ BecameLeader \/ BecameFollower
-    \/ Appended \/ Wrote \/ Flushed \/ Acknowledged \/ HeardOfFollowers \/ CommittedByLeader
+    \/ Appended \/ Wrote \/ Flushed \/ Acknowledged \/ ReceivedFromFollowers \/ CommittedByLeader
     \/ CommittedByFollower \/ Replied \/ Crashed \/ Recovered
-    \/ EnteredUntold \/ StoodUntold \/ AnsweredUntold \/ SteppedDownUntold \/ FollowedUntold
-    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
+    \/ EnteredUnlogged \/ StoodUnlogged \/ AnsweredUnlogged \/ SteppedDownUnlogged \/ FollowedUnlogged
+    \/ FlushedUnlogged \/ KeptUnlogged \/ CommittedUnlogged
 
 =============================================================================

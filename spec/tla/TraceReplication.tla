@@ -27,7 +27,7 @@ Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 
 \* The first event contains the master's modes, if they are known, and whether the log contains the slave's
 \* steps.
-SlaveTells == Traces[t][1].slave
+SlaveLogs == Traces[t][1].slave
 
 TraceInit ==
     /\ t \in DOMAIN Traces /\ l = 1
@@ -41,7 +41,7 @@ Opened == Is("open") /\ UNCHANGED vars
 
 \* Only another connection than the current one explains the next event.
 AsksForAnother ==
-    \/ Hidden("transfer") /\ (~intact \/ sent = Unasked \/ Event.index < sent)
+    \/ Hidden("transfer") /\ (~intact \/ sent = NotRequested \/ Event.index < sent)
     \/ Hidden("append") /\ Event.node = "master" /\ Event.usable = "yes" /\ ~connected["master"]
 
 \* Only a master that has no connection to a slave explains the next event.
@@ -81,8 +81,8 @@ Received ==
     /\ Len(log["slave"]) + 1 = Event.index
     /\ verified /\ ReceiveTransfer(Transfer(Event.index - 1, Event.message))
 
-ReceivedUntold ==
-    /\ Hidden("ack") /\ ~SlaveTells
+ReceivedUnlogged ==
+    /\ Hidden("ack") /\ ~SlaveLogs
     /\ Len(log["slave"]) < Event.index
     /\ verified /\ \E frame \in network : ReceiveTransfer(frame)
 
@@ -105,14 +105,14 @@ Flushed ==
               /\ UNCHANGED <<modes, phase, log, committed, connection, masterMemory, slaveMemory, clients, history>>
 
 \* A part that is reached now was given up before, and the later answer shows it.
-TellsOfTimeout(m) ==
+ShowsTimeout(m) ==
     \E k \in l..Len(Traces[t]) :
         Traces[t][k].event = "answer" /\ Traces[t][k].message = m /\ Traces[t][k].status # "SEND_OK"
 
 GivenUp ==
     /\ Hidden("answer") \/ Hidden("ack") \/ Hidden("flush")
     /\ \E m \in Messages :
-        /\ answer[m] = "waiting" /\ TellsOfTimeout(m)
+        /\ answer[m] = "waiting" /\ ShowsTimeout(m)
         /\ FlushTimeout(m) \/ SlaveTimeout(m)
 
 Replied == Is("answer") /\ AnswerSend(Event.message) /\ answer'[Event.message] = Event.status
@@ -130,7 +130,7 @@ Recovered == Is("recover") /\ Start(Event.node) /\ Len(log[Event.node]) = Event.
 
 TraceNext ==
     \/ Opened \/ Gone \/ SlaveHangsUp \/ MasterHangsUp \/ Connected \/ Asked
-    \/ Appended \/ SentOne \/ Transferred \/ ComparedRecord \/ Received \/ ReceivedUntold \/ Acknowledged
+    \/ Appended \/ SentOne \/ Transferred \/ ComparedRecord \/ Received \/ ReceivedUnlogged \/ Acknowledged
     \/ Flushed \/ GivenUp \/ Replied \/ Crashed \/ Stopped \/ Recovered
 
 =============================================================================

@@ -81,8 +81,8 @@ Silent ==
 
 Shown ==
     /\ Is("route")
-    /\ LET told == RouteOf(tables[Event.server], Event.topic)
-       IN  told.brokers = Event.brokers /\ {name \in Names : told.queues[name] = "write"} = Event.writable
+    /\ LET shown == RouteOf(tables[Event.server], Event.topic)
+       IN  shown.brokers = Event.brokers /\ {name \in Names : shown.queues[name] = "write"} = Event.writable
     /\ UNCHANGED vars
 
 MadeReadOnly ==
@@ -102,7 +102,7 @@ Elapsed ==
         tables[n].live[b].age + Event.by <= Expiry + ScanEvery + 1
     /\ tables' = [n \in NameServers |->
                     [tables[n] EXCEPT !.live =
-                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + Event.by]]]]
+                        [b \in Brokers |-> IF @[b] = NoRecord THEN NoRecord ELSE [@[b] EXCEPT !.age = @ + Event.by]]]]
     /\ silence' = [n \in NameServers |-> [b \in Brokers |->
                     IF silence[n][b] + Event.by < Long THEN silence[n][b] + Event.by ELSE Long]]
     /\ UNCHANGED <<unseen, connected, created>>

@@ -24,7 +24,7 @@ STORIES = {
         "QueueRegister",
         "DrainQueue",
     ],
-    "QueueChoiceShipped_nobody_available": ["Attempt", "Failed", "Elsewhere", "Attempt"],
+    "QueueChoiceShipped_none_available": ["Attempt", "Failed", "Elsewhere", "Attempt"],
 }
 
 

@@ -6,5 +6,5 @@ MutantAcknowledge(n, m) ==
     /\ role[n] = "LEADER"
     /\ answer[m] = "waiting"
     /\ answer' = [answer EXCEPT ![m] = "SUCCESS"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 ==============================================================================

@@ -8,5 +8,5 @@ MutantHandlePush(m) ==
     IN  /\ m.kind = "PUSH" /\ Follows(n, m) /\ Arrives(m)
         /\ Len(log[n]) < m.index
         /\ log' = [log EXCEPT ![n] = Append(@, m.entry)]
-        /\ UNCHANGED <<file, durable, standing, commit, network, answer, calm, history>>
+        /\ UNCHANGED <<file, durable, nodeState, commit, network, answer, calm, history>>
 ==============================================================================

@@ -7,5 +7,5 @@ MutantHandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Up(m.target)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 ==============================================================================

@@ -7,5 +7,5 @@ MutantFail(m) ==
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
     /\ log' = [n \in Nodes |-> IF role[n] = "LEADER" THEN SelectSeq(log[n], LAMBDA entry : entry.message # m) ELSE log[n]]
     /\ durable' = [n \in Nodes |-> Min(durable[n], Len(log'[n]))]
-    /\ UNCHANGED <<file, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, nodeState, commit, network, calm, history>>
 ==============================================================================

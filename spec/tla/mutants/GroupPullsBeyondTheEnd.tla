@@ -6,7 +6,7 @@ MutantDeliver(c, q) ==
     /\ serving
     /\ Reads(c, q) /\ position[c][q] <= Len(queue[q]) /\ position[c][q] < Longest
     /\ LET i == position[c][q] + 1
-       IN  /\ seen' = [seen EXCEPT ![q] = Handed(@, i, IF i > Len(queue[q]) THEN "torn" ELSE queue[q][i])]
+       IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, IF i > Len(queue[q]) THEN "torn" ELSE queue[q][i])]
            /\ position' = [position EXCEPT ![c][q] = i]
     /\ UNCHANGED <<broker, assigned, owed>>
 ==============================================================================

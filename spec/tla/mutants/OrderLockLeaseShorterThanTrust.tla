@@ -4,5 +4,5 @@
 EXTENDS MCOrderLock
 
 MutantFree(m) ==
-    holder \in {m, Nobody} \/ held >= RenewEvery
+    holder \in {m, NoMember} \/ held >= RenewEvery
 ==============================================================================

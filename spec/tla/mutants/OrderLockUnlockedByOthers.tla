@@ -4,7 +4,7 @@ EXTENDS MCOrderLock
 
 MutantUnlockQueue(m) ==
     /\ MayUnlock(m)
-    /\ holder' = Nobody
+    /\ holder' = NoMember
     /\ held' = 0
     /\ Left(m)
 ==============================================================================

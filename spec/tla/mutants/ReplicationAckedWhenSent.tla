@@ -3,7 +3,7 @@
 EXTENDS MCReplication
 
 MutantTransferRecord ==
-    /\ intact /\ sent # Unasked
+    /\ intact /\ sent # NotRequested
     /\ sent < Len(log["master"])
     /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
     /\ sent' = sent + 1

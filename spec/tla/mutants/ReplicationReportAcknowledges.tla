@@ -8,7 +8,7 @@ MutantFirstReport(length) ==
 
 MutantAcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position <= Len(log["master"])
     /\ sent' = frame.position
     /\ acked' = Max(acked, frame.position)

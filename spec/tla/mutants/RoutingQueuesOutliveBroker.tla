@@ -7,5 +7,5 @@ MutantForgotten(table, gone) ==
     IN  [table EXCEPT
             !.members = members,
             !.cluster = {name \in @ : members[name] # {}},
-            !.live = [b \in Brokers |-> IF b \in gone THEN Unheard ELSE @[b]]]
+            !.live = [b \in Brokers |-> IF b \in gone THEN NoRecord ELSE @[b]]]
 ==============================================================================

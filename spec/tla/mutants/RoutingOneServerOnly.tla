@@ -1,4 +1,4 @@
------------------------- MODULE RoutingOneServerTold -------------------------
+------------------------ MODULE RoutingOneServerOnly -------------------------
 (* A broker registers only at the first name server that answers, as if name servers exchanged their
    tables. *)
 EXTENDS MCRouting

@@ -1,4 +1,4 @@
------------------------------- MODULE TraceReign ------------------------------
+-------------------------- MODULE TraceLeadership ---------------------------
 (***************************************************************************)
 (* Checks that the event log of a DLedger group's members, during the      *)
 (* leadership of one of them, is a behaviour of Replication.               *)
@@ -37,9 +37,9 @@ VARIABLES
     t, l,     \* the index of the trace, and the index of its next event
     ledger,   \* by member: its records, since it follows this leader
     durable,  \* by member: the number of its durable records
-    told      \* by follower: the number of records that it has acknowledged to the leader
+    acknowledged      \* by follower: the number of records that it has acknowledged to the leader
 
-extra == <<ledger, durable, told>>
+extra == <<ledger, durable, acknowledged>>
 
 TraceView == <<vars, t, l, extra>>
 
@@ -50,7 +50,7 @@ Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED
 Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l, extra>>
 
 \* A step of a kind that is not recorded, before one of these events.
-Untold(kind, names) ==
+Unlogged(kind, names) ==
     kind \in Traces[t][1].unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
 
 Leader == Traces[t][1].node
@@ -69,18 +69,18 @@ TraceInit ==
            /\ held = {theirs[i] : i \in 1..Len(theirs)}
            /\ ledger = [n \in Members |-> IF n = Event.node THEN own ELSE <<>>]
            /\ durable = [Nothing EXCEPT ![Event.node] = Event.durable]
-    /\ told = Nothing
+    /\ acknowledged = Nothing
     /\ flushMode = "ASYNC_FLUSH" /\ role = "SYNC_MASTER"
     /\ phase = [n \in Nodes |-> "up"]
     /\ committed = [n \in Nodes |-> 0]
     /\ connected = [n \in Nodes |-> FALSE] /\ intact = FALSE /\ network = {}
-    /\ sent = Unasked /\ acked = 0 /\ request = [m \in Messages |-> Waits]
+    /\ sent = NotRequested /\ acked = 0 /\ request = [m \in Messages |-> Waits]
     /\ verified = FALSE /\ refused = FALSE
     /\ seen = <<>> /\ forked = FALSE /\ recalled = FALSE
     /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0]
 
 Begun ==
-    /\ Is("reign")
+    /\ Is("lead")
     /\ IsPrefix(log["slave"], log["master"])
     /\ Event.durable \in 0..Len(log["master"])
     /\ UNCHANGED <<vars, extra>>
@@ -105,18 +105,18 @@ Appended ==
     /\ AppendRecord(Event.message)
     /\ Len(log'["master"]) = Event.index
     /\ ledger' = [ledger EXCEPT ![Leader] = log'["master"]]
-    /\ UNCHANGED <<durable, told>>
+    /\ UNCHANGED <<durable, acknowledged>>
 
 IsLeaders(records) == IsPrefix(records, log["master"])
 
 \* The follower may have crashed and lost records, but none that it had acknowledged.
 Followed ==
     /\ Is("follow")
-    /\ Event.durable \in told[Event.node]..Len(Event.log)
-    /\ IsLeaders(Prefix(Event.log, told[Event.node]))
+    /\ Event.durable \in acknowledged[Event.node]..Len(Event.log)
+    /\ IsLeaders(Prefix(Event.log, acknowledged[Event.node]))
     /\ ledger' = [ledger EXCEPT ![Event.node] = Event.log]
     /\ durable' = [durable EXCEPT ![Event.node] = Event.durable]
-    /\ UNCHANGED <<vars, told>>
+    /\ UNCHANGED <<vars, acknowledged>>
 
 \* A follower writes the leader's record after records that equal the leader's. It replaces only records that
 \* it has not acknowledged.
@@ -127,22 +127,22 @@ Wrote ==
        IN  /\ before \in 0..Len(ledger[n]) /\ before < Len(log["master"])
            /\ log["master"][Event.index] = Event.message
            /\ IsLeaders(Prefix(ledger[n], before))
-           /\ before < Len(ledger[n]) => before >= told[n]
+           /\ before < Len(ledger[n]) => before >= acknowledged[n]
            /\ ledger' = [ledger EXCEPT ![n] = Append(Prefix(@, before), Event.message)]
            /\ durable' = [durable EXCEPT ![n] = IF before < @ THEN before ELSE @]
-    /\ UNCHANGED <<vars, told>>
+    /\ UNCHANGED <<vars, acknowledged>>
 
 Flushed ==
     /\ Is("flush")
     /\ Event.index \in durable[Event.node]..Len(ledger[Event.node])
     /\ durable' = [durable EXCEPT ![Event.node] = Event.index]
-    /\ UNCHANGED <<vars, ledger, told>>
+    /\ UNCHANGED <<vars, ledger, acknowledged>>
 
 Acknowledged ==
     /\ Is("keep")
     /\ Event.index <= durable[Event.node]
     /\ IsLeaders(Prefix(ledger[Event.node], Event.index))
-    /\ told' = [told EXCEPT ![Event.node] = Max(@, Event.index)]
+    /\ acknowledged' = [acknowledged EXCEPT ![Event.node] = Max(@, Event.index)]
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
@@ -153,31 +153,31 @@ Asked ==
     IF Event.event = "commit" THEN (IF Event.node = Leader THEN Event.index ELSE 0)
     ELSE IF Event.event = "answer" /\ InLog(Event.message, log["master"]) THEN Position(Event.message) ELSE 0
 
-FlushedUntold ==
-    /\ Untold("flush", {"keep", "commit", "answer"})
+FlushedUnlogged ==
+    /\ Unlogged("flush", {"keep", "commit", "answer"})
     /\ \E n \in IF Event.event = "keep" THEN {Event.node} ELSE Members :
         LET i == IF Event.event = "keep" THEN Event.index ELSE Asked
         IN  /\ i \in (durable[n] + 1)..Len(ledger[n])
             /\ durable' = [durable EXCEPT ![n] = i]
-    /\ UNCHANGED <<vars, ledger, told>>
+    /\ UNCHANGED <<vars, ledger, acknowledged>>
 
-KeptUntold ==
-    /\ Untold("ha_ack", {"commit", "answer"})
+KeptUnlogged ==
+    /\ Unlogged("ha_ack", {"commit", "answer"})
     /\ \E n \in Members \ {Leader} :
-        /\ told[n] < Asked /\ Asked <= durable[n]
+        /\ acknowledged[n] < Asked /\ Asked <= durable[n]
         /\ IsLeaders(Prefix(ledger[n], Asked))
-        /\ told' = [told EXCEPT ![n] = Asked]
+        /\ acknowledged' = [acknowledged EXCEPT ![n] = Asked]
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
 (* Records that the quorum keeps *)
 
-Keeps(n) == IF n = Leader THEN durable[n] ELSE told[n]
+Keeps(n) == IF n = Leader THEN durable[n] ELSE acknowledged[n]
 
 KeptByQuorum(index) == 2 * Cardinality({n \in Members : Keeps(n) >= index}) > Cardinality(Members)
 
 Commits ==
-    /\ Hidden("commit") \/ (Untold("raft_commit", {"answer"}) /\ UNCHANGED extra)
+    /\ Hidden("commit") \/ (Unlogged("raft_commit", {"answer"}) /\ UNCHANGED extra)
     /\ Len(log["slave"]) < Asked
 
 SentNext == Commits /\ sent = Len(log["slave"]) /\ TransferRecord
@@ -193,8 +193,8 @@ CommittedByLeader ==
     /\ acked' = Event.index
     /\ UNCHANGED extra
 
-CommittedUntold ==
-    /\ Untold("raft_commit", {"answer"})
+CommittedUnlogged ==
+    /\ Unlogged("raft_commit", {"answer"})
     /\ acked < Asked /\ ReceiveAck(Ack(Asked))
     /\ UNCHANGED extra
 
@@ -214,6 +214,6 @@ TraceNext ==
     \/ Begun \/ Connected \/ Began \/ SentLast \/ FoundThere
     \/ Appended \/ Followed \/ Wrote \/ Flushed \/ Acknowledged
     \/ SentNext \/ TookNext \/ CommittedByLeader \/ CommittedByFollower \/ Replied \/ Ended
-    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
+    \/ FlushedUnlogged \/ KeptUnlogged \/ CommittedUnlogged
 
 =============================================================================

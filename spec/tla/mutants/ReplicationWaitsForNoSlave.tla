@@ -1,4 +1,4 @@
----------------------- MODULE ReplicationWaitsForNobody ----------------------
+--------------------- MODULE ReplicationWaitsForNoSlave ----------------------
 (* SYNC_MASTER counts only the master and does not wait for a slave (as 5.x with inSyncReplicas = 1). *)
 EXTENDS MCReplication
 
