@@ -87,7 +87,7 @@ def explore(
     states_max: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond so many states.")
     ] = None,
-    actions: Annotated[bool, typer.Option(help="Also tell how often each action was taken.")] = False,
+    actions: Annotated[bool, typer.Option(help="Also show how often each action was taken.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
@@ -105,7 +105,7 @@ def explore(
     from mqproof.report.write import write_text
 
     if spark is not None and workers > 1:
-        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
+        stop("--workers sets the number of local processes; expected without --master", Exit.USAGE)
     expect_models(names or ())
     chosen = _chosen(names or (), profile, only)
     which = f"--only {only}" if only else f"--profile {profile}"
@@ -200,12 +200,12 @@ def _on_level(model: str, name: str) -> "OnLevel":
     if not sys.stderr.isatty() or is_quiet():
         return lambda _depth, _states: None
 
-    def told(depth: int, states: int) -> None:
+    def show_progress(depth: int, states: int) -> None:
         # A thread that draws, such as rich's, must not be there when processes are forked.
         line = f"{_CLEAR}{model} {name}: depth {depth}, {states} states"
         print(line, end="\r", file=sys.stderr, flush=True)
 
-    return told
+    return show_progress
 
 
 @app.command()

@@ -208,12 +208,12 @@ def _score(
         and (only or "") in mutant.id
         and (not each or mutant.number <= each)
     ]
-    with stages(f"mutate {name}") as told:
+    with stages(f"mutate {name}") as on_stage:
         judgements = campaign(
             asked,
             made,
             fresh=fresh,
-            on_judged=lambda number, judgement: told(
+            on_judged=lambda number, judgement: on_stage(
                 f"{number}/{len(made)} {judgement.mutant} {judgement.noticed} {judgement.by}"
             ),
         )

@@ -54,9 +54,9 @@ def bounds(
         if unknown := [name for name in names or [] if name not in models.questions]:
             stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
         found: list[Comparison] = []
-        with stages("bounds") as told, terminable():
+        with stages("bounds") as on_stage, terminable():
             for name in names or models.questions:
-                told(name)
+                on_stage(name)
                 found += compare(models, name, seconds)
     except (ModelFileError, SyntaxProblemError) as error:
         stop(str(error), Exit.USAGE)

@@ -220,9 +220,11 @@ def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], f
     """Return a command's JSON, its duration in seconds, and its peak memory, including its processes."""
     report = place / "report.json"
     report.unlink(missing_ok=True)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         began = time.perf_counter()
-        process = subprocess.Popen((*_MQPROOF, *arguments, "--json", str(report)), stdout=said, stderr=said)
+        process = subprocess.Popen(
+            (*_MQPROOF, *arguments, "--json", str(report)), stdout=output, stderr=output
+        )
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
@@ -232,8 +234,8 @@ def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], f
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != Exit.HELD:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").split("\n")
+            output.seek(0)
+            lines = output.read().decode(errors="replace").split("\n")
             last = next((line for line in reversed(lines) if line.strip()), "")
             raise BenchError(f"mqproof {' '.join(arguments)}: exit code {process.returncode}: {last}")
     document: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))

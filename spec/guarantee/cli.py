@@ -29,7 +29,7 @@ def _root() -> None:
 @app.command()
 def matrix(
     on: Annotated[
-        str, typer.Option(help="model: TLC decides; impl: brokers live through it, see --on impl --help.")
+        str, typer.Option(help="model: TLC decides; impl: brokers run every cell, see --on impl --help.")
     ] = "model",
     out: Annotated[
         Path | None,
@@ -103,7 +103,7 @@ def _decide(rows: dict[str, str], *, record: bool) -> "tuple[Matrix, Claims, tup
     except TlcError as error:
         stop(str(error), Exit.TOOL)
     if not rows and (stale := claims.stale(compared, known)):
-        stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that is none", Exit.USAGE)
+        stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that does not exist", Exit.USAGE)
     return decided, known, compared, expected
 
 

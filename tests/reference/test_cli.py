@@ -63,7 +63,7 @@ def test_too_many_states_are_inconclusive_with_one_line() -> None:
         (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
         (("Flush", "--master", "nonsense"), "--master nonsense: expected a master such as local[2]"),
-        (("Flush", "--workers", "2", "--master", "local[2]"), "--workers is for processes"),
+        (("Flush", "--workers", "2", "--master", "local[2]"), "--workers sets the number of local processes"),
     ],
 )
 def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:

@@ -28,7 +28,7 @@ def test_what_a_quorum_has_is_committed_if_it_ends_in_this_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("vote_term", "end", "mine", "standing", "result"),
+    ("vote_term", "end", "mine", "voter", "result"),
     [
         (5, (1, 9), (2, 1), (1, NONE, NONE), "REJECT_EXPIRED_LEDGER_TERM"),
         (5, (2, 1), (2, 2), (9, NONE, NONE), "REJECT_SMALL_LEDGER_END_INDEX"),
@@ -41,9 +41,9 @@ def test_what_a_quorum_has_is_committed_if_it_ends_in_this_term() -> None:
     ],
 )
 def test_a_vote_is_answered_by_the_first_rule_that_applies(
-    vote_term: int, end: tuple[int, int], mine: tuple[int, int], standing: tuple[int, str, str], result: str
+    vote_term: int, end: tuple[int, int], mine: tuple[int, int], voter: tuple[int, str, str], result: str
 ) -> None:
-    assert vote_result("n1", vote_term, end, mine, standing) == result
+    assert vote_result("n1", vote_term, end, mine, voter) == result
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from mqproof.reference import order_lock
 from mqproof.reference.constants import constants
 from mqproof.reference.equiv import compare
 from mqproof.reference.explorer.search import explore
-from mqproof.reference.order_lock import NOBODY, Config, State
+from mqproof.reference.order_lock import NO_MEMBER, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 CONFIG = Config()
@@ -57,7 +57,7 @@ def test_a_queue_is_unlocked_after_its_listener_has_returned() -> None:
     assert order_lock.unlock_queue(CONFIG, state, "c1") is None
     free = order_lock.unlock_queue(CONFIG, state._replace(calls=frozenset()), "c1")
     assert free is not None
-    assert (free.holder, free.leaving) == (NOBODY, frozenset())
+    assert (free.holder, free.leaving) == (NO_MEMBER, frozenset())
 
 
 def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:

@@ -13,7 +13,7 @@ from mqproof.reference import routing
 from mqproof.reference.constants import constants
 from mqproof.reference.equiv import compare
 from mqproof.reference.explorer.search import explore
-from mqproof.reference.routing import TOPICS, UNHEARD, Config, State
+from mqproof.reference.routing import NO_RECORD, TOPICS, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 ONE = Config(name_servers=("n1",), holders=("a",))
@@ -50,7 +50,7 @@ def test_a_registration_with_the_version_that_is_known_leaves_the_queues_alone()
     table = routing.registered(ONE, routing.empty_tables(ONE), MASTER, TOPICS)
     wiped = table._replace(queues=(("read",), ("read",)))
     assert routing.registered(ONE, wiped, MASTER, TOPICS).queues == (("read",), ("read",))
-    old = wiped._replace(live=(routing.Record(1, 1), UNHEARD))
+    old = wiped._replace(live=(routing.Record(1, 1), NO_RECORD))
     assert routing.registered(ONE, old, MASTER, TOPICS).queues == (("write",), ("write",))
 
 

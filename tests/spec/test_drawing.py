@@ -74,9 +74,9 @@ def test_the_end_names_the_violated_property() -> None:
 
 
 def test_a_loop_is_told_in_the_numbers_of_the_picture() -> None:
-    diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "for ever")
+    diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "forever")
     assert diagram.loop == (2, 3)
-    assert diagram.explanation == "Steps 3 to 4 repeat for ever."
+    assert diagram.explanation == "Steps 3 to 4 repeat forever."
 
 
 def test_a_model_without_nodes_and_network_is_drawn_all_the_same() -> None:

@@ -86,8 +86,8 @@ def test_what_the_constants_exclude_on_purpose_is_no_failure_unless_it_happens(p
     excluded = replace(with_property("Emptied"), never=("Emptied",))
     assert ask(excluded, planted)["NoVacuity"].verdict is Verdict.HELD
     wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
-    assert wrong["EveryActionTaken"].detail == "taken, but said never to be: Drop"
-    assert wrong["NoVacuity"].detail == "true, but said never to be: WithinMax"
+    assert wrong["EveryActionTaken"].detail == "taken, but listed under never: Drop"
+    assert wrong["NoVacuity"].detail == "true, but listed under never: WithinMax"
 
 
 def test_actions_are_what_the_disjunctions_choose_from(tmp_path: Path) -> None:

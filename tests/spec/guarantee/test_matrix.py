@@ -95,7 +95,7 @@ def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stal
     verdicts, known = recorded.load(), claims.load()
     without = msgspec.structs.replace(known, difference=known.difference[1:])
     with pytest.raises(
-        claims.ClaimsError, match="process: TLC says safe, the book's async-flush otherwise; no expl"
+        claims.ClaimsError, match="process: TLC says safe, the book's async-flush differs; no expl"
     ):
         claims.compare(verdicts, without)
     agreeing = [

@@ -114,7 +114,7 @@ def test_a_fair_counterexample_goes_back_to_a_step() -> None:
     outcome = ask("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
     assert outcome.trace is not None
     assert outcome.trace.back_to == 1
-    assert "back to step 1 by Turn, for ever" in render(outcome.trace)
+    assert "back to step 1 by Turn, forever" in render(outcome.trace)
 
 
 def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:

@@ -40,5 +40,5 @@ def test_a_trace_is_numbered_steps() -> None:
         "  3  Idle",
         "       nothing changes",
     ]
-    assert render(Trace(steps, stutters=True)).endswith("for ever (stuttering)")
-    assert render(Trace(steps, back_to=2, back_by="Down")).endswith("back to step 2 by Down, for ever")
+    assert render(Trace(steps, stutters=True)).endswith("forever (stuttering)")
+    assert render(Trace(steps, back_to=2, back_by="Down")).endswith("back to step 2 by Down, forever")

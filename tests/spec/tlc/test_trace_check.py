@@ -35,7 +35,7 @@ def test_a_choice_among_behaviours_is_tried_out_to_its_end() -> None:
 
 
 def test_a_module_that_accepts_the_planted_trace_is_not_believed() -> None:
-    with pytest.raises(TraceCheckError, match="accepted the planted trace"):
+    with pytest.raises(TraceCheckError, match="accepted the trace that it must refuse"):
         check_traces("TraceCounter", CONFIG, [[TAKE]], [TAKE, ADD_1], LIBRARIES)
 
 
