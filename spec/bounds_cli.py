@@ -23,7 +23,7 @@ def _root() -> None:
 @app.command()
 def bounds(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models if none is named.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time limit for each larger model.")] = 120,
     json_file: Annotated[

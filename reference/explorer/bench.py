@@ -86,9 +86,11 @@ class Run:
 
 def bench_explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All if none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")] = "ci",
+    profile: Annotated[
+        str, typer.Option(help="The bounded models to use: smoke, mutation, ci or deep.")
+    ] = "ci",
     workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",
     spark: Annotated[
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
@@ -248,7 +250,7 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         f"{result['machine']}; rounds: {result['rounds']}",
         f"TLC's seconds include its start, which is {start:.1f} s for a model of one state.",
-        "TLC's bytes are the most that its JVM had, heap that it did not need included.",
+        "TLC's bytes are the maximum of its JVM, including unused heap.",
     ]
     for model in result["models"]:
         lines += ["", *_lines(model)]

@@ -75,7 +75,7 @@ def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tupl
         verdict=Verdict.VIOLATED if example else Verdict.HELD,
         counts={"cases": tried},
         witnesses=(Witness(example),) if example else (),
-        detail=f"{contract.statement}: not so" if example else "",
+        detail=f"{contract.statement}: false" if example else "",
         replay=f"mqproof prove {contract.module_name}",
         seconds=analysis.seconds,
     )
