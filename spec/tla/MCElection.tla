@@ -63,20 +63,20 @@ MCTermFairness == \A n \in Nodes : WF_vars(MCNextTerm(n))
 MCRoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : MCEndRound(n, heard))
 MCGiveUpFairness == \A n \in Nodes : WF_vars(MCGiveUp(n))
 
-Standing == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
-Working == FlushFairness /\ CommitFairness /\ RepeatFairness
+CandidateFairness == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+LogFairness == FlushFairness /\ CommitFairness /\ RepeatFairness
 
-MCFairSpec == MCSpec /\ ArriveFairness /\ Standing /\ Working
+MCFairSpec == MCSpec /\ ArriveFairness /\ CandidateFairness /\ LogFairness
 
 (* Each fairness clause is necessary: without it a liveness property fails. *)
-WithoutArriveFairness == MCSpec /\ Standing /\ Working
-WithoutTermFairness == MCSpec /\ ArriveFairness /\ Working /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
-WithoutRequestFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRoundFairness /\ MCGiveUpFairness
-WithoutRoundFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCGiveUpFairness
-WithoutGiveUpFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCRoundFairness
-WithoutFlushFairness == MCSpec /\ ArriveFairness /\ Standing /\ CommitFairness /\ RepeatFairness
-WithoutCommitFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ RepeatFairness
-WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ CommitFairness
+WithoutArriveFairness == MCSpec /\ CandidateFairness /\ LogFairness
+WithoutTermFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRequestFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRoundFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRequestFairness /\ MCGiveUpFairness
+WithoutGiveUpFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRequestFairness /\ MCRoundFairness
+WithoutFlushFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ CommitFairness /\ RepeatFairness
+WithoutCommitFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ FlushFairness /\ RepeatFairness
+WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ FlushFairness /\ CommitFairness
 
 (* The state in which only a follower's timer helps: the leader of term 1 has crashed, the others follow
    it, and the phase is calm. *)
