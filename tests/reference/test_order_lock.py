@@ -1,4 +1,4 @@
-"""Goal: an orderly queue is consumed by one member at a time, and the model is TLC's state graph."""
+"""Goal: one member at a time consumes an orderly queue, and the model matches TLC's state graph."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def lock(member: str) -> tuple[tuple[str, ...], ...]:
     return (("Ask", member), ("LockQueue", member), ("Hear", member))
 
 
-def test_of_two_who_think_the_queue_is_theirs_one_is_refused() -> None:
+def test_one_of_two_members_that_request_the_lock_is_refused() -> None:
     state = after(("Gain", "c1"), ("Gain", "c2"), *lock("c1"), *lock("c2"))
     assert state.holder == "c1"
     assert order_lock.begin(CONFIG, state, "c1")

@@ -47,7 +47,7 @@ def test_the_story_is_the_counterexample(name: str) -> None:
 
 # The queue of removals needs its operator: without it nothing says what becomes of `pending`.
 @pytest.mark.parametrize("name", [name for name in STORIES if name != "RoutingShippedQueue"])
-def test_without_what_is_shipped_the_promise_holds(name: str) -> None:
+def test_without_the_shipped_deviation_the_invariant_holds(name: str) -> None:
     asked = question(name)
     kept = [line for line in asked.config.text().splitlines() if "<-" not in line]
     sound = replace(asked, config=config.parse("\n".join(kept)), states=None, depth=None)

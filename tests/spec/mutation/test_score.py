@@ -1,4 +1,4 @@
-"""Goal: the scores count what they say, and an explanation stands exactly where nothing notices a mutant."""
+"""Goal: the scores count correctly, and exactly the surviving mutants have a reason."""
 
 import re
 from pathlib import Path
