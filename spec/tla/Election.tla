@@ -26,7 +26,7 @@
 (*    entry and the term of the previous entry (as in later versions of    *)
 (*    DLedger), the commit index has a separate message, and each push     *)
 (*    contains one entry.                                                  *)
-(*  - Disks: an fsync is one step and honest; bytes after a cut never     *)
+(*  - Disks: an fsync is one step and honest; bytes after a cut never      *)
 (*    reappear.                                                            *)
 (*  - Configuration: the members are fixed and known to each other;        *)
 (*    leadership transfer, deletion and snapshots, with their response     *)

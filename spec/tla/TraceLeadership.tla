@@ -34,10 +34,10 @@ EXTENDS Replication, TraceData
 CONSTANT Members
 
 VARIABLES
-    t, l,     \* the index of the trace, and the index of its next event
-    ledger,   \* by member: its records, since it follows this leader
-    durable,  \* by member: the number of its durable records
-    acknowledged      \* by follower: the number of records that it has acknowledged to the leader
+    t, l,        \* the index of the trace, and the index of its next event
+    ledger,      \* by member: its records, since it follows this leader
+    durable,     \* by member: the number of its durable records
+    acknowledged \* by follower: the number of records that it has acknowledged to the leader
 
 extra == <<ledger, durable, acknowledged>>
 
