@@ -28,7 +28,7 @@ _SHARED: Final = 3
 
 It applies only if no message names its source and target.
 """
-_WORLD: Final = "the world"
+_ENVIRONMENT: Final = "environment"
 """The lifeline of steps that happen at no node."""
 _CHANGES_MAX: Final = 7
 _MESSAGE_MAX: Final = 46
@@ -164,7 +164,7 @@ class _Drawing:
         extras = self._table.extras - used if self._table else frozenset()
         own = self._table.lifelines if self._table else ()
         kept = [lifeline for lifeline in own if lifeline.name not in extras]
-        world = [_WORLD] if _WORLD in used else []
+        world = [_ENVIRONMENT] if _ENVIRONMENT in used else []
         return (*kept, *map(Lifeline, (*self._nodes, *world)))
 
     @property
@@ -212,7 +212,7 @@ class _Drawing:
         at = acting or _changed_nodes(before, after, self._nodes)
         ended = any(end == row for flight in self._flights for end, _ in flight.ends)
         if not at and not ended and (self._table is None or self._table.nodes):
-            at = [_WORLD]
+            at = [_ENVIRONMENT]
         mark = Mark.STEP
         if any(word in action for word in _CRASHES):
             mark = Mark.CRASH

@@ -248,9 +248,9 @@ def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tupl
 
 def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Result:
     broken = outcome.violated == question.violates
-    detail = "" if broken else f"{question.violates} must break, but "
+    detail = "" if broken else f"{question.violates} must be violated, but "
     if not broken:
-        detail += f"{outcome.violated} did" if outcome.violated else "everything held"
+        detail += f"{outcome.violated} was" if outcome.violated else "everything held"
     length = len(outcome.trace) if outcome.trace else 0
     return _result(
         models,

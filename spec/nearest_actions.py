@@ -192,7 +192,7 @@ NearestNext ==
     \\/ /\\ Stuck
        /\\ guardsDropped' \\in GuardSets
        /\\ UNCHANGED <<TraceView, stepsSince>>
-    \\/ /\\ stepsSince < {STEPS_MAX} /\\ PrintT(<<"going on", t, guardsDropped>>)
+    \\/ /\\ stepsSince < {STEPS_MAX} /\\ PrintT(<<"step", t, guardsDropped>>)
        /\\ TraceNext
        /\\ stepsSince' = (IF guardsDropped = {{}} THEN 0 ELSE stepsSince + 1)
        /\\ UNCHANGED guardsDropped

@@ -144,7 +144,7 @@ def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> 
         if mutant not in noticed:
             lines.append(f"{mutant}: a reason is given, but there is no such mutant")
         elif noticed[mutant].noticed not in (Noticed.NOT, Noticed.UNDECIDED):
-            lines.append(f"{mutant}: a reason is given, but {noticed[mutant].by} notices it")
+            lines.append(f"{mutant}: a reason is given, but {noticed[mutant].by} detects it")
     return lines
 
 

@@ -39,4 +39,7 @@ def test_each_option_of_a_group_is_checked_and_shown_as_any_other() -> None:
     assert (code, "--port" in output) == (2, True)
     code, output = call("--help")
     assert code == 0
-    assert all(text in output for text in ("Print the name and the destination", "--host", "On which port", "default: 80"))
+    assert all(
+        text in output
+        for text in ("Print the name and the destination", "--host", "On which port", "default: 80")
+    )

@@ -80,7 +80,7 @@ def test_a_fairness_clause_that_is_not_needed_fails() -> None:
     asked = question("Spec")
     (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
-    assert result.detail == "Takes must break, but everything held"
+    assert result.detail == "Takes must be violated, but everything held"
 
 
 def test_a_mutant_that_survives_fails() -> None:
@@ -97,7 +97,7 @@ def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
     other = asked.config.asking("TypeOK")
     (result,) = models.ask(COUNTER, replace(asked, config=other)).results
     assert result.verdict is Verdict.VIOLATED
-    assert result.detail == "WithinMax must break, but TypeOK did"
+    assert result.detail == "WithinMax must be violated, but TypeOK was"
 
 
 def test_a_mutant_that_is_caught_is_held() -> None:

@@ -53,5 +53,5 @@ def test_without_the_shipped_deviation_the_invariant_holds(name: str) -> None:
     sound = replace(asked, config=config.parse("\n".join(kept)), states=None, depth=None)
     answer = ask(MODELS, sound)
     assert [result.detail for result in answer.results] == [
-        f"{asked.violates} must break, but everything held"
+        f"{asked.violates} must be violated, but everything held"
     ]

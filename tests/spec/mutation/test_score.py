@@ -42,7 +42,7 @@ def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
         ({}, ["M.B.unchanged.1: not detected, and no reason is given"]),
         (
             {"M.B.unchanged.1": "the same value", "M.A.shift.1": "no matter"},
-            ["M.A.shift.1: a reason is given, but 3 states fewer notices it"],
+            ["M.A.shift.1: a reason is given, but 3 states fewer detects it"],
         ),
         (
             {"M.B.unchanged.1": "the same value", "M.C.guard.9": "gone"},
