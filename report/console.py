@@ -16,9 +16,12 @@ from mqproof.report.printable import one_line
 _TERMINATED: Final = 128 + signal.SIGTERM
 
 
-def stop(message: str, code: int) -> NoReturn:
-    """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`."""
-    print(f"mqproof: {message}", file=sys.stderr)
+def stop(message: str, code: int, *, command: str = "") -> NoReturn:
+    """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`.
+
+    The line begins with the name of the command, if it is given.
+    """
+    print(f"{f'mqproof {command}'.strip()}: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 
@@ -44,7 +47,7 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
         return
     moving = _Moving(title, started)
     with console.status(moving, spinner="dots"):
-        yield moving.told
+        yield moving.show_stage
 
 
 class _Moving:
@@ -55,7 +58,7 @@ class _Moving:
         self._title = title
         self._started = started
 
-    def told(self, stage: str) -> None:
+    def show_stage(self, stage: str) -> None:
         self._text = f"{self._title}: {one_line(stage)}"
 
     def __rich__(self) -> Text:

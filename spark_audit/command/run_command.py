@@ -66,9 +66,9 @@ class IncrementalOptions:
     """The state that one run leaves for the next."""
 
     state: Annotated[Path | None, typer.Option(help="Folder of the state between incremental runs.")] = None
-    late_s: Annotated[
-        int, typer.Option(min=0, help="With --state: maximum time between related events.")
-    ] = 3600
+    late_s: Annotated[int, typer.Option(min=0, help="With --state: maximum time between related events.")] = (
+        3600
+    )
     forget_days: ForgetDays = FORGET_DAYS
 
 

@@ -24,11 +24,10 @@ def test_the_commands_of_the_tutorial_work(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
 
-@pytest.mark.deep  # a broker that is killed and started again 40 times takes more than a minute
-def test_the_slow_commands_work_too(tmp_path: Path) -> None:
-    run_page(ROOT / "docs" / "tutorials" / "broker-implementer.md", tmp_path, deep=True)
+SLOW = [page for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
 
 
-def test_slow_commands_are_in_the_page_of_the_deep_test_only() -> None:
-    slow = [page.stem for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
-    assert slow == ["broker-implementer"]
+@pytest.mark.deep  # they take a minute or more: the page names the reason
+@pytest.mark.parametrize("page", SLOW, ids=lambda page: page.stem)
+def test_the_slow_commands_of_the_tutorial_work_too(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, deep=True)

@@ -115,13 +115,22 @@ def test_the_test_of_the_application_passes(tmp_path: Path) -> None:
 CONFORM = ("-m", "mqproof", "conform")
 
 
-def test_the_adapter_is_right_and_its_store_conforms(tmp_path: Path) -> None:
+@pytest.fixture
+def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep temporary files in memory where Linux offers it: SQLite waits for the disk at each commit."""
+    if Path("/dev/shm").is_dir():
+        monkeypatch.setenv("TMPDIR", "/dev/shm")
+
+
+@pytest.mark.usefixtures("_in_memory")
+def test_the_adapter_is_right_and_its_store_conforms() -> None:
     folder, name = EXAMPLES / "adapter", "python:sqlite_broker:SqliteBroker"
     assert "13 held, 3 not tested" in run(*CONFORM, "check-adapter", name, folder=folder)
     shown = run(*CONFORM, "--target", name, "--suite", "flush", "--examples", "3", folder=folder)
     assert "10 held, 1 not tested" in shown
 
 
+@pytest.mark.usefixtures("_in_memory")
 def test_the_suite_finds_the_error_of_the_broken_store() -> None:
     target = ("--target", "python:sqlite_broker:EarlyAck", "--suite", "flush", "--examples", "20")
     shown = run(*CONFORM, *target, "--id", "FLUSH-1", folder=EXAMPLES / "adapter", code=1)

@@ -105,7 +105,7 @@ CORRUPTIONS: dict[Callable[[Log], Log], str] = {
     _seen_at_a_follower_before_the_commit: "commit",
     _answered_after_the_end: "answer",
     _what_was_told_is_lost: "follow",
-    _who_lacks_what_is_acknowledged_leads: "reign",
+    _who_lacks_what_is_acknowledged_leads: "lead",
 }
 """What is done to a log, and the event that no action explains then."""
 
@@ -122,7 +122,7 @@ def _answered_before_any_follower_has_it(log: Log) -> Log:
 
 
 STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
-    Kind.STEP_DOWN: (_who_lacks_what_is_acknowledged_leads, "reign"),
+    Kind.STEP_DOWN: (_who_lacks_what_is_acknowledged_leads, "lead"),
     Kind.HEARTBEAT: (_another_entry, "write"),
     Kind.FLUSH: (_what_was_told_is_lost, "follow"),
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),

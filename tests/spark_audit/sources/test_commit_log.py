@@ -188,8 +188,8 @@ def test_only_the_records_of_a_ledger_are_read() -> None:
         (0, b"\x7f", "begin no entry"),
         (7, b"\x01", "begin no entry"),
         (31, b"\x01", "says position"),
-        (48 + 90, b"\xff", "another checksum"),
-        (48 + 4, b"\x00", "another checksum"),
+        (48 + 90, b"\xff", "the checksum of entry"),
+        (48 + 4, b"\x00", "the checksum of entry"),
     ],
 )
 def test_a_damaged_entry_is_reported_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:
