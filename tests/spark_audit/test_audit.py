@@ -124,7 +124,7 @@ def test_one_event_or_only_messages_in_flight_give_unknown(spark: SparkSession, 
         assert _verdicts(done) == dict.fromkeys(checks, Verdict.UNKNOWN)
 
 
-@pytest.mark.parametrize("tells_where_it_waits", [False, True])
+@pytest.mark.parametrize("has_offset", [False, True])
 def test_with_client_logs_only_a_delayed_message_is_lost_if_its_place_was_passed(
     spark: SparkSession, tmp_path: Path, has_offset: bool
 ) -> None:
