@@ -1,6 +1,6 @@
-"""Runs the checks over an event log and judges what they found.
+"""Runs the checks over an event log and judges their findings.
 
-A verdict rests on the evidence: having seen nothing is unknown, and so is what missing rows could explain.
+The verdict is unknown if there is no evidence, or if missing rows could explain the violations.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,13 +48,14 @@ def audit(
 ) -> Audit:
     """Judge the log by the checks. Writes all findings below `scratch`, which must exist.
 
-    With the `history` of an incremental run only the findings are reported that no earlier run had.
+    With the `history` of an incremental run, only findings that no earlier run had are reported.
 
     Checks of stores need `store`. `unreadable_rows` were in the input and are not in the log: like missing
-    ones, they weaken the verdicts. So are those of `given_rows`, all that the input has, which are not there.
+    rows, they weaken the verdicts. If `given_rows` (all rows of the input) is given, unreadable rows are
+    derived from it.
 
     Raises:
-        InputError: two nodes go by one name. pyspark's own errors: a file turns out to be damaged.
+        InputError: two nodes have the same name. pyspark's own errors: a file is damaged.
     """
     say = progress or (lambda _: None)
     with collected(log, options, store, history, pictures=pictures, scratch=scratch) as seen:

@@ -1,4 +1,4 @@
-"""`mqproof audit explain`: print the whole life of one message."""
+"""`mqproof audit explain`: print all steps of one message."""
 
 from typing import Annotated, Final
 
@@ -31,9 +31,9 @@ def explain_message(
     index_slots: IndexSlots = None,
     spark_options: SparkOptions,
 ) -> None:
-    """Print the whole life of one message: what every input says of it, in order of time.
+    """Print all steps of one message from every input, in order of time.
 
-    Exit code: 0 some input knows it, 2 bad input, 3 none does, 4 Spark or Java is missing or failed.
+    Exit code: 0 found, 2 bad input, 3 not found in any input, 4 Spark or Java is missing or failed.
     """
     if not (events or store or trace):
         fail("--events: name at least one event log, folder or pattern, or a --store")

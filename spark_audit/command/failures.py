@@ -1,4 +1,4 @@
-"""How a command fails: one line on stderr and an exit code, whatever Spark threw."""
+"""Ends a failed command with one line on stderr and an exit code, for any exception of Spark."""
 
 import errno
 import re
@@ -16,11 +16,11 @@ _DISK_FULL: Final = "No space left on device"
 OTHER_FOLDER_HINT: Final = "TMPDIR=DIR or --conf spark.local.dir=DIR names another folder"
 
 _OF_SPILLS: Final = ("DiskBlockObjectWriter", "SpillWriter", "TimeTrackingOutputStream", "storage.DiskStore")
-"""Who writes what is sorted and spilled, in the stack of an error."""
+"""Classes that write spilled data, as named in the stack trace of an error."""
 
 
 def say(line: str) -> None:
-    # Not through click, which does not know the stream that keeps lines apart from a moving one.
+    # Not through click, which ignores the stream that separates lines from the progress line.
     print(f"audit: {one_line(line)}", file=sys.stderr)
 
 
@@ -30,7 +30,7 @@ def fail(message: str, code: int = Exit.USAGE) -> NoReturn:
 
 @contextmanager
 def failures_reported(scratch: Path) -> Iterator[None]:
-    """What Spark throws ends the command with one line."""
+    """End the command with one line if Spark throws an exception."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # the wheel ships no types
     from pyspark.errors import PySparkException
 
@@ -45,10 +45,10 @@ def failures_reported(scratch: Path) -> Iterator[None]:
 
 
 def describe_failure(error: Exception, scratch: Path) -> tuple[str, int]:
-    """One line and an exit code for what Spark threw.
+    """Return one line and an exit code for an exception of Spark.
 
     Raises:
-        KeyboardInterrupt: a signal ended it, and Spark reported the job that it cancelled therefore.
+        KeyboardInterrupt: a signal ended the command, and Spark reported the cancelled job.
     """
     from py4j.protocol import Py4JNetworkError
 
@@ -66,7 +66,7 @@ def describe_failure(error: Exception, scratch: Path) -> tuple[str, int]:
             return _full(str(error), scratch), Exit.TOOL
         if unreadable := re.search(r"SplitError: (\S.*)", line):
             return unreadable[1], Exit.USAGE
-    # The innermost cause says most; above it there is only where Spark was at the time.
+    # The innermost cause is the most specific; the outer ones show only the position in Spark.
     causes = (
         [line for line in lines if line.startswith(("Caused by:", ": "))] or lines or [type(error).__name__]
     )
@@ -74,14 +74,14 @@ def describe_failure(error: Exception, scratch: Path) -> tuple[str, int]:
 
 
 def _full(text: str, scratch: Path) -> str:
-    """Which disk is full: that of an output, or that of what is sorted and spilled meanwhile."""
+    """Return which disk is full: that of an output, or that of the spilled data."""
     written = re.search(rf"\[Errno \d+\] {_DISK_FULL}: '([^']+)'", text)  # by Python
     if not any(name in text for name in _OF_SPILLS):
         by_spark = re.search(r"TASK_WRITE_FAILED\] Task failed while writing rows to file:/*(/\S+)\.\s", text)
         written = written or by_spark
     if not written or written[1].startswith(str(scratch)):
         return temporary_folder_full(scratch)
-    # Only files in the making have such a name (report/staging.py).
+    # Only unfinished files have such a name (report/staging.py).
     place = re.sub(r"/[.]([^/]+)[.]tmp(/.*)?$", r"/\1", written[1])
     return f"{place}: {_DISK_FULL}"
 

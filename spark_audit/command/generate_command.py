@@ -29,9 +29,9 @@ def generate(
     file_format: Annotated[str, typer.Option("--format", help="parquet or ndjson")] = "parquet",
     spark_options: SparkOptions,
 ) -> None:
-    """Make an event log with injected anomalies; _truth.parquet lists the violations that an audit must find.
+    """Write an event log with injected anomalies; _truth.parquet lists the violations in it.
 
-    Spark writes it, in parts, of any size; the same seed gives the same log on any number of cores.
+    Spark writes a log of any size in parts; the same seed gives the same log on any number of cores.
 
     Anomalies: lost, duplicate, double_append, phantom, reordered, skipped, overlap, offset_regression,
     flush_lost.

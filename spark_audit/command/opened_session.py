@@ -1,4 +1,4 @@
-"""The Spark session of a command: opened with a scratch folder, ended with its jobs when a signal says so."""
+"""Opens the Spark session and the scratch folder of a command, and ends them with its jobs after a signal."""
 
 import logging
 import re
@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_session(options: "SessionOptions") -> "Iterator[tuple[SparkSession, Path]]":
-    """Spark, and a folder for what is temporary; both are gone at the end, but for a session that was there
-    before (a notebook's, a test's)."""
+    """Yield a Spark session and a folder for temporary files, and remove both at the end.
+
+    A session that existed before (of a notebook or a test) stays open.
+    """
     from pyspark.sql import SparkSession
 
     from mqproof.spark_audit.runtime.scratch import scratch
@@ -62,14 +64,17 @@ def _stopping(spark: "SparkSession") -> Iterator[None]:
     try:
         yield
     finally:
-        # Its JVM may be gone: a signal to all processes of a service ends it, too.
+        # The JVM may have ended: a signal to all processes of a service ends it, too.
         with suppress(Py4JError, ConnectionError):
             spark.stop()
 
 
 @contextmanager
 def ending_jobs(spark: "SparkSession") -> Iterator[None]:
-    """A signal ends Spark's jobs, those too that other threads begin yet: else they would be waited for."""
+    """Cancel Spark's jobs after a signal, also those that other threads start later.
+
+    Otherwise the command would wait for them.
+    """
 
     def cancel() -> None:
         with suppress(Exception):  # Spark is stopped
@@ -78,7 +83,7 @@ def ending_jobs(spark: "SparkSession") -> Iterator[None]:
                 time.sleep(_CANCEL_EVERY_S)
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        # By another thread: this one may be talking to Spark.
+        # In another thread: this one may be in a call to Spark.
         Thread(target=cancel, daemon=True).start()
         ends[number](number, frame)
 
@@ -99,6 +104,6 @@ _CANCEL_EVERY_S: Final = 0.2
 
 
 def _is_unexpected(record: logging.LogRecord) -> bool:
-    """Of a call that a signal interrupts Spark's bridge logs the stack, and that of the call that ends it."""
+    """Return False for the stack traces that Spark's bridge logs if a signal interrupts a call."""
     text = str(record.msg)
     return "KeyboardInterrupt" not in text and not text.startswith("Exception while sending command")

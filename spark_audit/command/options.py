@@ -1,4 +1,4 @@
-"""The options that several commands have, in groups, and what they mean."""
+"""The groups of options that several commands share."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ ForgetDays = Annotated[
 
 
 def examples(*commands: str) -> str:
-    """The end of a command's help."""
+    """Return the end of a command's help text."""
     return "\n\n".join(("Examples:", *(f"  mqproof audit {command}" for command in commands)))
 
 
@@ -66,7 +66,7 @@ class SparkOptions:
 
 @dataclass(frozen=True, slots=True)
 class ClusterOptions:
-    """What the user says of clocks, brokers and groups."""
+    """The user's statements about clocks, brokers and groups."""
 
     skew_ms: Annotated[
         int | None,
@@ -110,7 +110,7 @@ class ClusterOptions:
             fail(str(error))
 
     def allowed(self, config: "BrokerConfig") -> dict[str, Any]:
-        """For evidence.Options; an option comes before what a broker's configuration says."""
+        """Return the values for evidence.Options; options take precedence over the broker's configuration."""
         from mqproof.spark_audit.sources.broker_config import FLUSH_MODES, parse_delays
         from mqproof.spark_audit.sources.inputs import InputError
 
@@ -130,7 +130,7 @@ class ClusterOptions:
         }
 
     def given(self) -> dict[str, Any]:
-        """The options that were given, by their names on the command line."""
+        """Return the given options by their names on the command line."""
         return {
             "--skew-ms": self.skew_ms,
             "--flush": self.flush,

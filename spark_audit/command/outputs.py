@@ -1,4 +1,4 @@
-"""The files that a command writes: their places are tried before the work, and filled after it."""
+"""The files that a command writes: their places are checked before the work, and written after it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -23,7 +23,7 @@ def try_folder(option: str, folder: Path | None) -> None:
 
 
 def try_file(option: str, file: Path | None) -> None:
-    """As `try_folder`. What is no regular file (a pipe, /dev/stdout) is written to as it is."""
+    """Check a file like `try_folder` does a folder. A pipe or /dev/stdout needs no check."""
     if file is None:
         return
     if file.is_dir():
@@ -44,7 +44,7 @@ def _try_place(option: str, place: Path) -> None:
 def write_outputs(
     report: Report, done: "Audit", skipped_rows: "DataFrame", out: Path | None, json: Path | None
 ) -> None:
-    """The files that were asked for. Raises OSError; what stood there is unchanged, then."""
+    """Write the requested files. After an OSError, the existing files are unchanged."""
     from mqproof.report import json_file
     from mqproof.report.write import write_report, write_text
     from mqproof.spark_audit.judging.outcome import write_violations

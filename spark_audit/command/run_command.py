@@ -45,7 +45,7 @@ EXAMPLES: Final = examples(
 
 @dataclass(frozen=True, slots=True)
 class InputOptions:
-    """What is audited."""
+    """The audited inputs."""
 
     events: Annotated[
         list[str] | None,
@@ -87,11 +87,11 @@ def run(
     incremental: IncrementalOptions,
     spark: SparkOptions,
 ) -> None:
-    """Judge event logs, store directories and message traces; docs/explanation/audit-checks.md says by what.
+    """Judge event logs, store directories and message traces; see docs/explanation/audit-checks.md.
 
-    A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
+    A store must not change during the audit: stop its broker first, or audit a copy.
 
-    With --state each run follows the one before: it reports new violations only, and saves what is open.
+    With --state, each run continues the previous one: it reports only new violations and saves its state.
 
     Exit code: 0 all held, 1 a violation, 2 bad input, 3 inconclusive, 4 Spark or Java is missing or failed.
     """
@@ -104,7 +104,7 @@ def run(
     try_file("--json", json)
     config = cluster.config()
     allowed = cluster.allowed(config)
-    spark.settings()  # fails before the inputs are looked at
+    spark.settings()  # fails before the inputs are read
     replay_arguments = _arguments({**inputs.given(), **cluster.given(), "--index-slots": index_slots})
     request = _request(
         inputs, incremental, wanted, allowed, index_slots or config.index_slots, replay_arguments
@@ -125,7 +125,7 @@ def run(
 
 
 def _wanted(check: list[str], inputs: InputOptions) -> list[str]:
-    """The invariants that are judged: those that were named, or all that these inputs allow."""
+    """Return the invariants to judge: the named ones, or all that these inputs allow."""
     from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
     from mqproof.spark_audit.sources.traces import TRACED
 
@@ -148,23 +148,23 @@ class _Request:
     found: "Inputs"
     stores: dict[str, Path]
     traces: tuple[list[Path], list[Path]]
-    """Stores and text files, as find_traces gives them."""
+    """Stores and text files, as returned by find_traces."""
     index_slots: int
     wanted: list[str]
     allowed: dict[str, Any]
-    """What the user says of clocks, brokers and groups, for Options."""
+    """The user's statements about clocks, brokers and groups, for Options."""
     replay_arguments: str
-    """The options that name the input and say what it is, for the command that replays a finding."""
+    """The options that describe the input, for the command that replays a finding."""
     state: Path | None
     late_us: int
     forget_us: int
 
     def sizes(self) -> dict[Path, int]:
-        """The size of each file, in bytes."""
+        """Return the size of each file, in bytes."""
         return {file: file.stat().st_size for file in self.found.files}
 
     def checks(self) -> "dict[str, Check]":
-        """Those whose input is there; what only traces show is none's."""
+        """Return the checks whose input is given. Results from traces need no check."""
         from mqproof.spark_audit.checks import CHECKS, EVENT_CHECKS, STORE_CHECKS
 
         given = {*(EVENT_CHECKS if self.found.files else ()), *(STORE_CHECKS if self.stores else ())}
@@ -214,7 +214,7 @@ def _audit(
     with next_state(continued) if continued else nullcontext() as following:
         with stages("audit") as stage:
             done, report, skipped_rows = _judge(spark, scratch, request, continued, following, stage)
-        # Not beside a moving line, which would take it for its own.
+        # After the progress line has ended, so that it does not overwrite the report.
         terminal.show(report)
         write_outputs(report, done, skipped_rows, out, json)
     return exit_code(report.results)
@@ -228,7 +228,7 @@ def _judge(
     following: Path | None,
     stage: Callable[[str], None],
 ) -> tuple["Audit", Report, "DataFrame"]:
-    """The audit, its report, and the file and line of each row that is no event and no trace."""
+    """Return the audit, its report, and the file and line of each unreadable row."""
     from mqproof.spark_audit.audit import audit
     from mqproof.spark_audit.evidence.history import NO_HISTORY
     from mqproof.spark_audit.evidence.options import Options
@@ -275,8 +275,10 @@ def _judge(
 
 
 def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tuple["Audit", "DataFrame"]:
-    """The audit with what traces show, judged by them where nothing better was given; and the file and line
-    of the records that cannot be read."""
+    """Return the audit with the results from traces, and the file and line of unreadable records.
+
+    Traces judge only the invariants that no better input judges.
+    """
     from mqproof.spark_audit.sources.traces import judge_traces, read_traces
 
     traces = read_traces(spark, *request.traces)
@@ -288,7 +290,7 @@ def _with_traces(spark: "SparkSession", done: "Audit", request: _Request) -> tup
 
 
 def _arguments(options: Mapping[str, Any]) -> list[str]:
-    """The options that were given, as on the command line."""
+    """Return the given options as arguments of the command line."""
     given = {name: value if isinstance(value, list) else [value] for name, value in options.items()}
     return [
         part

@@ -1,4 +1,4 @@
-"""`mqproof audit watch`: judge event logs as they come."""
+"""`mqproof audit watch`: judge event logs as they arrive."""
 
 import shlex
 from collections import Counter
@@ -34,7 +34,7 @@ EXAMPLES: Final = examples(
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
-    """What is watched, and how much of it is one batch."""
+    """The watched inputs, and the size of a batch."""
 
     events: Annotated[
         list[Path] | None, typer.Option(help="Folder into which complete event logs are moved.")
@@ -70,12 +70,12 @@ def watch_logs(
     cluster: ClusterOptions,
     spark_options: SparkOptions,
 ) -> None:
-    """Judge event logs as they come; print each violation as it becomes certain; end on Ctrl-C or SIGTERM.
+    """Judge event logs as they arrive; print violations when they are certain; end on Ctrl-C or SIGTERM.
 
     The verdicts are those of `audit run` over the same logs; `audit run --state` reads the same folder.
 
-    Exit code, at the end: 0 no violation so far, 1 some, 2 bad input, 3 no event seen, or rows are missing or
-    unreadable that may explain all of them, 4 Spark failed.
+    Exit code: 0 no violation so far, 1 a violation, 2 bad input, 3 no event was read, or missing rows may
+    explain all violations, 4 Spark or Java is missing or failed.
     """
     source.check()
     allowed = cluster.allowed(cluster.config())
@@ -88,7 +88,7 @@ def watch_logs(
     try:
         with (
             opened_session(session) as (spark, scratch),
-            suppress(KeyboardInterrupt),  # a signal ends it, which is no failure
+            suppress(KeyboardInterrupt),  # a signal ends the watch; that is not a failure
             failures_reported(scratch),
         ):
             watch(spark, request, scratch, report_violation, say)
@@ -120,7 +120,7 @@ def _request(
 
 
 def _report_totals(state: Path) -> int:
-    """Print the violations so far, by the state that the last batch left. Return the exit code."""
+    """Print the violations so far, from the state of the last batch. Return the exit code."""
     from mqproof.spark_audit.incremental.so_far import events_so_far, rows_missing, violations_so_far
     from mqproof.spark_audit.incremental.state_folder import UNREADABLE, newest
 
@@ -134,7 +134,7 @@ def _report_totals(state: Path) -> int:
 
 
 def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
-    """Print the violations of so_far.py, given how many rows are missing or unreadable. Return the exit code.
+    """Print the violations of so_far.py, with the number of missing or unreadable rows. Return the exit code.
 
     The verdict follows the rule of judging/verdict.py.
     """
@@ -154,11 +154,11 @@ def so_far(rows: Sequence[tuple[str, str, int, int, int]], missing: int) -> int:
 
 
 def report_violation(violation: "Mapping[str, Any]") -> None:
-    """One line: when, invariant and rule in their places, then NAME=VALUE of what is known, evidence last."""
+    """Print one line: time, invariant, rule, then NAME=VALUE of each known field; the evidence is last."""
     from mqproof.spark_audit.reporting.explain import utc
 
     at = "-" if violation["first_ts"] is None else utc(violation["first_ts"])
-    # Quoted, so that no name in a log passes for a field of its own.
+    # Quoted, so that a name in a log cannot look like another field.
     named = [f"{name}={shlex.quote(f'{violation[name]}')}" for name in _PLACE if violation[name] is not None]
     evidence = () if violation["evidence"] is None else (f"evidence={violation['evidence']}",)
     line = "  ".join([at, violation["invariant"], violation["rule"], *named, *evidence])
