@@ -21,7 +21,7 @@ def ask(asked: Question) -> dict[str, Result]:
     return {result.name: result for result in models.ask(COUNTER, asked).results}
 
 
-def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> None:
+def test_a_held_run_has_one_result_per_property_and_one_for_its_recorded_size() -> None:
     results = ask(question("Counter"))
     assert set(results) == {"TypeOK", "WithinMax", "NeverDown", "RecordedSize"}
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
@@ -36,14 +36,16 @@ def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> No
         (Band(57, 57), Band(10, 10), "depth 9, 10 recorded"),
     ],
 )
-def test_a_size_that_differs_from_the_record_fails(states: Band, depth: Band, detail: str) -> None:
+def test_a_number_of_states_or_a_depth_that_differs_from_the_recorded_one_is_a_violation(
+    states: Band, depth: Band, detail: str
+) -> None:
     results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
     assert results["RecordedSize"].verdict is Verdict.VIOLATED
     assert results["RecordedSize"].detail == detail
     assert results["TypeOK"].verdict is Verdict.HELD
 
 
-def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_unknown() -> None:
+def test_a_violated_property_has_steps_as_witnesses_and_the_others_are_unknown() -> None:
     base = question("Counter")
     # One worker: with two, it is random which of several shortest counterexamples is found.
     broken = base.config.with_section("INVARIANT", "NeverFull")
@@ -56,13 +58,13 @@ def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_un
     assert "RecordedSize" not in results
 
 
-def test_probes_that_were_witnessed_are_held_and_tell_how_deep() -> None:
+def test_a_witnessed_probe_is_held_and_has_the_depth_of_its_witness() -> None:
     results = ask(question("probes"))
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
 
 
-def test_only_a_probe_that_is_never_false_fails() -> None:
+def test_a_probe_that_is_never_false_is_violated() -> None:
     results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
     assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
     assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
@@ -70,20 +72,20 @@ def test_only_a_probe_that_is_never_false_fails() -> None:
 
 
 @pytest.mark.parametrize("name", ["NeverDropped", "Spec", "CounterSettles", "Greedy"])
-def test_an_expected_violation_is_held(name: str) -> None:
+def test_a_violation_that_models_toml_expects_is_held(name: str) -> None:
     (result,) = models.ask(COUNTER, question(name)).results
     assert result.verdict is Verdict.HELD
     assert result.counts["steps"] > 0
 
 
-def test_a_fairness_clause_that_is_not_needed_fails() -> None:
+def test_a_needless_fairness_clause_is_violated() -> None:
     asked = question("Spec")
     (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "Takes must be violated, but everything held"
 
 
-def test_a_mutant_that_survives_fails() -> None:
+def test_a_surviving_mutant_is_violated() -> None:
     tame = replace(
         question("Greedy"), module="Counter", config=question("Counter").config.asking("WithinMax")
     )
@@ -92,7 +94,7 @@ def test_a_mutant_that_survives_fails() -> None:
     assert result.name == "WithinMax catches Greedy"
 
 
-def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
+def test_a_mutant_detected_only_by_another_property_is_violated() -> None:
     asked = question("Greedy")
     other = asked.config.asking("TypeOK")
     (result,) = models.ask(COUNTER, replace(asked, config=other)).results
@@ -100,18 +102,18 @@ def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
     assert result.detail == "WithinMax must be violated, but TypeOK was"
 
 
-def test_a_mutant_that_is_caught_is_held() -> None:
+def test_a_detected_mutant_is_held() -> None:
     (result,) = models.ask(COUNTER, question("Greedy")).results
     assert (result.layer, result.verdict, result.name) == ("tla", Verdict.HELD, "WithinMax catches Greedy")
 
 
-def test_running_out_of_time_is_unknown() -> None:
+def test_a_run_over_its_time_limit_is_unknown() -> None:
     (result,) = models.ask(COUNTER, replace(question("Counter"), seconds_max=0)).results
     assert result.verdict is Verdict.UNKNOWN
     assert "time-out" in result.detail
 
 
-def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
+def test_the_error_for_a_model_that_does_not_parse_names_the_run() -> None:
     with pytest.raises(
         TlcError, match=r"Counter Counter: TLC: parse error: Cannot find .* module Lost"
     ) as caught:
@@ -119,7 +121,7 @@ def test_a_model_that_does_not_parse_is_an_error_that_names_the_run() -> None:
     assert caught.value.reason is Reason.PARSE
 
 
-def test_results_carry_the_catalogues_ids() -> None:
+def test_results_have_the_ids_of_the_catalogue() -> None:
     question = next(q for q in load().questions["Flush"] if q.name == "MCFlush_liveness_smoke")
     results = models.ask(load(), question).results
     assert [(r.id, r.name) for r in results] == [

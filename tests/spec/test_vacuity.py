@@ -1,4 +1,4 @@
-"""Goal: an action that is never taken and a vacuous claim are found. Method: Counter with both injected."""
+"""Goal: actions never taken and vacuous properties are found. Method: Counter with both injected."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ DeadNext == Undo \\/ Next
 DeadSpec == Init /\\ [][DeadNext]_vars
 Emptied == \\A n \\in {x \\in Nodes : count[x] > Max} : log # << >>
 OnlyOne == [][owner = NoNode /\\ owner' = NoNode => UNCHANGED log]_vars
-Handed == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
+Acquired == [][\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m} : count[n] = 0]_vars
 Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
 ====
 """
@@ -47,13 +47,13 @@ def with_property(name: str) -> Question:
     return replace(VACUITY, module="Dead", config=config)
 
 
-def test_each_choice_of_constants_is_asked_once_with_the_properties_of_all_its_runs() -> None:
+def test_runs_with_the_same_constants_share_one_vacuity_run_with_all_their_properties() -> None:
     assert VACUITY.name == "Counter_vacuity"
     assert VACUITY.profiles == ("ci",)
     assert set(VACUITY.config.properties) == {"TypeOK", "WithinMax", "NeverDown", "Takes"}
 
 
-def test_where_every_action_is_taken_and_nothing_claimed_of_nothing_both_hold() -> None:
+def test_both_checks_hold_if_every_action_is_taken_and_no_property_is_vacuous() -> None:
     results = ask(VACUITY)
     assert results["EveryActionTaken"].counts["actions"] == 3
     assert results["NoVacuity"].counts["antecedents"] == 2
@@ -68,21 +68,23 @@ def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "antecedent"),
     [
         ("Emptied", "\\A n \\in {x \\in Nodes : count[x] > Max}"),
         ("Released", "(\\E n \\in Nodes : count[n] > Max)"),
-        ("Handed", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
+        ("Acquired", "\\A n \\in {m \\in Nodes : owner # NoNode /\\ owner' = m /\\ owner # m}"),
         ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
     ],
 )
-def test_a_property_whose_antecedent_is_never_true_is_named(dead: Models, name: str, said: str) -> None:
-    claimed = ask(with_property(name), dead)["NoVacuity"]
-    assert claimed.verdict is Verdict.VIOLATED
-    assert claimed.detail == f"never true: {name}: {said}"
+def test_a_property_with_an_antecedent_that_is_never_true_is_named(
+    dead: Models, name: str, antecedent: str
+) -> None:
+    result = ask(with_property(name), dead)["NoVacuity"]
+    assert result.verdict is Verdict.VIOLATED
+    assert result.detail == f"never true: {name}: {antecedent}"
 
 
-def test_an_exclusion_on_purpose_fails_only_if_it_occurs(dead: Models) -> None:
+def test_a_listed_exclusion_is_violated_only_if_it_occurs(dead: Models) -> None:
     excluded = replace(with_property("Emptied"), never=("Emptied",))
     assert ask(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
     wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
@@ -90,7 +92,7 @@ def test_an_exclusion_on_purpose_fails_only_if_it_occurs(dead: Models) -> None:
     assert wrong["NoVacuity"].detail == "true, but listed under never: WithinMax"
 
 
-def test_actions_are_the_branches_of_the_disjunctions(tmp_path: Path) -> None:
+def test_the_actions_are_the_branches_of_the_disjunctions_of_next(tmp_path: Path) -> None:
     text = """---- MODULE M ----
 VARIABLE x
 Up == x' = x + 1
