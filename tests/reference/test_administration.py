@@ -4,7 +4,7 @@ import pytest
 
 from mqproof.reference.administration import READ, WRITE, Group, Topic, may_pull, may_send
 
-MAY = Group(consumes=True, retries_max=16)
+ENABLED = Group(consumes=True, retries_max=16)
 
 
 @pytest.mark.parametrize(
@@ -19,10 +19,12 @@ MAY = Group(consumes=True, retries_max=16)
         (Topic(1, 1, WRITE), 0, True, False),
     ],
 )
-def test_queues_and_permissions_count(topic: Topic | None, queue_id: int, sends: bool, pulls: bool) -> None:
-    assert (may_send(topic, queue_id), may_pull(topic, MAY, queue_id)) == (sends, pulls)
+def test_sends_and_pulls_need_an_existing_queue_and_its_permission(
+    topic: Topic | None, queue_id: int, sends: bool, pulls: bool
+) -> None:
+    assert (may_send(topic, queue_id), may_pull(topic, ENABLED, queue_id)) == (sends, pulls)
 
 
-def test_a_group_may_be_kept_from_consuming() -> None:
-    assert not may_pull(Topic(1, 1, READ), MAY._replace(consumes=False), 0)
+def test_a_disabled_group_cannot_pull_but_an_unknown_group_can() -> None:
+    assert not may_pull(Topic(1, 1, READ), ENABLED._replace(consumes=False), 0)
     assert may_pull(Topic(1, 1, READ), None, 0)

@@ -9,7 +9,7 @@ def result(verdict: Verdict) -> Result:
     return Result("FLUSH-1", "SyncAckedDurable", "tla", verdict, {"states": 1})
 
 
-def test_held_without_a_count_is_refused() -> None:
+def test_a_held_result_without_a_positive_count_is_an_error() -> None:
     with pytest.raises(ValueError, match="nothing was counted"):
         Result("FLUSH-1", "SyncAckedDurable", "tla", Verdict.HELD)
     with pytest.raises(ValueError, match="nothing was counted"):
@@ -27,7 +27,9 @@ def test_held_without_a_count_is_refused() -> None:
         ((Verdict.HELD, Verdict.UNKNOWN, Verdict.VIOLATED), Verdict.VIOLATED, Exit.VIOLATED),
     ],
 )
-def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: Verdict, code: int) -> None:
+def test_several_verdicts_combine_into_one_verdict_and_exit_code(
+    verdicts: tuple[Verdict, ...], expected: Verdict, code: int
+) -> None:
     results = [result(verdict) for verdict in verdicts]
     assert overall(results) is expected
     assert exit_code(results) == code

@@ -1,4 +1,4 @@
-"""The event vocabulary: written events are read back, and invalid lines are refused with their place."""
+"""The event vocabulary: written events are read back, and the error for an invalid line names the line."""
 
 from pathlib import Path
 
