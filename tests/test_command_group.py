@@ -145,7 +145,7 @@ def test_examples_keep_their_lines() -> None:
 
 
 def test_the_page_about_the_command_line_lists_the_renamed_options() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
     for names in cli.RENAMED.values():
         for old, new in names.items():
             assert f"| `{old}` | `{new}`" in page

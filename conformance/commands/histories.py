@@ -20,7 +20,8 @@ def _root() -> None:
 @app.command("check-history")
 def check_history(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/histories.md).")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/explanation/histories.md)."),
     ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="The result as JSON.")

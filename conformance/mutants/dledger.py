@@ -61,15 +61,15 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "votes-again", "a vote is given to whoever asks", "SPEC-1",
+            "votes-again", "a voter accepts every candidate", "SPEC-1",
             f"{_RULES}:vote_result", _whoever_asks,
         ),
         Mutant(
-            "majority-of-those-heard", "a majority of the answers that came is enough to lead", "SPEC-1",
+            "majority-of-those-heard", "a majority of the received answers is enough to lead", "SPEC-1",
             f"{_RULES}:round_result", _of_those_heard,
         ),
         Mutant(
-            "leader-not-waited-for", "a candidate that hears of a leader wants the next term", "SPEC-1",
+            "leader-not-waited-for", "a candidate that hears from a leader requests the next term", "SPEC-1",
             f"{_RULES}:round_result", _whatever_the_leader,
         ),
         Mutant(
@@ -81,11 +81,11 @@ MUTANTS: Final = {
             f"{_STATE}.append", _durable_when_appended,
         ),
         Mutant(
-            "one-copy-committed", "what the most advanced member keeps is committed", "SPEC-1",
+            "one-copy-committed", "the entries of the most advanced member count as committed", "SPEC-1",
             f"{_RULES}:majority_index", _most_advanced,
         ),
         Mutant(
-            "commit-not-learned", "a follower never hears what is committed", "SPEC-1",
+            "commit-not-learned", "a follower never receives the committed index", "SPEC-1",
             "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
         ),
     )

@@ -75,11 +75,11 @@ MUTANTS: Final = {
             f"{_LOCKS}.holds", _ever_confirmed,
         ),
         Mutant(
-            "refusal-not-heard", "a lock that is somebody else's by now is trusted until its time is over",
+            "refusal-not-heard", "a lock that another member holds by now is trusted until its time ends",
             "SPEC-1", f"{_LOCKS}._renew", _believed_all_the_same,
         ),
         Mutant(
-            "unlocked-in-call", "a queue that was dropped is unlocked while its listener is at work",
+            "unlocked-in-call", "a queue that was dropped is unlocked while its listener runs",
             "SPEC-1", f"{_CONSUMER}._leave", _unlocked_before_it_settles,
         ),
         Mutant(
@@ -87,15 +87,16 @@ MUTANTS: Final = {
             f"{_LOCKS}.unlock", _unlocked_meanwhile,
         ),
         Mutant(
-            "left-locked", "the lock of a queue that was dropped is left to its lease", "SPEC-1",
+            "left-locked", "the lock of a queue that was dropped is left until its lease ends", "SPEC-1",
             f"{_LOCKS}.unlock", _kept,
         ),
         Mutant(
-            "taken-while-leaving", "a queue that was dropped is taken again before that is done", "SPEC-1",
+            "taken-while-leaving", "a queue that was dropped is taken again before the drop is complete",
+            "SPEC-1",
             f"{_CONSUMER}.gain", _taken_while_leaving,
         ),
         Mutant(
-            "lane-for-each-pull", "messages that come while the listener is at work do not wait", "SPEC-1",
+            "lane-for-each-pull", "messages that arrive while the listener runs do not wait", "SPEC-1",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
         ),
     )

@@ -126,15 +126,16 @@ _GIVEN_UP: Final = "mqproof.impl.broker.processors.retries:is_given_up"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "delayed-body-lost", "a delayed message comes with another body", "DELIV-2",
+            "delayed-body-lost", "a delayed message is delivered with another body", "DELIV-2",
             "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
         ),
         _mutant(
-            "origin-of-last-copy", "a message that comes again names its last copy, not its first, as origin",
+            "origin-of-last-copy", "a redelivered message names its last copy as its origin, not its first",
             "DELIV-2", _AGAIN, _copy_of_the_copy,
         ),
         _mutant(
-            "retry-topic-as-origin", "a message that comes again twice says it was sent to the retry topic",
+            "retry-topic-as-origin",
+            "a message that is redelivered twice names the retry topic as its origin",
             "DELIV-2", _AGAIN, _topic_forgotten,
         ),
         _mutant(
@@ -142,50 +143,54 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
         ),
         _mutant(
-            "dead-too-early", "a message is a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
+            "dead-too-early", "a message becomes a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
             _one_too_few,
         ),
         _mutant(
             "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
         ),
         _mutant(
-            "asked-retries-ignored", "the retries that the request names do not count", "DELIV-7", _GIVEN_UP,
+            "asked-retries-ignored", "the maximum number of retries in the request is ignored",
+            "DELIV-7", _GIVEN_UP,
             _request_not_asked,
         ),
         _mutant(
-            "delayed-passed-over", "some delayed messages are taken for delivered", "DELIV-7",
+            "delayed-passed-over", "some delayed messages count as delivered", "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
         ),
         _mutant(
             "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
         ),
         _mutant(
-            "due-half-a-second-early", "a delayed message comes half a second early", "DELIV-8",
+            "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
             "mqproof.impl.store.appender:unit_code", _half_a_second_early,
         ),
         _mutant(
-            "retries-not-counted", "a message that is sent back does not count it", "DELIV-7", _AGAIN,
+            "retries-not-counted", "a message that is sent back does not increase its count of retries",
+            "DELIV-7", _AGAIN,
             _count_stays,
         ),
         _mutant(
-            "nothing-sent-back", "a message that never was is sent back with success", "DELIV-3",
+            "nothing-sent-back", "sending back a message that does not exist succeeds", "DELIV-3",
             "mqproof.impl.broker.processors.retries:_find", _nearest_message,
         ),
         _mutant(
-            "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
+            "retry-not-sent-back", "a redelivered message cannot be sent back", "SPEC-1",
             "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
         ),
         _mutant(
-            "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
+            "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered",
+            "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
-            " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
+            "copy-told-by-message",
+            "after a crash, a repeated message makes its next copy count as delivered",
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _told_by_message,
         ),
         _mutant(
-            "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
-            " come again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
+            "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
+            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
         ),
     ]

@@ -1,4 +1,4 @@
-"""docs/conformance/mutants.md: what becomes of each mutant of the implementation, suite by suite.
+"""Writes docs/reference/conformance/mutants.md: the result for each mutant of the implementation, by suite.
 
 `python -m mqproof.conformance.pages.mutants [NAME...]` runs all mutants, or the named ones, and
 writes the page and its data, mutants.json. Seconds are those of that machine.
@@ -17,23 +17,35 @@ from mqproof.report.write import write_text
 from mqproof.spec.catalogue import catalogue
 from mqproof.spec.checkout import expect_checkout
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "mutants.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance" / "mutants.md"
 DATA: Final = PAGE.with_suffix(".json")
 _HEAD: Final = """\
 # Mutants of the implementation
 
-The suites are judged by what they catch. Each mutant is our name server, broker or client with one rule
-replaced by a wrong one, and names the invariant that has to notice; that another one notices does not
-count. What finds nothing within {budget} examples survives, and the exit code of
-`mqproof mutants --layer impl` is 1. An example is a drawn run (of a suite of `mqproof conform`), a life of a
-master and its slave (replication), the history of clients of all kinds (workload), a behaviour of a model,
-or a wire case, which is then what has to notice.
+This page is for developers of mqproof: it lists the injected defects of the name server, the broker and the
+client, and the invariants that detect them.
+
+A mutant is mqproof's own code with one rule replaced by a wrong one. It names the invariant that must detect
+it; if only another invariant detects it, the mutant is not caught. A mutant that is not caught within
+{budget} examples survives, and the exit code of `mqproof mutants --layer impl` is 1.
+
+An example is one of the following, depending on the suite:
+
+- a random run of a suite of `mqproof conform`;
+- a run of a master and its slave (replication);
+- a history of clients of all kinds (workload);
+- a behaviour of a model;
+- a wire case. The mutant then names the case instead of an invariant.
 
 {summary}
 
-Made by `python -m mqproof.conformance.pages.mutants`, of seed 0. One of them:
-`mqproof mutants --layer impl --name NAME`. Examples are the same everywhere; seconds are those of one run
-beside other work.
+```
+python -m mqproof.conformance.pages.mutants   # run all mutants and write this page, with seed 0
+mqproof mutants --layer impl --name NAME      # run one mutant
+```
+
+The number of examples is the same on every machine. The seconds are those of one run, with other work on the
+machine.
 """
 _COLUMNS: Final = """\
 | mutant | what is wrong | caught by | examples | seconds |
@@ -42,11 +54,11 @@ _COLUMNS: Final = """\
 
 
 def page(results: Sequence[Result]) -> str:
-    """The page; a suite's table has the mutants that there are results of."""
+    """Return the page. The table of a suite contains the mutants that have a result."""
     by_name = {result.name: result for result in results}
     caught = [result for result in results if result.verdict is Verdict.HELD]
     most = max((result.counts["examples"] for result in caught), default=0)
-    summary = f"{len(caught)} of {len(results)} mutants are caught, the last of them by example {most}."
+    summary = f"{len(caught)} of {len(results)} mutants are caught, each within {most} examples."
     tables = [_table(hunt, by_name) for hunt in HUNTS if by_name.keys() & hunt.mutants.keys()]
     return "\n".join([_HEAD.format(budget=EXAMPLES_MAX, summary=summary), *tables])
 
@@ -57,23 +69,23 @@ def _table(hunt: Hunt, by_name: dict[str, Result]) -> str:
 
 
 def _row(result: Result) -> str:
-    caught = _noticed(result.id) if result.verdict is Verdict.HELD else "**nobody**"
+    caught = _noticed(result.id) if result.verdict is Verdict.HELD else "**survives**"
     examples = result.counts["examples"]
     return f"| {result.name} | {result.detail} | {caught} | {examples} | {result.seconds:.1f} |\n"
 
 
 def _noticed(id_: str) -> str:
-    """An invariant by its name too; a wire case has none."""
+    """Return the id of the invariant with its name; a wire case has no name."""
     return f"{id_} {catalogue()[id_].name}" if id_ in catalogue() else id_
 
 
 def recorded() -> tuple[Result, ...]:
-    """What became of the mutants when they were last run."""
+    """Return the results of the last run of each mutant."""
     return json_file.from_json(DATA.read_text(encoding="utf-8"), str(DATA)).results
 
 
 def record(judged: Iterable[Result]) -> None:
-    """Write both files: these results, and the recorded ones of all other mutants that there still are."""
+    """Write both files: these results, and the recorded ones of all other existing mutants."""
     by_name = {result.name: result for result in (*(recorded() if DATA.exists() else ()), *judged)}
     kept = (by_name[name] for name in names() if name in by_name)
     results = tuple(replace(result, witnesses=result.witnesses[:1]) for result in kept)
@@ -82,7 +94,7 @@ def record(judged: Iterable[Result]) -> None:
 
 
 def main(chosen: Sequence[str]) -> None:
-    """Tell each as it is judged; what it came to counts, if it is ended."""
+    """Print and record each result when it is known, so that an interrupted run keeps its results."""
     expect_checkout("mqproof.conformance.pages.mutants")
     survived = 0
     for result in run(chosen):

@@ -1,9 +1,11 @@
-"""The page of all requests and their fields, made of the tables that the cases are made of.
+"""Writes the page of all requests and their fields, from the tables of the wire cases.
 
 python -m mqproof.conformance.pages.requests
 """
 
+import re
 from collections.abc import Iterator
+from os.path import relpath
 from pathlib import Path
 from typing import Final
 
@@ -12,15 +14,21 @@ from mqproof.conformance.wire.operations import ALL
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance" / "requests.md"
+_ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = _ROOT / "docs" / "reference" / "conformance" / "requests.md"
 
 _INTRODUCTION: Final = """# Requests and their fields
 
-Every operation that the wire cases ask for. **Bold** fields are mandatory; I and L are signed decimal numbers
-of 32 and 64 bit, B is `true` or `false`, the others are text; ⁵ marks what came with 5.x. A body is JSON
-unless docs/protocol.md says otherwise. Made by `python -m mqproof.conformance.pages.requests`.
+This page is for developers of brokers and clients: it lists every request of the wire cases, with its fields.
 
-| code | name | asked of | fields | body | described in protocol.md |
+- **Bold** fields are mandatory.
+- I and L are signed decimal numbers of 32 and 64 bits, B is `true` or `false`, other fields are text.
+- ⁵ marks requests and fields that 5.x added.
+- A body is JSON unless the described section names another format.
+
+`python -m mqproof.conformance.pages.requests` writes this page.
+
+| code | name | server | fields | body | described in |
 |---|---|---|---|---|---|
 """
 
@@ -34,7 +42,15 @@ def _rows() -> Iterator[str]:
         fields = ", ".join(map(_field, operation.fields)) or "–"
         body = "yes" if operation.body else "–"
         name = operation.name + _since(operation)
-        yield f"| {operation.code} | {name} | {operation.server} | {fields} | {body} | {operation.source} |\n"
+        section = _link(operation.source)
+        yield f"| {operation.code} | {name} | {operation.server} | {fields} | {body} | {section} |\n"
+
+
+def _link(source: str) -> str:
+    chapter, _, quoted = source.partition(", ")
+    title = quoted.strip('"')
+    anchor = re.sub(r"[^\w -]", "", title).lower().replace(" ", "-")
+    return f"[{title}]({relpath(_ROOT / chapter, PAGE.parent)}#{anchor})"
 
 
 def _field(field: Field) -> str:

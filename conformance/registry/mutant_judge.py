@@ -1,7 +1,8 @@
 """Judges the suite by what it catches: every planted defect must be noticed by the invariant named for it.
 
 `HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
-all; `python -m mqproof.conformance.pages.mutants` writes what it came to into docs/conformance/mutants.md.
+all; `python -m mqproof.conformance.pages.mutants` writes the results into
+docs/reference/conformance/mutants.md.
 """
 
 import time

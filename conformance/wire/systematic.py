@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Header
 from mqproof.conformance.wire.model import (
     ANY,
@@ -33,8 +34,8 @@ _EXTREMES: Final = {
     Kind.INT: (2**31 - 1, -(2**31)),
     Kind.LONG: (2**63 - 1, -(2**63)),
 }
-_FRAME: Final = "Remoting command"
-_HEADERS: Final = "Operation headers"
+_FRAME: Final = chapters.REMOTING_COMMAND
+_HEADERS: Final = chapters.OPERATION_HEADERS
 
 
 def systematic(operation: Operation) -> Iterator[Case]:
@@ -108,7 +109,7 @@ def _body_cases(operation: Operation) -> Iterator[Case]:
         (_BODY + 3, "ignores a member of the body that it does not know", unknown, operation.expect),
     ):
         ask = Ask(replace(request, body=body), expect)
-        yield _case(operation, number, title, ask, source="JSON bodies")
+        yield _case(operation, number, title, ask, source=chapters.JSON_BODIES)
 
 
 def _case(operation: Operation, number: int, title: str, *asks: Ask, source: str | None = None) -> Case:

@@ -2,7 +2,7 @@
 
 Queries go to one name server, changes to all of them, and requests to brokers go to their addresses. Every
 operation raises RefusalError when a server refuses, UnreachableError when no server responds, and ClientError
-when a response is malformed. See docs/protocol.md, "Administration".
+when a response is malformed. See docs/reference/protocol/administration.md, "Administration commands".
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,7 @@
-"""The members of a DLedger group: find and transfer its leadership. See docs/protocol.md, "DLedger"."""
+"""The members of a DLedger group: find and transfer its leadership.
+
+See docs/reference/protocol/dledger.md, "Leadership".
+"""
 
 import asyncio
 

@@ -1,6 +1,6 @@
 """Access control: the accounts of plain_acl.yml and the rules that they define. Pure functions.
 
-See docs/protocol.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts" and "Permissions".
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,6 +1,6 @@
 """plain_acl.yml: read again when the file changes, written when an administrator changes the rules.
 
-See docs/protocol.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts".
 """
 
 import asyncio

@@ -3,7 +3,7 @@
 The messages of a level wait in one queue, ordered by due time. Each level therefore has one reader, which
 sleeps until the first message is due or until one arrives. The progress of each level is in delayOffset.json.
 The file is written only after the log was flushed, so that no crash can undo a delivery that the file
-records. See docs/protocol.md, "Delayed messages".
+records. See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import asyncio

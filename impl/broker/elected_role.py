@@ -1,4 +1,7 @@
-"""The role of a broker whose group elects its master (docs/protocol.md, "A broker in a group")."""
+"""The role of a broker whose group elects its master.
+
+See docs/reference/protocol/dledger.md, "Broker of a DLedger group".
+"""
 
 import asyncio
 import logging

@@ -1,4 +1,7 @@
-"""Address patterns of plain_acl.yml that need no signature. See docs/protocol.md, "Access control"."""
+"""Address patterns of plain_acl.yml that need no signature.
+
+See docs/reference/protocol/access-control.md, "Accounts".
+"""
 
 import re
 from collections.abc import Callable

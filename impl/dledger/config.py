@@ -45,15 +45,15 @@ class Membership:
     """
 
     is_member: bool = False
-    """enableDLegerCommitLog"""
+    """The property enableDLegerCommitLog: whether the broker is a member of a group."""
     group: str = ""
-    """dLegerGroup; empty means the broker's name"""
+    """The property dLegerGroup: the group's name, the same at all members. Empty is the broker's name."""
     peers: tuple[Peer, ...] = ()
-    """dLegerPeers: all members, including this one"""
+    """The property dLegerPeers: all members, this one included, as `n0-HOST:PORT;n1-HOST:PORT`."""
     self_id: str = ""
-    """dLegerSelfId"""
+    """The property dLegerSelfId: the id of this member in the list of members."""
     preferred_leaders: tuple[str, ...] = ()
-    """preferredLeaderIds"""
+    """The property preferredLeaderIds: a leader transfers to one of them that is alive and close."""
 
     def __post_init__(self) -> None:
         if not self.is_member:

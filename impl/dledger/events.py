@@ -1,4 +1,7 @@
-"""Records the actions of a member in its event log (docs/protocol.md, "Event log")."""
+"""Records the actions of a member in its event log.
+
+See docs/reference/protocol/event-log.md, "Events of a DLedger member".
+"""
 
 from mqproof.impl.dledger.changes import (
     Appended,

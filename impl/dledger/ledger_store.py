@@ -1,8 +1,8 @@
-"""The store of a broker whose log is that of its group (docs/protocol.md, "A broker in a group").
+"""The store of a broker whose log is that of its group.
 
-Only entries that the group has committed are dispatched and become visible. Only the leader accepts messages.
-It does so once all entries of earlier leaders are committed and dispatched, because then the end of each
-queue is known.
+See docs/reference/protocol/dledger.md, "Broker of a DLedger group". Only entries that the group has committed
+are dispatched and become visible. Only the leader accepts messages. It does so once all entries of earlier
+leaders are committed and dispatched, because then the end of each queue is known.
 """
 
 import asyncio

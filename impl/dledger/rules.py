@@ -1,4 +1,7 @@
-"""The rules that need no state. Each of them is broken by a mutant. See docs/protocol.md, "DLedger"."""
+"""The rules that need no state. Each of them is broken by a mutant.
+
+See docs/reference/protocol/dledger.md, "Votes".
+"""
 
 from collections.abc import Collection, Iterable
 

@@ -1,4 +1,4 @@
-"""Opens a store directory for reading (docs/protocol.md, "Store directory").
+"""Opens a store directory for reading (docs/reference/protocol/storing.md, "Store directory").
 
 Files that do not belong there are recorded as problems and skipped. Nothing is repaired.
 """

@@ -1,6 +1,7 @@
-"""Walks all entries of a member's ledger, with every checksum (docs/protocol.md, "DLedger files").
+"""Walks all entries of a member's ledger, with every checksum.
 
-It reports damage in the data, in its index, and in the stored term and vote.
+See docs/reference/protocol/dledger.md, "DLedger files". It reports damage in the data, in its index, and in
+the stored term and vote.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,7 @@
-"""Requests of brokers: register, heartbeat, unregister, and queries. See docs/protocol.md, "Name server"."""
+"""Requests of brokers: register, heartbeat, unregister, and queries.
+
+See docs/reference/protocol/name-server.md, "Registration" and "Expiry".
+"""
 
 from typing import Final
 

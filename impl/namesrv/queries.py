@@ -1,4 +1,7 @@
-"""Queries of clients and tools: routes, brokers, topics. See docs/protocol.md, "Name server"."""
+"""Queries of clients and tools: routes, brokers, topics.
+
+See docs/reference/protocol/name-server.md, "Routes".
+"""
 
 from collections.abc import Callable
 from typing import Final

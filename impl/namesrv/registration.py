@@ -1,6 +1,6 @@
 """The body of a broker's registration, in its two forms: JSON, and the compressed form of newer brokers.
 
-See docs/protocol.md, "Name server".
+See docs/reference/protocol/name-server.md, "Registration".
 """
 
 import json

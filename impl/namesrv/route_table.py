@@ -1,8 +1,8 @@
 """The name server's tables: the addresses of brokers, and the topics that have queues there. No I/O.
 
 A broker is known from its registration until it unregisters, sends no heartbeats for too long, or its
-connection breaks. Name servers share nothing, and the tables do not survive a restart. See docs/protocol.md,
-"Name server".
+connection breaks. Name servers share nothing, and the tables do not survive a restart. See
+docs/reference/protocol/name-server.md, "Name server".
 """
 
 from collections.abc import Callable, Iterable

@@ -1,8 +1,8 @@
 """The address server: a web server that returns the addresses of the name servers, as `host:port;host:port`.
 
 Brokers and clients query it periodically, so name servers can be added or removed without any restart. See
-docs/protocol.md, "Client". This module speaks the small part of HTTP/1.0 that it needs, over the network
-interface of the runtime.
+docs/reference/protocol/clients.md, "Address server". This module speaks the small part of HTTP/1.0 that it
+needs, over the network interface of the runtime.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The known request and response codes, in one table each, with number, name, meaning and retry rule.
 
-See docs/protocol.md, "Request codes" and "Response codes". A number that is not in the table is an unknown
-code. It is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
+See docs/reference/protocol/framing.md, "Request codes" and "Response codes". A number that is not in the
+table is an unknown code. It is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
 """
 
 from enum import IntEnum, unique

@@ -1,7 +1,7 @@
 """A command: one request or one response, as bytes and as an object.
 
 The header is JSON or the ROCKETMQ binary form. The first byte of each frame says which one, independently of
-earlier frames. See docs/protocol.md, "Remoting command".
+earlier frames. See docs/reference/protocol/framing.md, "Remoting command".
 """
 
 import itertools

@@ -2,7 +2,7 @@
 
 They send `{0:"10.0.0.1:10911"}` and `{{"topic":"T","queueId":0}:7}`. `quote_keys` turns such text into
 standard JSON: an object used as a key becomes a string with its text. `write` writes either dialect. See
-docs/protocol.md, "JSON bodies".
+docs/reference/protocol/framing.md, "JSON bodies".
 """
 
 import json

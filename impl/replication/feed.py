@@ -1,7 +1,7 @@
 """The master's end of a replication connection: processes a slave's reports and produces the bytes to send.
 
-It takes bytes and returns bytes; the owner of the connection transfers them (docs/protocol.md,
-"Replication").
+It takes bytes and returns bytes; the owner of the connection transfers them
+(docs/reference/protocol/replication.md, "Replication stream").
 """
 
 from typing import Protocol

@@ -2,7 +2,7 @@
 
 It takes bytes and returns bytes; the owner of the connection transfers them. It stores only whole records. A
 record that is damaged, or that the master's log cannot have at that position, ends the connection before
-anything of it is written (docs/protocol.md, "Replication").
+anything of it is written (docs/reference/protocol/replication.md, "Replication stream").
 """
 
 from collections.abc import Sequence

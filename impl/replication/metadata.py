@@ -1,6 +1,6 @@
 """What a slave fetches from its master besides the log: topics, groups, consumer offsets and delay offsets.
 
-None of these are in the log. See docs/protocol.md, "Replication".
+None of these are in the log. See docs/reference/protocol/replication.md, "Metadata".
 """
 
 import logging

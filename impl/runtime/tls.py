@@ -1,7 +1,7 @@
 """TLS over any network: the first byte of an accepted connection decides whether it uses TLS.
 
-`TlsNetwork` wraps a network. Its users listen and connect as on any other network. See docs/protocol.md,
-"TLS".
+`TlsNetwork` wraps a network. Its users listen and connect as on any other network. See
+docs/reference/protocol/access-control.md, "TLS".
 """
 
 import asyncio

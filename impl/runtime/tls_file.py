@@ -1,4 +1,7 @@
-"""tls.properties, RocketMQ's file of keys and certificates. See docs/protocol.md, "TLS"."""
+"""tls.properties, RocketMQ's file of keys and certificates.
+
+See docs/reference/protocol/access-control.md, "TLS".
+"""
 
 import ssl
 from collections.abc import Callable, Mapping

@@ -2,7 +2,7 @@
 
 States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
 writing or syncing makes a started store read-only permanently. What the disk holds after that is unknown, so
-the store promises nothing more (docs/protocol.md, "Disk errors").
+the store promises nothing more (docs/reference/protocol/storing.md, "Disk errors").
 """
 
 from abc import ABC, abstractmethod

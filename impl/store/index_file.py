@@ -1,7 +1,8 @@
-"""One file of the key index: a hash table whose chains are linked entries (docs/protocol.md, "Index").
+"""One file of the key index: a hash table whose chains are linked entries.
 
-An entry says that a record has a key with this hash; two keys may have the same hash. Entries are only added.
-The number of entries therefore determines the whole content of a file: the slots follow from the entries.
+See docs/reference/protocol/storing.md, "Key index". An entry says that a record has a key with this hash; two
+keys may have the same hash. Entries are only added. The number of entries therefore determines the whole
+content of a file: the slots follow from the entries.
 """
 
 import struct

@@ -1,8 +1,9 @@
-"""Recovery: makes a store consistent again from the files that a crash left (docs/protocol.md, "Recovery").
+"""Recovery: makes a store consistent again from the files that a crash left.
 
-The order is that of spec/tla/Flush.tla: recover the log, cut the queues, dispatch again. Each step depends
-only on the content of the files. A crash during recovery therefore changes nothing: the next recovery starts
-over and ends in the same state. After a clean exit the same steps run and find nothing to do.
+See docs/reference/protocol/recovery.md, "Recovery". The order is that of spec/tla/Flush.tla: recover the log,
+cut the queues, dispatch again. Each step depends only on the content of the files. A crash during recovery
+therefore changes nothing: the next recovery starts over and ends in the same state. After a clean exit the
+same steps run and find nothing to do.
 """
 
 from collections.abc import Callable

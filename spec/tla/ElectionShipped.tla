@@ -1,6 +1,6 @@
 --------------------------- MODULE ElectionShipped ---------------------------
-(* Weaknesses of released DLedger. Each configuration enables one of them; see docs/as-shipped.md for the
-   consequences. Where the path to the failure is long, the model starts after one or two terms. *)
+(* Weaknesses of released DLedger. Each configuration enables one of them; docs/explanation/as-shipped.md
+   describes the consequences. Where the path to the failure is long, the model starts after one or two terms. *)
 EXTENDS MCElection
 
 \* Leader and followers count entries that are not durable yet.

@@ -1,5 +1,5 @@
 ----------------------------- MODULE FlushShipped -----------------------------
-(* Deviations of released brokers from Flush. See docs/as-shipped.md for the details. *)
+(* Deviations of released brokers from Flush. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCFlush
 
 \* 4.9.8 and 5.3.3 (issues 2706, 3129, 3349, 5235): an fsync fails, and the broker only logs the error. The

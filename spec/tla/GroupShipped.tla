@@ -1,5 +1,5 @@
 ----------------------------- MODULE GroupShipped -----------------------------
-(* Deviations of released consumers and brokers from Group. See docs/as-shipped.md for the details. *)
+(* Deviations of released consumers and brokers from Group. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCGroup
 
 \* 4.9.8 (issue 2708): the client treats any error of the broker, such as busy, as "no offset is stored". A

@@ -1,5 +1,5 @@
 ------------------------- MODULE QueueChoiceShipped -------------------------
-(* Deviations of released versions from QueueChoice. See docs/as-shipped.md for the details. *)
+(* Deviations of released versions from QueueChoice. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCQueueChoice
 
 \* 4.9, with the latency fault strategy on: the last broker is not avoided. If no broker is available, the

@@ -1,5 +1,5 @@
 --------------------------- MODULE RoutingShipped ---------------------------
-(* Deviations of released versions from Routing. See docs/as-shipped.md for the details. *)
+(* Deviations of released versions from Routing. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCRouting
 
 \* 4.9 and 5.x: a client keeps its route when the name server answers that the topic is unknown.

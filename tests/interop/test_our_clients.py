@@ -114,7 +114,8 @@ def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
             gathering.wait_for(4, tag)
         got = [message.tag for message in gathering.got]
         assert got.count(tag) == 4
-        # 4.9.5 may forget one of a group's first commits (docs/protocol.md, "Consumer offsets").
+        # 4.9.5 may forget one of a group's first commits (docs/reference/protocol/offsets.md, "Consumer
+        # offsets").
         assert release == "4.9.5" or len(got) == 4
 
 

@@ -1,4 +1,7 @@
-"""Apache's administration at our servers with access control and TLS. See docs/protocol.md, "TLS"."""
+"""Apache's administration at our servers with access control and TLS.
+
+See docs/reference/protocol/access-control.md, "TLS".
+"""
 
 import signal
 import subprocess

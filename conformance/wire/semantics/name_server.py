@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.model import Ask, Expect, Since, Strength
 from mqproof.conformance.wire.operations.name_server import (
     ADD,
@@ -54,14 +55,14 @@ RULES: Final = (
         401,
         "has quoted broker ids for whom asks since 4.9.4",
         (asked(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
         402,
         "has bare broker ids for older ones",
         (Ask(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
@@ -73,7 +74,7 @@ RULES: Final = (
                 Expect(has=('"brokerAddrs":{"0":"$ns_address"}',)),
             ),
         ),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         REGISTER, 400, "makes a route", (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4'))

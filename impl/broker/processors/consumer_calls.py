@@ -1,6 +1,6 @@
 """Administrators' requests to a consumer, forwarded by the broker over the consumer's connection.
 
-See docs/protocol.md, "Administration of a broker".
+See docs/reference/protocol/administration.md, "Administration of a broker".
 """
 
 import asyncio

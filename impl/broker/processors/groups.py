@@ -1,6 +1,6 @@
 """Requests of clients about themselves: heartbeats, unregistration, group members and queue locks.
 
-See docs/protocol.md, "Client registration" and "Queue locks".
+See docs/reference/protocol/groups.md, "Client registration" and "Queue locks".
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,7 @@
-"""Administration and display of consumer offsets (docs/protocol.md, "Administration of a broker")."""
+"""Administration and display of consumer offsets.
+
+See docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence

@@ -1,6 +1,6 @@
 """PULL_MESSAGE: returns messages from an offset on, or waits for the next one.
 
-See docs/protocol.md, "Pulling" and "Get statuses".
+See docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Retries: messages that were not consumed go to the group's retry topic, and finally to its dead letters.
 
-See docs/protocol.md, "Retries".
+See docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 from typing import Final

@@ -1,6 +1,7 @@
 """SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check, store the messages, answer the status.
 
-See docs/protocol.md, "Sending", "Batches" and "Put statuses".
+See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/reference/protocol/storing.md,
+"Put statuses".
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Administration of topics (docs/protocol.md, "Administration of a broker")."""
+"""Administration of topics (docs/reference/protocol/administration.md, "Administration of a broker")."""
 
 from typing import Final
 

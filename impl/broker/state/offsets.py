@@ -1,7 +1,7 @@
 """The consumer offsets: a table in memory, and consumerOffset.json.
 
 The file has RocketMQ's format and is replaced atomically. A crash loses the commits since the last write,
-which causes redelivery but never loss. See docs/protocol.md, "Consumer offsets".
+which causes redelivery but never loss. See docs/reference/protocol/offsets.md, "Consumer offsets".
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """The broker's topics: those that exist, those that can be created, and topics.json.
 
 A topic is on disk before the first message in it is acknowledged. Otherwise no consumer could read that
-message after a crash. See docs/protocol.md, "Topics".
+message after a crash. See docs/reference/protocol/sending.md, "Topics".
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Requests that brokers send to a client. See docs/protocol.md, "Asked of clients"."""
+"""Requests that brokers send to a client. See docs/reference/protocol/clients.md, "Requests to clients"."""
 
 from collections.abc import Mapping
 from typing import Protocol

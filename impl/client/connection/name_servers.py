@@ -1,6 +1,7 @@
 """Chooses the name server that a client uses: one at a time, until its connection closes, then the next.
 
-The name servers may disagree, and their responses are not compared. See docs/protocol.md, "Client".
+The name servers may disagree, and their responses are not compared. See docs/reference/protocol/clients.md,
+"Name servers and routes".
 """
 
 import logging

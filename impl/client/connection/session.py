@@ -32,7 +32,9 @@ _TIMEOUT_S = 3.0
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     route_refresh_ms: int = 30_000
+    """The pause between two requests for the routes."""
     heartbeat_ms: int = 30_000
+    """The pause between two heartbeats to the brokers."""
 
 
 class Session:
@@ -101,6 +103,7 @@ class Session:
         await self.remoting.close()
 
     def join_as_producer(self, group: str) -> None:
+        """Register the producer group at brokers from the next heartbeat on."""
         self._producers[group] = ProducerData(group)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:

@@ -1,8 +1,8 @@
 """Strategies that decide which queues a member of a consumer group reads.
 
-See docs/protocol.md, "Queue allocation". A strategy is a function of the sorted queues, the sorted client ids
-and the member's own id. It returns the member's queues. All members of a group must use the same strategy. A
-member whose id is not among the ids gets no queues.
+See docs/reference/protocol/groups.md, "Queue allocation". A strategy is a function of the sorted queues, the
+sorted client ids and the member's own id. It returns the member's queues. All members of a group must use the
+same strategy. A member whose id is not among the ids gets no queues.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """The queues that a consumer reads. Each has a loop that pulls while the limits on held messages allow it.
 
-See docs/protocol.md, "Push consumers".
+See docs/reference/protocol/groups.md, "Push consumers".
 """
 
 import asyncio
@@ -28,10 +28,13 @@ class PullLimits:
     """How much one pull requests, and how much of one queue may be held before pulling pauses."""
 
     batch: int = 32
+    """The most messages of one pull."""
     hold_ms: int = 15_000
     """How long the broker may wait for a message before it responds that there is none."""
     messages_max: int = 1000
+    """The most messages of one queue that are held; above it, pulling pauses."""
     bytes_max: int = 100 << 20
+    """The most bytes of one queue that are held; above it, pulling pauses."""
     span_max: int | None = 2000
     """The maximum offset range from the first unfinished message to the last one pulled; None means no limit.
     """

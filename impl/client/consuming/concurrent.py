@@ -1,6 +1,7 @@
 """Consumes messages of all queues concurrently, in no order. Failed messages are sent back for redelivery.
 
-See docs/protocol.md, "Push consumers" and "Retries".
+See docs/reference/protocol/groups.md, "Push consumers"; docs/reference/protocol/retries-and-delays.md,
+"Retries".
 """
 
 import asyncio

@@ -1,8 +1,9 @@
 """The requests that a member of a consumer group sends to brokers, one method each.
 
-See docs/protocol.md, "Pulling", "Offset requests", "Queue locks" and "Retries". Every call raises ClientError
-when the broker refuses the request, cannot be reached, does not respond in time, or sends a malformed
-response.
+See docs/reference/protocol/pulling.md, "Pull requests"; docs/reference/protocol/offsets.md, "Offset
+requests"; docs/reference/protocol/groups.md, "Queue locks"; docs/reference/protocol/retries-and-delays.md,
+"Retries". Every call raises ClientError when the broker refuses the request, cannot be reached, does not
+respond in time, or sends a malformed response.
 """
 
 from collections.abc import Iterable, Iterator

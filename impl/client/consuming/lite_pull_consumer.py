@@ -1,6 +1,6 @@
 """A consumer that pulls messages ahead in the background and returns them when the application polls.
 
-See docs/protocol.md, "Lite pull consumers".
+See docs/reference/protocol/groups.md, "Lite pull consumers".
 """
 
 import asyncio
@@ -38,14 +38,18 @@ class LitePullConfig:
     """The configuration of a lite pull consumer. The defaults are RocketMQ's."""
 
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where a group without stored offsets starts."""
     consume_from_ms: int | None = None
     """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
     """
     strategy: Strategy = averagely
+    """How the queues are divided among the members. All members must use the same strategy."""
     limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
+    """The limits of pulling ahead."""
     auto_commit: bool = True
     """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
     commit_interval_ms: int = 5000
+    """The pause between two stores of the offsets."""
 
 
 class LitePullConsumer:
@@ -218,6 +222,7 @@ class LitePullConsumer:
         self._paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Return messages of these queues again."""
         self._paused.difference_update(queues)
         self._arrived.set()
 

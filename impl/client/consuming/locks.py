@@ -1,6 +1,6 @@
 """The queues that brokers have locked for this client, so that no other member of the group consumes them.
 
-See docs/protocol.md, "Queue locks".
+See docs/reference/protocol/groups.md, "Queue locks".
 """
 
 import asyncio

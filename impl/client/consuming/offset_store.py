@@ -1,6 +1,6 @@
 """The consume offsets of a group in the queues that a member reads: in memory, and in their store.
 
-See docs/protocol.md, "Consumer offsets" and "Broadcast offsets".
+See docs/reference/protocol/offsets.md, "Consumer offsets" and "Broadcast offsets".
 """
 
 import asyncio

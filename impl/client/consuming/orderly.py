@@ -1,6 +1,6 @@
 """Consumes each queue in order: one batch at a time, and each batch only after the one before it is done.
 
-See docs/protocol.md, "Queue locks" and "Push consumers".
+See docs/reference/protocol/groups.md, "Queue locks" and "Push consumers".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Divides the queues of a group's topics among its members. Each member computes its own queues.
 
-See docs/protocol.md, "Queue allocation".
+See docs/reference/protocol/groups.md, "Queue allocation".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Arranges the redelivery of messages that were not consumed, or moves them to the dead letter queue.
 
-No message is dropped. See docs/protocol.md, "Retries".
+No message is dropped. See docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Builds a message from the application's values, and the body of one request from several messages.
 
-See docs/protocol.md, "Properties" and "Batches".
+See docs/reference/protocol/messages.md, "Properties"; docs/reference/protocol/sending.md, "Batches".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,9 @@ def new_message(
     """Return a message to send.
 
     Consumers select messages by `tag`, and tools look messages up by `keys`. `delay_level`, 1 to 18, delays
-    the delivery by 1 s to 2 h (docs/protocol.md, "Retries"). `properties` are the application's own. Without
-    `wait_for_flush` the broker responds before the message is on disk, whatever its flush mode.
+    the delivery by 1 s to 2 h (docs/reference/protocol/retries-and-delays.md, "Retries"). `properties` are
+    the application's own. Without `wait_for_flush` the broker responds before the message is on disk,
+    whatever its flush mode.
 
     Raises:
         MessageError: a property name is reserved by the protocol, a name or value is blank, or a key is empty

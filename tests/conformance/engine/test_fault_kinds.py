@@ -17,7 +17,7 @@ def test_every_fault_has_a_kind() -> None:
 
 @pytest.mark.parametrize("suite", EXAMINEES)
 def test_ours_meets_every_kind_of_a_suite_that_asks_one_broker(suite: str) -> None:
-    """But for the power in `retry` (docs/conformance/suites.md)."""
+    """But for the power in `retry` (docs/explanation/conformance/suites.md)."""
     examinee = EXAMINEES[suite]
     with examinee.targets("impl") as factory:
         drawn = examine(factory, 30, 0, suite=examinee.suite).faults

@@ -62,7 +62,7 @@ def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
     told = {"examples": 600, "examples_max": 600}
     survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
     assert "0 of 1 mutants are caught" in page([survivor])
-    assert "| ack-before-flush | too early | **nobody** | 600 | 0.0 |" in page([survivor])
+    assert "| ack-before-flush | too early | **survives** | 600 | 0.0 |" in page([survivor])
 
 
 @pytest.mark.deep

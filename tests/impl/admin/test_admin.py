@@ -1,5 +1,7 @@
-"""Whom an administrator asks, and what becomes of answers that are none. Source: docs/protocol.md,
-"Administration"."""
+"""Whom an administrator asks, and what becomes of answers that are none.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Brokers' states and configurations, answered by rote. Source: docs/protocol.md, "Administration"."""
+"""Brokers' states and configurations, answered by rote.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""Consumer groups, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+"""Consumer groups, at brokers that answer by rote.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

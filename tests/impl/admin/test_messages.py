@@ -1,4 +1,7 @@
-"""Messages looked up and read. Source: docs/protocol.md, "Administration"."""
+"""Messages looked up and read.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

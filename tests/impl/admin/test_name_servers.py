@@ -1,4 +1,7 @@
-"""What is told to all name servers. Source: docs/protocol.md, "Administration"."""
+"""What is told to all name servers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

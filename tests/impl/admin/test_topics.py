@@ -1,4 +1,7 @@
-"""Topics, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+"""Topics, at brokers that answer by rote.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 

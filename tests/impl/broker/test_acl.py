@@ -1,4 +1,4 @@
-"""Access control. Source: docs/protocol.md, "Access control".
+"""Access control. Source: docs/reference/protocol/access-control.md, "Access control".
 
 Method: a broker in the simulated world with a plain_acl.yml, sessions with and without credentials. Tests of
 the rules alone need no broker.

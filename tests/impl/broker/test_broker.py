@@ -1,6 +1,8 @@
 """A broker in a simulated world: what its clients get, what survives a restart, and what is refused how.
 
-Sources: docs/protocol.md, "Sending", "Pulling", "Offset requests", "Client registration".
+Sources: docs/reference/protocol/sending.md, "Send requests"; docs/reference/protocol/pulling.md, "Pull
+requests"; docs/reference/protocol/offsets.md, "Offset requests"; docs/reference/protocol/groups.md, "Client
+registration".
 """
 
 import asyncio

@@ -1,6 +1,8 @@
 """A wall clock that is set back or forward: whoever waits, waits as long as it was to wait.
 
-Sources: docs/protocol.md, "The clock", "Pulling", "Client registration", "Queue locks", "Name server".
+Sources: docs/reference/protocol/index.md, "Clocks"; docs/reference/protocol/pulling.md, "Pull requests";
+docs/reference/protocol/groups.md, "Client registration" and "Queue locks";
+docs/reference/protocol/name-server.md, "Name server".
 """
 
 import asyncio

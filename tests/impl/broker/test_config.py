@@ -50,19 +50,20 @@ def test_the_known_keys_become_fields() -> None:
 
 
 def test_the_page_has_every_key_with_its_default_and_says_when_it_counts() -> None:
-    """docs/broker.md; the keys of replication are in docs/replication.md."""
+    """The pages are docs/how-to/broker.md and, for replication, replication.md and dledger-group.md."""
     docs = Path(__file__).parents[3] / "docs"
-    page = (docs / "broker.md").read_text(encoding="utf-8")
+    page = (docs / "how-to" / "broker.md").read_text(encoding="utf-8").partition("## Administration")[0]
     running, at_start = (
         dict(re.findall(r"^\| (\w+) \| (.*?) ?\| ", part, re.MULTILINE)[1:])
-        for part in page.partition("These count at the start:")[::2]
+        for part in page.partition("These keys are read at the start only:")[::2]
     )
     assert set(running) == RUNNING_KEYS
     shown = dict(line.split("=", 1) for line in show(BrokerConfig()).splitlines())
     told = {**running, **at_start}
     in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS} - set(told)
     assert set(told) | in_other_page == {*OPTIONS, *STORE_OPTIONS, *REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS}
-    replication = (docs / "replication.md").read_text(encoding="utf-8")
+    pages = (docs / "explanation" / f"{name}.md" for name in ("replication", "dledger-group"))
+    replication = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [key for key in in_other_page if key not in replication] == []
     different = {key: (value, shown[key]) for key, value in told.items() if value != shown[key]}
     assert different == {}

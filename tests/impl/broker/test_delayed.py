@@ -1,6 +1,6 @@
 """Delayed messages through a broker: never early, in time, over restarts, and once as a rule.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import asyncio

@@ -1,5 +1,6 @@
-"""Old data of a group: deleted at each member, never what a member still needs. Source: docs/protocol.md,
-"A broker in a group".
+"""Old data of a group: deleted at each member, never what a member still needs.
+
+Source: docs/reference/protocol/dledger.md, "Broker of a DLedger group".
 """
 
 import asyncio

@@ -1,6 +1,7 @@
 """Brokers that elect their master, in a simulated world: what clients get through fail-over, who may what.
 
-Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
+Sources: docs/reference/protocol/dledger.md, "Broker of a DLedger group", and
+docs/explanation/dledger-group.md.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Sends that are refused while too many wait. Source: docs/protocol.md, "Flow control"."""
+"""Sends that are refused while too many wait. Source: docs/reference/protocol/sending.md, "Flow control"."""
 
 import asyncio
 

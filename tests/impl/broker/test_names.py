@@ -1,7 +1,8 @@
 """Names that are paths, in every request and every field: none leads out of its place, none is kept.
 
-Source: docs/protocol.md, "Topics". Method: each request that the broker knows gets all fields that any
-request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards look at the disk.
+Source: docs/reference/protocol/sending.md, "Topics". Method: each request that the broker knows gets all
+fields that any request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards
+look at the disk.
 """
 
 import json

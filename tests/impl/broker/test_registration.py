@@ -1,4 +1,4 @@
-"""How a broker makes itself known. Source: docs/protocol.md, "Name server"."""
+"""How a broker makes itself known. Source: docs/reference/protocol/name-server.md, "Registration"."""
 
 import asyncio
 from dataclasses import replace

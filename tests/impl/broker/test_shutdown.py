@@ -1,6 +1,6 @@
 """A broker that is asked to stop: what is under way is answered, what was answered is kept.
 
-Source: docs/protocol.md, "The end of a broker".
+Source: docs/reference/protocol/recovery.md, "Broker shutdown".
 """
 
 import asyncio

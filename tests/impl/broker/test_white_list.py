@@ -1,4 +1,4 @@
-"""Patterns of addresses. Source: docs/protocol.md, "Access control"."""
+"""Patterns of addresses. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 

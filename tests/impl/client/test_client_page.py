@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run, over real sockets, one after the other as a reader would."""
+"""The examples of docs/how-to/client.md run, over real sockets, one after the other as a reader would."""
 
 import asyncio
 import re
@@ -22,7 +22,7 @@ from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.impl.runtime.tls_file import load
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "client.md"
 
 
 @contextmanager

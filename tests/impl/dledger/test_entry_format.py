@@ -1,4 +1,4 @@
-"""An entry of the ledger as bytes. Source: docs/protocol.md, "DLedger files"."""
+"""An entry of the ledger as bytes. Source: docs/reference/protocol/dledger.md, "DLedger files"."""
 
 import struct
 

@@ -1,4 +1,7 @@
-"""The rules that need no state. Source: docs/protocol.md, "DLedger"; Raft, sections 5.2 to 5.4."""
+"""The rules that need no state.
+
+Source: docs/reference/protocol/dledger.md, "Votes"; Raft, sections 5.2 to 5.4.
+"""
 
 import pytest
 

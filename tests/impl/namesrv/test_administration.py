@@ -1,4 +1,7 @@
-"""What administrators change, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""What administrators change, over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
+"""
 
 from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.config import NameServerConfig

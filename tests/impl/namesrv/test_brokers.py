@@ -1,4 +1,7 @@
-"""What brokers ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""What brokers ask, over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Registration" and "Expiry".
+"""
 
 import asyncio
 

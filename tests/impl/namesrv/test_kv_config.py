@@ -1,4 +1,7 @@
-"""Key-value configuration by itself: its file, its bounds. Source: docs/protocol.md, "Name server"."""
+"""Key-value configuration by itself: its file, its bounds.
+
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,7 @@
-"""What clients and tools ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""What clients and tools ask, over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Routes".
+"""
 
 import asyncio
 

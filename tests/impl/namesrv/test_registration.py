@@ -1,4 +1,4 @@
-"""Both forms of a registration's body. Source: docs/protocol.md, "Name server"."""
+"""Both forms of a registration's body. Source: docs/reference/protocol/name-server.md, "Registration"."""
 
 import zlib
 

@@ -1,4 +1,4 @@
-"""The name server's tables by themselves. Source: docs/protocol.md, "Name server"."""
+"""The name server's tables by themselves. Source: docs/reference/protocol/name-server.md, "Name server"."""
 
 import pytest
 from hypothesis import settings

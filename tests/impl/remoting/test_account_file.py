@@ -1,4 +1,4 @@
-"""tools.yml. Source: docs/protocol.md, "Access control"."""
+"""tools.yml. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 

@@ -1,4 +1,7 @@
-"""The address server, asked over a simulated network. Source: docs/protocol.md, "Client"."""
+"""The address server, asked over a simulated network.
+
+Source: docs/reference/protocol/clients.md, "Address server".
+"""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Batches there and back, and bytes that are none. Source: docs/protocol.md, "Batches"."""
+"""Batches there and back, and bytes that are none. Source: docs/reference/protocol/sending.md, "Batches"."""
 
 import pytest
 from hypothesis import given

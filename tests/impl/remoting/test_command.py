@@ -1,6 +1,6 @@
 """Commands as bytes and back, in both serializations; vectors are written field by field.
 
-Source: docs/protocol.md, "Remoting command".
+Source: docs/reference/protocol/framing.md, "Remoting command".
 """
 
 import struct

@@ -1,4 +1,7 @@
-"""Typed headers and their flat strings on the wire. Source: docs/protocol.md, "Operation headers"."""
+"""Typed headers and their flat strings on the wire.
+
+Source: docs/reference/protocol/framing.md, "Operation headers".
+"""
 
 import msgspec
 import pytest

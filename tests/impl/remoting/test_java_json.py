@@ -1,6 +1,6 @@
 """JSON with raw keys, as Java peers write it, and strictly standard JSON.
 
-Source: docs/protocol.md, "JSON bodies".
+Source: docs/reference/protocol/framing.md, "JSON bodies".
 """
 
 import json

@@ -1,4 +1,7 @@
-"""Properties, hashes and identifiers (docs/protocol.md, "Properties", "Tag codes", "Message identifiers")."""
+"""Properties, hashes and identifiers.
+
+See docs/reference/protocol/messages.md, "Properties", "Tag codes" and "Message identifiers".
+"""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Signatures of requests. Source: docs/protocol.md, "Access control"."""
+"""Signatures of requests. Source: docs/reference/protocol/access-control.md, "Signatures"."""
 
 import pytest
 

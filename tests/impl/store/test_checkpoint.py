@@ -1,4 +1,4 @@
-"""The checkpoint file (docs/protocol.md, "Checkpoint")."""
+"""The checkpoint file (docs/reference/protocol/storing.md, "Checkpoint")."""
 
 import contextlib
 import struct

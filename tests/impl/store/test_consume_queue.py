@@ -1,4 +1,7 @@
-"""Consume queues: dense entries, found again, cut to the log (docs/protocol.md, "Consume queue")."""
+"""Consume queues: dense entries, found again, cut to the log.
+
+See docs/reference/protocol/storing.md, "Consume queue".
+"""
 
 import pytest
 

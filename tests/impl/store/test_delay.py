@@ -1,6 +1,6 @@
 """Delayed messages: where they wait, when they are due, and what time it is for the store.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import pytest

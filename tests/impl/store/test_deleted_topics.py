@@ -1,7 +1,7 @@
 """A topic that is deleted is gone for good, and one made anew begins at offset 0, whatever crash comes.
 
-Method: step by step on a simulated disk; a crash at every single step. Source: docs/protocol.md, "Deleted
-topics".
+Method: step by step on a simulated disk; a crash at every single step. Source:
+docs/reference/protocol/recovery.md, "Deleted topics".
 """
 
 import itertools

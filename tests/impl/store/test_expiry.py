@@ -1,6 +1,6 @@
 """Deleting old segments: which, when, what goes with them, and what a crash in between may leave.
 
-Source: docs/protocol.md, "Expiry".
+Source: docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio

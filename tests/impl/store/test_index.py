@@ -1,7 +1,7 @@
 """The key index: its bytes, what it finds, and what it is after exits of every kind.
 
-Source: docs/protocol.md, "Index". Method: small files of 3 slots and 4 entries, so that chains and files
-are many; bytes are written field by field.
+Source: docs/reference/protocol/storing.md, "Key index". Method: small files of 3 slots and 4 entries, so that
+chains and files are many; bytes are written field by field.
 """
 
 import struct

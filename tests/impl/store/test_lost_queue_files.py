@@ -1,4 +1,4 @@
-"""Queue files that are gone are made up again from the log (docs/protocol.md, "Recovery").
+"""Queue files that are gone are made up again from the log (docs/reference/protocol/recovery.md, "Recovery").
 
 Also those of which recovery, beginning late by the checkpoint's word, meets no record.
 

@@ -1,4 +1,7 @@
-"""The commit-log record, byte for byte, and what is refused (docs/protocol.md, "Commit log record")."""
+"""The commit-log record, byte for byte, and what is refused.
+
+See docs/reference/protocol/storing.md, "Commit log record".
+"""
 
 import contextlib
 import string

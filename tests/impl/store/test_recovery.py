@@ -1,5 +1,6 @@
-"""Recovery, case by case (docs/protocol.md, "Recovery"): torn tails, stale tails, queues that lead or lag,
-checkpoints that are lost or old.
+"""Recovery, case by case: torn tails, stale tails, queues that lead or lag, checkpoints that are lost or old.
+
+See docs/reference/protocol/recovery.md, "Recovery".
 
 Method: bring about each damage by hand on a simulated disk, open the store again, look.
 """

@@ -1,6 +1,7 @@
 """What a store does when its surroundings fail: one line tells it, and nothing that was promised is lost.
 
-Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
+Source: docs/reference/protocol/storing.md, "Disk errors" and "Commit log";
+docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio

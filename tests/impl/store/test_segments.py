@@ -1,4 +1,4 @@
-"""Segmented files: names, sizes, gaps, cuts (docs/protocol.md, "Segments")."""
+"""Segmented files: names, sizes, gaps, cuts (docs/reference/protocol/storing.md, "Segments")."""
 
 import pytest
 

@@ -229,6 +229,7 @@ def test_a_state_of_no_event_says_so(spark: SparkSession, tmp_path: Path) -> Non
     incoming.mkdir()
     (incoming / "empty.ndjson").touch()
     asked = ["audit", "watch", "--once", "--state", str(tmp_path / "state"), "--events", str(incoming)]
+    asked += ["--check", "DELIV-4"]
     done = CliRunner().invoke(app, asked)
     assert (done.exit_code, done.stdout) == (Exit.INCONCLUSIVE, "")
     assert done.stderr.endswith("mqproof audit: no event was seen\n")

@@ -1,4 +1,7 @@
-"""What administrators ask of a broker. Source: docs/protocol.md, "Administration of a broker"."""
+"""What administrators ask of a broker.
+
+Source: docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 import asyncio
 import json
@@ -105,7 +108,7 @@ def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
 
 
 def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
-    """A directory may come from 5.x and go back. docs/protocol.md, "Subscription groups"."""
+    """A directory may come from 5.x and go back. docs/reference/protocol/groups.md, "Subscription groups"."""
     topic = TopicConfig("New", attributes={"message.type": "FIFO"})
     group = SubscriptionGroup(
         group_name="G",

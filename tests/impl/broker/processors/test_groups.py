@@ -1,6 +1,6 @@
 """Clients at a broker: who is there, who is told, what a client can have us remember.
 
-Sources: docs/protocol.md, "Client registration", "Queue locks", "Subscription groups".
+Sources: docs/reference/protocol/groups.md, "Client registration", "Queue locks" and "Subscription groups".
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""What administrators look into. Source: docs/protocol.md, "Administration of a broker"."""
+"""What administrators look into.
+
+Source: docs/reference/protocol/administration.md, "Statistics of a broker".
+"""
 
 import asyncio
 

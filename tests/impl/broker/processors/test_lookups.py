@@ -1,4 +1,4 @@
-"""Messages by key and by id, as a broker answers (docs/protocol.md, "Looking messages up")."""
+"""Messages by key and by id, as a broker answers (docs/reference/protocol/pulling.md, "Message queries")."""
 
 import pytest
 

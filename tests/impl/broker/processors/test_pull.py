@@ -1,6 +1,6 @@
 """Pulls: who may, what is wanted, how much comes, and that no message is missed while one is held.
 
-Sources: docs/protocol.md, "Pulling", "Get statuses".
+Sources: docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Messages that come back from consumers. Source: docs/protocol.md, "Retries"."""
+"""Messages that come back from consumers.
+
+Source: docs/reference/protocol/retries-and-delays.md, "Retries".
+"""
 
 from dataclasses import replace
 

@@ -1,6 +1,7 @@
 """Sends: batches, retry topics, what the configuration adds, and when a broker takes no more.
 
-Sources: docs/protocol.md, "Sending", "Batches", "Retries", "Flow control".
+Sources: docs/reference/protocol/sending.md, "Send requests", "Batches" and "Flow control";
+docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 import asyncio

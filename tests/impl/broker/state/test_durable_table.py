@@ -1,6 +1,6 @@
 """Tables in files: durable before they count, one version for one content, the `.bak` of released brokers.
 
-Source: docs/protocol.md, "Configuration files".
+Source: docs/reference/protocol/storing.md, "Configuration files".
 """
 
 import asyncio

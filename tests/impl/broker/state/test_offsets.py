@@ -1,4 +1,7 @@
-"""Consumer offsets in memory and in consumerOffset.json. Source: docs/protocol.md, "Consumer offsets"."""
+"""Consumer offsets in memory and in consumerOffset.json.
+
+Source: docs/reference/protocol/offsets.md, "Consumer offsets".
+"""
 
 from contextlib import closing
 

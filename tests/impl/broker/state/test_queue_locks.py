@@ -1,4 +1,4 @@
-"""Leases on queues. Source: docs/protocol.md, "Queue locks"."""
+"""Leases on queues. Source: docs/reference/protocol/groups.md, "Queue locks"."""
 
 from hypothesis import given
 from hypothesis import strategies as st

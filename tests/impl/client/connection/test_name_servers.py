@@ -1,4 +1,7 @@
-"""Which name server is asked, and what happens when it is away. Source: docs/protocol.md, "Client"."""
+"""Which name server is asked, and what happens when it is away.
+
+Source: docs/reference/protocol/clients.md, "Name servers and routes".
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable

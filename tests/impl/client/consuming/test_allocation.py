@@ -1,4 +1,4 @@
-"""The strategies, by the numbers of "Queue allocation" in docs/protocol.md."""
+"""The strategies, by the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
 from collections.abc import Sequence
 

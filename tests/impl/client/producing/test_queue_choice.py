@@ -1,4 +1,4 @@
-"""Queue choice, by the numbers and promises of "Queue choice" in docs/protocol.md."""
+"""Queue choice, by the numbers and promises of docs/reference/protocol/clients.md, "Queue choice"."""
 
 from collections import Counter
 

@@ -1,0 +1,34 @@
+"""The commands of the tutorials do what the pages show. Method: run each page in a temporary folder."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import ROOT, run_page
+
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
+
+
+def test_there_is_a_tutorial_for_each_kind_of_user() -> None:
+    assert [page.stem for page in TUTORIALS] == [
+        "application-developer",
+        "broker-implementer",
+        "operator",
+        "protocol-designer",
+        "release-engineer",
+    ]
+
+
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_the_commands_of_the_tutorial_work(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path)
+
+
+@pytest.mark.deep  # a broker that is killed and started again 40 times takes more than a minute
+def test_the_slow_commands_work_too(tmp_path: Path) -> None:
+    run_page(ROOT / "docs" / "tutorials" / "broker-implementer.md", tmp_path, deep=True)
+
+
+def test_slow_commands_are_in_the_page_of_the_deep_test_only() -> None:
+    slow = [page.stem for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
+    assert slow == ["broker-implementer"]
