@@ -1,4 +1,4 @@
-"""The commands of the tutorials do what the pages show. Method: run each page in a temporary folder."""
+"""Goal: the commands of the tutorials have the shown results. Method: run each page in a temporary folder."""
 
 from pathlib import Path
 
@@ -20,15 +20,15 @@ def test_there_is_a_tutorial_for_each_kind_of_user() -> None:
 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
-def test_the_commands_of_the_tutorial_work(page: Path, tmp_path: Path) -> None:
+def test_the_commands_of_the_tutorial_have_the_shown_results(page: Path, tmp_path: Path) -> None:
     run_page(page, tmp_path)
 
 
-@pytest.mark.deep  # a broker that is killed and started again 40 times takes more than a minute
-def test_the_slow_commands_work_too(tmp_path: Path) -> None:
+@pytest.mark.deep  # killing and restarting a broker 40 times takes more than a minute
+def test_the_slow_commands_have_the_shown_results(tmp_path: Path) -> None:
     run_page(ROOT / "docs" / "tutorials" / "broker-implementer.md", tmp_path, deep=True)
 
 
-def test_slow_commands_are_in_the_page_of_the_deep_test_only() -> None:
+def test_only_the_page_run_by_the_deep_test_has_slow_commands() -> None:
     slow = [page.stem for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
     assert slow == ["broker-implementer"]

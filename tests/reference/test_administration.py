@@ -1,4 +1,4 @@
-"""Who may send and read.
+"""The right to send and to pull.
 
 See docs/reference/protocol/sending.md, "Topics"; docs/reference/protocol/groups.md, "Subscription groups".
 """
@@ -21,8 +21,17 @@ ENABLED = Group(consumes=True, retries_max=16)
         (Topic(1, 1, READ), 0, True, True),
         (Topic(1, 1, WRITE), 0, True, False),
     ],
+    ids=[
+        "unknown topic",
+        "queue for reads and writes",
+        "queue for writes only",
+        "queue for reads only",
+        "unknown queue",
+        "only read permission",
+        "only write permission",
+    ],
 )
-def test_sends_and_pulls_need_an_existing_queue_and_its_permission(
+def test_a_send_needs_any_queue_but_a_pull_needs_a_read_queue_and_the_read_permission(
     topic: Topic | None, queue_id: int, sends: bool, pulls: bool
 ) -> None:
     assert (may_send(topic, queue_id), may_pull(topic, ENABLED, queue_id)) == (sends, pulls)

@@ -85,7 +85,7 @@ WHEN = {
 
 
 @pytest.mark.parametrize("when", WHEN)
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_an_interrupt_ends_all_processes_of_explore(how: signal.Signals, when: str) -> None:
     # Handle SIGINT as in a terminal: tests that run in the background ignore it, like their child processes.
     handle_sigint = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

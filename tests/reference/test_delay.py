@@ -1,4 +1,4 @@
-"""The delay ladder, by docs/reference/protocol/retries-and-delays.md, "Retries"."""
+"""The delay levels of retries (docs/reference/protocol/retries-and-delays.md, "Retries")."""
 
 from mqproof.reference import delay
 

@@ -1,4 +1,4 @@
-"""How long brokers are rested (docs/reference/protocol/clients.md, "Queue choice")."""
+"""The rest time of a slow or failed broker (docs/reference/protocol/clients.md, "Queue choice")."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Offset arithmetic, by the examples of docs/reference/protocol/storing.md, "Segments" and "Commit log"."""
+"""Offset arithmetic, with the examples of docs/reference/protocol/storing.md, "Segments" and "Commit log"."""
 
 from mqproof.reference import offsets
 

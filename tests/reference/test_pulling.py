@@ -1,4 +1,4 @@
-"""What a pull is answered, case by case (docs/reference/protocol/pulling.md, "Get statuses")."""
+"""The response to a pull in each case (docs/reference/protocol/pulling.md, "Get statuses")."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_tags_are_compared_by_hash() -> None:
     assert not selects("A", "")
 
 
-def test_a_group_begins_at_its_committed_offset_or_at_the_first_message() -> None:
+def test_a_broker_reports_the_committed_offset_or_zero_if_the_first_message_exists() -> None:
     assert begins(QUEUE, 3) == {3}
     assert begins(QUEUE, None) == {None}
     assert begins(QUEUE._replace(first=0), None) == {0}
@@ -71,7 +71,7 @@ def test_a_group_begins_at_its_committed_offset_or_at_the_first_message() -> Non
         (111, {6, 7}),
     ],
 )
-def test_a_search_by_time_returns_the_nearest_offset_or_the_next_one(
+def test_a_search_by_time_returns_the_nearest_offset_or_the_first_one_not_before(
     timestamp: int, offsets: set[int]
 ) -> None:
     assert found_by_time([(3, 100), (4, 104), (5, 104), (6, 110)], timestamp) == offsets

@@ -25,7 +25,7 @@ def test_round_robin_selects_each_broker_equally_often(route: tuple[str, ...], q
     assert queue_choice.wrap(len(ORDER), queue_count) % size == 0
 
 
-def test_queues_of_unwanted_brokers_are_passed_over() -> None:
+def test_the_number_of_queues_before_a_wanted_broker_is_computed() -> None:
     assert queue_choice.passed(("a", "b", "c"), 2, 1, {"a"}) == 0
     assert queue_choice.passed(("a", "b", "c"), 2, 1, {"b", "c"}) == 1
     assert queue_choice.passed(("a", "b", "c"), 2, 2, {"a"}) == 4

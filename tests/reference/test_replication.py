@@ -1,6 +1,6 @@
-"""Goal: the rules are those of docs/reference/protocol/replication.md, "Replication"; the model is TLC's.
+"""Goal: the rules are those of docs/reference/protocol/replication.md, "Replication"; TLC has the same graph.
 
-Method: tables, scripts, a graph.
+Method: tables, sequences of actions, TLC's state graph.
 """
 
 from pathlib import Path

@@ -38,7 +38,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
+@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY], ids=["usual", "unsafe text", "empty"])
 def test_the_page_is_well_formed_and_loads_no_other_file(report: Report) -> None:
     page = Page(html.render(report))
     assert page.tags.count("script") == 1

@@ -10,7 +10,7 @@ from mqproof.report.json_file import ReportFileError
 from tests.report.examples import EMPTY, NASTY_REPORT, REPORT
 
 
-@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
+@pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY], ids=["usual", "unsafe text", "empty"])
 def test_a_written_report_is_read_back_unchanged(report: Any) -> None:
     assert json_file.from_json(json_file.render(report)) == report
 

@@ -42,6 +42,6 @@ def test_the_totals_are_the_numbers_of_results_per_verdict() -> None:
     assert [suite.get("name") for suite in root] == ["tla", "conformance", "audit"]
 
 
-@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY])
+@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY], ids=["unsafe text", "empty"])
 def test_any_text_in_a_report_gives_well_formed_xml(report: Report) -> None:
     assert len(cases(report)) == len(report.results)

@@ -26,6 +26,14 @@ def test_a_held_result_without_a_positive_count_is_an_error() -> None:
         ((Verdict.HELD, Verdict.UNKNOWN), Verdict.UNKNOWN, Exit.INCONCLUSIVE),
         ((Verdict.HELD, Verdict.UNKNOWN, Verdict.VIOLATED), Verdict.VIOLATED, Exit.VIOLATED),
     ],
+    ids=[
+        "no result",
+        "held",
+        "not tested",
+        "held and not tested",
+        "held and unknown",
+        "held, unknown and violated",
+    ],
 )
 def test_several_verdicts_combine_into_one_verdict_and_exit_code(
     verdicts: tuple[Verdict, ...], expected: Verdict, code: int

@@ -65,7 +65,7 @@ def test_the_fingerprint_depends_on_the_values_and_not_on_the_wording_of_a_witne
     assert first != sarif.fingerprint(violated, Witness("lost at 12:00", {"msg_id": "m2"}))
 
 
-@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY])
+@pytest.mark.parametrize("report", [NASTY_REPORT, EMPTY], ids=["unsafe text", "empty"])
 def test_any_report_can_be_rendered(report: Report) -> None:
     assert sarif.render(report).isascii()
     run(report)

@@ -43,7 +43,7 @@ def limited(tmp_path: Path) -> Models:
     return load(tmp_path / "models.toml")
 
 
-def test_numbers_and_sets_of_numbered_names_can_grow_but_other_words_cannot() -> None:
+def test_numbers_and_sets_of_numbered_names_can_grow_but_other_constants_cannot() -> None:
     question = next(q for q in COUNTER.questions["Counter"] if q.kind is Kind.CHECK)
     grown = {growth.constant: growth.after for growth in bounds.grown(question)}
     assert grown == {"Nodes": "{n1, n2, n3}", "Max": "3"}

@@ -37,7 +37,7 @@ def test_the_table_written_to_files_also_has_the_columns_model_and_kind() -> Non
     assert full_table([answer(question)]).columns[:4] == ("model", "run", "kind", "verdict")
 
 
-def test_the_steps_of_a_counterexample_are_not_repeated_below_the_table() -> None:
+def test_the_summary_groups_unknown_results_and_does_not_repeat_the_steps() -> None:
     (question, *_) = every_run()
     steps = (Witness("step 1"),)
     broken = Result("X-1", "broken", "tla", Verdict.VIOLATED, {}, steps, "x under y", "mqproof check x")

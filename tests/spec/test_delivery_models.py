@@ -1,7 +1,7 @@
-"""Goal: the stories of docs/explanation/as-shipped.md on flushing and consuming are what TLC finds, and a
-step that Delivery lacks breaks the refinement.
+"""Goal: TLC finds the counterexamples of docs/explanation/as-shipped.md on flushing and consuming. A step
+that Delivery does not allow violates the refinement.
 
-Method: real TLC on the cfg of the story, or of the mutant.
+Method: real TLC on the configuration of the counterexample, or of the mutant.
 """
 
 import pytest

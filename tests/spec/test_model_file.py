@@ -118,7 +118,7 @@ def test_each_mutant_module_and_each_configuration_file_is_used_by_a_run() -> No
     assert files <= names
 
 
-def test_an_action_excluded_from_one_ci_run_occurs_in_another() -> None:
+def test_no_action_or_property_is_excluded_from_every_ci_run() -> None:
     for model, questions in load().questions.items():
         runs = [question for question in questions if question.kind is Kind.VACUITY]
         everywhere = set.intersection(*(set(run.never) for run in runs)) if runs else set()

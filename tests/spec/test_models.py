@@ -36,7 +36,7 @@ def test_a_held_run_has_one_result_per_property_and_one_for_its_recorded_size() 
         (Band(57, 57), Band(10, 10), "depth 9, 10 recorded"),
     ],
 )
-def test_a_number_of_states_or_a_depth_that_differs_from_the_recorded_one_is_a_violation(
+def test_a_size_that_differs_from_the_recorded_size_has_the_verdict_violated(
     states: Band, depth: Band, detail: str
 ) -> None:
     results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
@@ -58,13 +58,13 @@ def test_a_violated_property_has_steps_as_witnesses_and_the_others_are_unknown()
     assert "RecordedSize" not in results
 
 
-def test_a_witnessed_probe_is_held_and_has_the_depth_of_its_witness() -> None:
+def test_a_witnessed_probe_is_held_and_reports_the_depth_of_its_witness() -> None:
     results = ask(question("probes"))
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
 
 
-def test_a_probe_that_is_never_false_is_violated() -> None:
+def test_a_probe_that_is_never_false_has_the_verdict_violated() -> None:
     results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
     assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
     assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
@@ -72,20 +72,20 @@ def test_a_probe_that_is_never_false_is_violated() -> None:
 
 
 @pytest.mark.parametrize("name", ["NeverDropped", "Spec", "CounterSettles", "Greedy"])
-def test_a_violation_that_models_toml_expects_is_held(name: str) -> None:
+def test_a_violation_that_models_toml_expects_has_the_verdict_held(name: str) -> None:
     (result,) = models.ask(COUNTER, question(name)).results
     assert result.verdict is Verdict.HELD
     assert result.counts["steps"] > 0
 
 
-def test_a_needless_fairness_clause_is_violated() -> None:
+def test_a_needless_fairness_clause_has_the_verdict_violated() -> None:
     asked = question("Spec")
     (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "Takes must be violated, but everything held"
 
 
-def test_a_surviving_mutant_is_violated() -> None:
+def test_a_surviving_mutant_has_the_verdict_violated() -> None:
     tame = replace(
         question("Greedy"), module="Counter", config=question("Counter").config.asking("WithinMax")
     )
@@ -94,7 +94,7 @@ def test_a_surviving_mutant_is_violated() -> None:
     assert result.name == "WithinMax catches Greedy"
 
 
-def test_a_mutant_detected_only_by_another_property_is_violated() -> None:
+def test_a_mutant_detected_only_by_another_property_has_the_verdict_violated() -> None:
     asked = question("Greedy")
     other = asked.config.asking("TypeOK")
     (result,) = models.ask(COUNTER, replace(asked, config=other)).results
@@ -102,12 +102,12 @@ def test_a_mutant_detected_only_by_another_property_is_violated() -> None:
     assert result.detail == "WithinMax must be violated, but TypeOK was"
 
 
-def test_a_detected_mutant_is_held() -> None:
+def test_a_detected_mutant_has_the_verdict_held() -> None:
     (result,) = models.ask(COUNTER, question("Greedy")).results
     assert (result.layer, result.verdict, result.name) == ("tla", Verdict.HELD, "WithinMax catches Greedy")
 
 
-def test_a_run_over_its_time_limit_is_unknown() -> None:
+def test_a_run_over_its_time_limit_has_the_verdict_unknown() -> None:
     (result,) = models.ask(COUNTER, replace(question("Counter"), seconds_max=0)).results
     assert result.verdict is Verdict.UNKNOWN
     assert "time-out" in result.detail

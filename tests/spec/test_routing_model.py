@@ -1,7 +1,8 @@
-"""Goal: each story of docs/explanation/as-shipped.md is what TLC finds, and the shipped rule breaks the
-promise.
+"""Goal: TLC finds the counterexamples of docs/explanation/as-shipped.md on routing. The rule of the release
+causes the violation.
 
-Method: real TLC on the cfg of the story, and on the same without the operators that the release replaces.
+Method: real TLC on the configuration of the counterexample, with and without the operators that the release
+replaces.
 """
 
 from dataclasses import replace

@@ -21,7 +21,7 @@ def test_an_invalid_spark_master_is_rejected_with_a_one_line_message(master: str
         start("test", master)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["SIGINT", "SIGTERM"])
 def test_a_signal_is_handled_only_after_the_jvm_has_started(number: signal.Signals) -> None:
     events: list[str] = []
     before = signal.signal(number, lambda *_: events.append("ended"))

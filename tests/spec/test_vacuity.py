@@ -84,7 +84,7 @@ def test_a_property_with_an_antecedent_that_is_never_true_is_named(
     assert result.detail == f"never true: {name}: {antecedent}"
 
 
-def test_a_listed_exclusion_is_violated_only_if_it_occurs(dead: Models) -> None:
+def test_an_action_or_property_listed_under_never_fails_only_if_it_occurs(dead: Models) -> None:
     excluded = replace(with_property("Emptied"), never=("Emptied",))
     assert ask(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
     wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))

@@ -49,6 +49,12 @@ def test_scores_are_percentages_of_the_mutants_that_change_the_behaviour() -> No
             ["M.C.guard.9: a reason is given, but there is no such mutant"],
         ),
     ],
+    ids=[
+        "explained",
+        "survivor without a reason",
+        "reason for a detected mutant",
+        "reason for an unknown mutant",
+    ],
 )
 def test_exactly_the_surviving_mutants_must_have_a_reason(reasons: dict[str, str], wrong: list[str]) -> None:
     assert score.unexplained(FOUND, reasons) == wrong
