@@ -71,7 +71,7 @@ def test_a_broker_reports_the_committed_offset_or_zero_if_the_first_message_exis
         (111, {6, 7}),
     ],
 )
-def test_a_search_by_time_returns_the_nearest_offset_or_the_first_one_not_before(
+def test_a_search_by_time_returns_the_nearest_offset_or_the_first_not_before_that_time(
     timestamp: int, offsets: set[int]
 ) -> None:
     assert found_by_time([(3, 100), (4, 104), (5, 104), (6, 110)], timestamp) == offsets

@@ -92,7 +92,7 @@ def test_a_layer_does_not_have_both_a_check_and_a_reason_for_none() -> None:
         assert not set(invariant.checks) & set(invariant.why), invariant.id
 
 
-def test_every_source_is_a_section_of_the_protocol() -> None:
+def test_the_source_of_each_invariant_is_a_section_of_the_protocol() -> None:
     missing = {i.source for i in catalogue().values()} - sections()
     assert not missing
 

@@ -11,8 +11,8 @@ MODELS = load()
 
 
 def check_that_all_runs_hold(profile: Profile) -> None:
-    asked = [q for questions in MODELS.questions.values() for q in questions if profile in q.profiles]
-    results = [result for answer in ask_all(MODELS, asked) for result in answer.results]
+    runs = [q for questions in MODELS.questions.values() for q in questions if profile in q.profiles]
+    results = [result for answer in ask_all(MODELS, runs) for result in answer.results]
     assert results
     assert [result for result in results if result.verdict is not Verdict.HELD] == []
 

@@ -17,12 +17,12 @@ def question(name: str) -> Question:
     return next(question for question in COUNTER.questions["Counter"] if question.name == name)
 
 
-def ask(asked: Question) -> dict[str, Result]:
-    return {result.name: result for result in models.ask(COUNTER, asked).results}
+def results_of(run: Question) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(COUNTER, run).results}
 
 
 def test_a_held_run_has_one_result_per_property_and_one_for_its_recorded_size() -> None:
-    results = ask(question("Counter"))
+    results = results_of(question("Counter"))
     assert set(results) == {"TypeOK", "WithinMax", "NeverDown", "RecordedSize"}
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["TypeOK"].counts["states"] == 57
@@ -39,7 +39,7 @@ def test_a_held_run_has_one_result_per_property_and_one_for_its_recorded_size() 
 def test_a_size_that_differs_from_the_recorded_size_has_the_verdict_violated(
     states: Band, depth: Band, detail: str
 ) -> None:
-    results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
+    results = results_of(replace(question("Counter"), states=states, depth=depth, workers=1))
     assert results["RecordedSize"].verdict is Verdict.VIOLATED
     assert results["RecordedSize"].detail == detail
     assert results["TypeOK"].verdict is Verdict.HELD
@@ -49,7 +49,7 @@ def test_a_violated_property_has_steps_as_witnesses_and_the_others_are_unknown()
     base = question("Counter")
     # One worker: with two, it is random which of several shortest counterexamples is found.
     broken = base.config.with_section("INVARIANT", "NeverFull")
-    results = ask(replace(base, config=broken, workers=1))
+    results = results_of(replace(base, config=broken, workers=1))
     assert results["NeverFull"].verdict is Verdict.VIOLATED
     assert results["NeverFull"].witnesses[0].text == "step 1 initial state"
     assert "] 0 -> 2, log appended" in results["NeverFull"].witnesses[-1].text
@@ -59,13 +59,13 @@ def test_a_violated_property_has_steps_as_witnesses_and_the_others_are_unknown()
 
 
 def test_a_witnessed_probe_is_held_and_reports_the_depth_of_its_witness() -> None:
-    results = ask(question("probes"))
+    results = results_of(question("probes"))
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
     assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
 
 
 def test_a_probe_that_is_never_false_has_the_verdict_violated() -> None:
-    results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
+    results = results_of(replace(question("probes"), probes=("NeverFull", "WithinMax")))
     assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
     assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
     assert "never false in 57 states" in results["WithinMax is false somewhere"].detail
@@ -79,8 +79,8 @@ def test_a_violation_that_models_toml_expects_has_the_verdict_held(name: str) ->
 
 
 def test_a_needless_fairness_clause_has_the_verdict_violated() -> None:
-    asked = question("Spec")
-    (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
+    run = question("Spec")
+    (result,) = models.ask(COUNTER, replace(run, config=run.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "Takes must be violated, but everything held"
 
@@ -95,9 +95,9 @@ def test_a_surviving_mutant_has_the_verdict_violated() -> None:
 
 
 def test_a_mutant_detected_only_by_another_property_has_the_verdict_violated() -> None:
-    asked = question("Greedy")
-    other = asked.config.asking("TypeOK")
-    (result,) = models.ask(COUNTER, replace(asked, config=other)).results
+    run = question("Greedy")
+    other = run.config.asking("TypeOK")
+    (result,) = models.ask(COUNTER, replace(run, config=other)).results
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == "WithinMax must be violated, but TypeOK was"
 

@@ -37,7 +37,7 @@ def obstacles() -> tuple[tuple[Obstacles, ...], ...]:
     return nearest("TraceFlush", CONFIG, unexplained, (TLA,))
 
 
-def test_a_sync_response_before_the_fsync_is_prevented_by_may_answer(
+def test_a_response_before_the_fsync_of_a_synchronous_flush_is_prevented_by_may_answer(
     obstacles: tuple[tuple[Obstacles, ...], ...],
 ) -> None:
     assert (Guard("AnswerOk", "MayAnswer(m)"),) in obstacles[0]

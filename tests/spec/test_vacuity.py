@@ -28,8 +28,8 @@ Released == (\\E n \\in Nodes : count[n] > Max) ~> owner = NoNode
 """
 
 
-def ask(asked: Question, known: Models = COUNTER) -> dict[str, Result]:
-    return {result.name: result for result in models.ask(known, asked).results}
+def results_of(run: Question, known: Models = COUNTER) -> dict[str, Result]:
+    return {result.name: result for result in models.ask(known, run).results}
 
 
 @pytest.fixture
@@ -54,15 +54,15 @@ def test_runs_with_the_same_constants_share_one_vacuity_run_with_all_their_prope
 
 
 def test_both_checks_hold_if_every_action_is_taken_and_no_property_is_vacuous() -> None:
-    results = ask(VACUITY)
+    results = results_of(VACUITY)
     assert results["EveryActionTaken"].counts["actions"] == 3
     assert results["NoVacuity"].counts["antecedents"] == 2
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
 
 
 def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
-    asked = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
-    taken = ask(asked, dead)["EveryActionTaken"]
+    run = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
+    taken = results_of(run, dead)["EveryActionTaken"]
     assert taken.verdict is Verdict.VIOLATED
     assert taken.detail == "never taken: Undo"
 
@@ -79,15 +79,15 @@ def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
 def test_a_property_with_an_antecedent_that_is_never_true_is_named(
     dead: Models, name: str, antecedent: str
 ) -> None:
-    result = ask(with_property(name), dead)["NoVacuity"]
+    result = results_of(with_property(name), dead)["NoVacuity"]
     assert result.verdict is Verdict.VIOLATED
     assert result.detail == f"never true: {name}: {antecedent}"
 
 
 def test_an_action_or_property_listed_under_never_fails_only_if_it_occurs(dead: Models) -> None:
     excluded = replace(with_property("Emptied"), never=("Emptied",))
-    assert ask(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
-    wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
+    assert results_of(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
+    wrong = results_of(replace(VACUITY, never=("Drop", "WithinMax")))
     assert wrong["EveryActionTaken"].detail == "taken, but listed under never: Drop"
     assert wrong["NoVacuity"].detail == "true, but listed under never: WithinMax"
 

@@ -49,15 +49,15 @@ Short == \\E s \\in {SubSeq(<<>>, 1, x)} : s = <<>>
 """
 
 
-def ask(
-    questions: str,
+def run_tiny(
+    config_text: str,
     source: str = ONE_VARIABLE,
     *,
     deadlock: bool = False,
     seconds_max: float = 60,
     heap_mib: int = 256,
 ) -> Outcome:
-    job = Job("Tiny", questions, sources={"Tiny": source}, deadlock=deadlock, brief=True)
+    job = Job("Tiny", config_text, sources={"Tiny": source}, deadlock=deadlock, brief=True)
     return run(replace(job, seconds_max=seconds_max, heap_mib=heap_mib))
 
 
@@ -87,46 +87,46 @@ def test_a_violated_invariant_is_named_with_its_shortest_counterexample() -> Non
 
 
 def test_an_invariant_violated_in_the_initial_state_has_a_trace_of_one_state() -> None:
-    outcome = ask(steps("Turn", "INVARIANT Never"))
+    outcome = run_tiny(steps("Turn", "INVARIANT Never"))
     assert outcome.violated == "Never"
     assert outcome.trace is not None
     assert [step.state["x"] for step in outcome.trace.steps] == [0]
 
 
 def test_a_violated_action_property_is_named() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Jump")
     assert (outcome.violated, outcome.exit_code) == ("Jump", 13)
 
 
 def test_a_violated_conjunct_is_reported_under_the_name_of_its_property() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Starts")
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Starts")
     assert (outcome.violated, outcome.exit_code) == ("Starts", 13)
 
 
 def test_a_violated_liveness_property_is_named_although_tlc_does_not_name_it() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Ten")
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION TurnSpec\nPROPERTY Ten")
     assert outcome.violated == "Ten"
     assert outcome.trace is not None
     assert outcome.trace.stutters
 
 
 def test_a_counterexample_under_fairness_ends_in_a_loop() -> None:
-    outcome = ask("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
+    outcome = run_tiny("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
     assert outcome.trace is not None
     assert outcome.trace.back_to == 1
     assert "back to step 1 by Turn, forever" in render(outcome.trace)
 
 
 def test_a_deadlock_is_a_violation_only_on_request() -> None:
-    assert ask(steps("Up")).verdict is Verdict.HELD
-    outcome = ask(steps("Up"), deadlock=True)
+    assert run_tiny(steps("Up")).verdict is Verdict.HELD
+    outcome = run_tiny(steps("Up"), deadlock=True)
     assert (outcome.violated, outcome.exit_code) == (DEADLOCK, 11)
     assert outcome.trace is not None
     assert len(outcome.trace) == 4
 
 
 @pytest.mark.parametrize(
-    ("questions", "source", "reason", "message"),
+    ("config_text", "source", "reason", "message"),
     [
         (
             steps("Up"),
@@ -170,10 +170,10 @@ def test_a_deadlock_is_a_violation_only_on_request() -> None:
     ],
 )
 def test_a_run_without_a_verdict_has_a_one_line_reason(
-    questions: str, source: str, reason: Reason, message: str
+    config_text: str, source: str, reason: Reason, message: str
 ) -> None:
     with pytest.raises(TlcError, match=message) as caught:
-        ask(questions, source)
+        run_tiny(config_text, source)
     assert caught.value.reason is reason
     assert "\n" not in str(caught.value)
     assert caught.value.text
@@ -181,7 +181,7 @@ def test_a_run_without_a_verdict_has_a_one_line_reason(
 
 def test_the_error_for_a_full_heap_states_that_the_heap_is_too_small() -> None:
     with pytest.raises(TlcError, match="the heap is too small") as caught:
-        ask(steps("Huge"), heap_mib=16)
+        run_tiny(steps("Huge"), heap_mib=16)
     assert caught.value.reason is Reason.MEMORY
 
 
@@ -199,7 +199,7 @@ def test_the_time_limit_ends_tlc_with_a_message_and_leaves_no_files(
     monkeypatch.setattr(runner, "_kill", record_and_kill)
     began = time.monotonic()
     with pytest.raises(TlcError, match="no verdict within 2 seconds") as caught:
-        ask(steps("Endless"), seconds_max=2)
+        run_tiny(steps("Endless"), seconds_max=2)
     assert caught.value.reason is Reason.TIMEOUT
     assert time.monotonic() - began < 120
     assert [process.returncode for process in started] == [-signal.SIGKILL]
@@ -208,7 +208,7 @@ def test_the_time_limit_ends_tlc_with_a_message_and_leaves_no_files(
 
 def test_a_java_virtual_machine_that_does_not_start_is_a_crash() -> None:
     with pytest.raises(TlcError, match=r"exit code 1: .*initialization of VM") as caught:
-        ask(steps("Up"), heap_mib=1)
+        run_tiny(steps("Up"), heap_mib=1)
     assert caught.value.reason is Reason.CRASH
 
 
