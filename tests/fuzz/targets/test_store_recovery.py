@@ -1,5 +1,7 @@
 """The target that crashes and damages a store: what it demands after each kind of harm."""
 
+import base64
+
 import pytest
 
 from mqproof.fuzz import targets
@@ -31,6 +33,11 @@ def test_the_seeds_break_nothing_and_put_every_invariant_to_the_test() -> None:
         assert judge(target, seed) is None, seed.hex()
         assert len(seed) <= target.input_bytes_max
     assert set(+target.checked) == set(target.invariants)
+
+
+def test_a_damaged_store_time_does_not_name_an_index_file_that_the_next_start_refuses() -> None:
+    found = base64.b64decode("AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAdAQABhAFAQIEAAYQ")
+    assert judge(targets.load("store-recovery"), found) is None
 
 
 @pytest.mark.parametrize("name", [*ENDING, *HARMING])
