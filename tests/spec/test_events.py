@@ -1,4 +1,4 @@
-"""The event vocabulary: written events are read back, and the error for an invalid line names the line."""
+"""The event vocabulary: written events are read back, and errors name the invalid line."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Goal: the seed determines a random behaviour with action names. Method: Counter, and its dumped edges."""
+"""Goal: the seed determines a random behaviour with action names. Method: Counter against Python code."""
 
 from itertools import pairwise
 
