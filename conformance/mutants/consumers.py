@@ -31,7 +31,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members are not notified that their offsets were reset", "SPEC-1",
-            "mqproof.impl.broker.processors.offset_admin:_tell_members", _nobody,
+            "mqproof.impl.broker.processors.offset_admin:_notify_members", _nobody,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer ignores a reset and continues at its position", "SPEC-1",

@@ -20,9 +20,9 @@ _append = State.append
 
 
 def _whoever_asks(
-    candidate: str, term: int, end: Any, mine: Any, standing: tuple[int, str | None, str | None]
+    candidate: str, term: int, end: Any, mine: Any, voter_state: tuple[int, str | None, str | None]
 ) -> Vote:
-    my_term, _, leader = standing
+    my_term, _, leader = voter_state
     return _vote_result(candidate, term, end, mine, (my_term, None, leader))
 
 

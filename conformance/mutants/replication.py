@@ -38,7 +38,7 @@ async def _stays_for_ever(_client: object, receiver: Any, _master: object) -> No
     await asyncio.sleep(0)
 
 
-def _masters_offset(_own: int | None, masters: int, *, untold: bool) -> int:  # noqa: ARG001
+def _masters_offset(_own: int | None, masters: int, *, unsent: bool) -> int:  # noqa: ARG001
     return masters
 
 

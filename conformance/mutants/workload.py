@@ -84,7 +84,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "everybody-owns-everything", "a rebalance assigns all queues to each member", "DELIV-6",
-            "mqproof.impl.client.consuming.rebalance:Rebalancer._share", _everything,
+            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", _everything,
         ),
         Mutant(
             "never-given-up", "no message is redelivered often enough to become a dead letter", "DELIV-7",

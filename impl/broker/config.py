@@ -38,7 +38,7 @@ class BrokerConfig:
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 10911
-    """The port to listen on; 0 is any free port."""
+    """The port to listen on; 0 selects any free port."""
     advertised_host: str = ""
     """The numeric address that clients use for the broker; empty means the listening address."""
     name_servers: NameServers = ()
@@ -136,7 +136,7 @@ class BrokerConfig:
         role = self.replication.role
         if role is not None and self.replication.is_slave == (self.broker_id == 0):
             raise ValueError(
-                f"brokerId is {self.broker_id} and brokerRole {role.value}: a master's is 0, no slave's"
+                f"brokerId is {self.broker_id} and brokerRole {role.value}: only a master has id 0"
             )
 
 

@@ -46,7 +46,7 @@ class ElectedRole:
         try:
             await services.topics.put_all(self._topics_of_log())
         except (OSError, RefusedError) as error:
-            _log.error("topics of the log cannot be made: %s", error)
+            _log.error("topics of the log cannot be created: %s", error)
         if not self._store.leads:
             return
         services.config = services.config.with_role(leads=True)

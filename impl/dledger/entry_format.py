@@ -89,7 +89,7 @@ def decode(data: bytes, pos: int) -> Entry:
         raise EntryError(f"entry says position {place}, found at {pos}")
     body = data[HEADER_BYTES:]
     if not is_whole(chain, data[:_FRONT_BYTES], body):
-        raise EntryError(f"entry {index} has another checksum than it says")
+        raise EntryError(f"the checksum of entry {index} does not match its content")
     return Entry(magic, size, index, term, pos, channel, chain, body_crc, body)
 
 

@@ -91,5 +91,5 @@ def stored_in(entry: Entry) -> StoredMessage | None:
     try:
         return record.decode(entry.body, entry.pos + HEADER_BYTES)
     except RecordError as error:
-        _log.error("entry %d is no message: %s", entry.index, error)
+        _log.error("entry %d is not a message: %s", entry.index, error)
         return None

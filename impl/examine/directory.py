@@ -214,9 +214,7 @@ def _open_index(opened: StoreDirectory, slots: int) -> None:
         if size == 0:
             continue  # a crash may leave an empty new file
         if rest or entries < 2:
-            expected = (
-                f"no index file of {slots} slots has {size} bytes; --index-slots tells how many there are"
-            )
+            expected = f"no index file of {slots} slots has {size} bytes, give the number with --index-slots"
             opened.problems.append(f"{path}: {expected}")
             continue
         shape = IndexShape(slots, entries)

@@ -29,7 +29,7 @@ class NameServerConfig:
     """The expiry time of brokers that do not request one."""
     order_messages: bool = False
     """Whether a route has the number of queues per broker of an ordered topic."""
-    tell_brokers_order: bool = True
+    return_order_to_brokers: bool = True
     """Whether the response to a registration has the ordered topics and their queues per broker."""
     acting_masters: bool = False
     """Whether a slave replaces a missing master in routes.
@@ -58,7 +58,7 @@ START_OPTIONS: Final = {
 RUNNING_OPTIONS: Final = {
     "scanNotActiveBrokerInterval": Option("scan_interval_ms", number(1, _INT_MAX)),
     "orderMessageEnable": Option("order_messages", boolean),
-    "returnOrderTopicConfigToBroker": Option("tell_brokers_order", boolean),
+    "returnOrderTopicConfigToBroker": Option("return_order_to_brokers", boolean),
     "supportActingMaster": Option("acting_masters", boolean),
     "needWaitForService": Option("wait_for_service", boolean),
     "waitSecondsForService": Option("wait_s", number(0, _INT_MAX)),

@@ -262,7 +262,7 @@ def _decode_binary(header: bytes, body: bytes) -> Command:
             Serialization.BINARY,
         )
     except (struct.error, UnicodeDecodeError) as error:
-        raise FrameError(f"the binary header does not hold together: {error}") from None
+        raise FrameError(f"the binary header is invalid: {error}") from None
 
 
 def _decode_fields(pairs: bytes) -> dict[str, str]:

@@ -65,7 +65,7 @@ class ReplicationConfig:
         return self.role is Role.SLAVE
 
     @property
-    def told_role(self) -> Role | None:
+    def logged_role(self) -> Role | None:
         """The role in the event log: SYNC_MASTER only where SEND_OK means that a slave has the message."""
         waits_for_none = self.role is Role.SYNC_MASTER and not self.slaves_waited_for
         return Role.ASYNC_MASTER if waits_for_none else self.role

@@ -94,7 +94,7 @@ def _load_trusted(
 ) -> None:
     trusted = properties.get(f"{prefix}.trustCertPath")
     if trusted is None:
-        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing, whom to trust")
+        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing; it names the trusted certificates")
     try:
         context.load_verify_locations(trusted.value)
     except OSError as error:

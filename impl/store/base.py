@@ -212,7 +212,7 @@ class Store(ABC):
             self._lock = self._runtime.disk.lock(self._layout.lock)
             return self._load(role)
         except LockedError as error:
-            raise StoreError(f"{error}: is another broker running on {self.directory}?") from None
+            raise StoreError(f"{error}: is another broker using {self.directory}?") from None
         except OSError as error:
             self._release()
             raise StoreError(f"{self.directory}: {error}") from None

@@ -242,7 +242,7 @@ def _topic_text(data: bytes) -> str:
 
 def _properties_text(data: bytes) -> str:
     if not text_is_whole(data):
-        raise RecordError("properties are torn: they end in a zero byte")
+        raise RecordError("properties end in a zero byte, as after a torn write")
     return _text(data, "properties")
 
 

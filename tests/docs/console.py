@@ -27,7 +27,7 @@ from typing import Final, Self
 
 ROOT: Final = Path(__file__).parents[2]
 PORTS: Final = ("9876", "10911")
-SECONDS_MAX: Final = 120
+SECONDS_MAX: Final = 300
 _BLOCK: Final = re.compile(
     r'^(?P<deep><!-- deep: .+ -->\n)?```(?P<language>\w+)(?: title="(?P<file>[^"]+)")?\n(?P<text>.*?)^```$',
     re.MULTILINE | re.DOTALL,

@@ -24,11 +24,10 @@ def test_the_commands_of_the_tutorial_have_the_shown_results(page: Path, tmp_pat
     run_page(page, tmp_path)
 
 
-@pytest.mark.deep  # killing and restarting a broker 40 times takes more than a minute
-def test_the_slow_commands_have_the_shown_results(tmp_path: Path) -> None:
-    run_page(ROOT / "docs" / "tutorials" / "broker-implementer.md", tmp_path, deep=True)
+SLOW = [page for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
 
 
-def test_only_the_page_run_by_the_deep_test_has_slow_commands() -> None:
-    slow = [page.stem for page in TUTORIALS if "<!-- deep: " in page.read_text(encoding="utf-8")]
-    assert slow == ["broker-implementer"]
+@pytest.mark.deep  # these commands take a minute or more; the page states the reason
+@pytest.mark.parametrize("page", SLOW, ids=lambda page: page.stem)
+def test_the_slow_commands_of_the_tutorial_have_the_shown_results(page: Path, tmp_path: Path) -> None:
+    run_page(page, tmp_path, deep=True)

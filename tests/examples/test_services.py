@@ -115,13 +115,22 @@ def test_the_test_of_the_example_application_passes_and_fails_with_a_bug(tmp_pat
 CONFORM = ("-m", "mqproof", "conform")
 
 
-def test_the_example_adapter_passes_check_adapter_and_its_store_conforms(tmp_path: Path) -> None:
+@pytest.fixture
+def _memory_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep temporary files in memory if /dev/shm exists, because SQLite waits for the disk at each commit."""
+    if Path("/dev/shm").is_dir():
+        monkeypatch.setenv("TMPDIR", "/dev/shm")
+
+
+@pytest.mark.usefixtures("_memory_file_system")
+def test_the_example_adapter_passes_check_adapter_and_its_store_conforms() -> None:
     folder, name = EXAMPLES / "adapter", "python:sqlite_broker:SqliteBroker"
     assert "13 held, 3 not tested" in run(*CONFORM, "check-adapter", name, folder=folder)
     shown = run(*CONFORM, "--target", name, "--suite", "flush", "--examples", "3", folder=folder)
     assert "10 held, 1 not tested" in shown
 
 
+@pytest.mark.usefixtures("_memory_file_system")
 def test_the_suite_finds_the_bug_of_the_broken_example_store() -> None:
     target = ("--target", "python:sqlite_broker:EarlyAck", "--suite", "flush", "--examples", "20")
     shown = run(*CONFORM, *target, "--id", "FLUSH-1", folder=EXAMPLES / "adapter", code=1)

@@ -1,4 +1,4 @@
-"""Every planted defect is found, by the invariant that it breaks; and planting leaves no trace."""
+"""Tests that every injected defect is found by the invariant that it breaks, and is removed afterwards."""
 
 import importlib
 
@@ -25,7 +25,7 @@ def test_the_mutant_is_caught(name: str) -> None:
     assert result.layer == "fuzz"
 
 
-def test_the_chosen_mutants_are_run_and_nothing_else() -> None:
+def test_only_the_chosen_mutants_are_run() -> None:
     assert mutants.names() == tuple(MUTANTS)
     (result,) = mutants.run(["EmptyFrameRefused"])
     assert (result.name, result.verdict) == ("EmptyFrameRefused", Verdict.HELD)
@@ -50,14 +50,14 @@ def test_every_invariant_of_a_target_has_a_mutant() -> None:
     assert ("remoting-decode", ONLY_DOCUMENTED_ERRORS) in caught
 
 
-def test_mutants_name_targets_and_invariants_that_exist() -> None:
+def test_mutants_name_existing_targets_and_invariants() -> None:
     for mutant in MUTANTS.values():
         known = {*targets.load(mutant.target).invariants, ONLY_DOCUMENTED_ERRORS, ENDS_IN_TIME}
         assert mutant.breaks in known
         assert importlib.import_module(mutant.where.partition(":")[0])
 
 
-def test_planting_is_undone_even_after_an_error() -> None:
+def test_an_injected_defect_is_removed_even_after_an_error() -> None:
     right = record.body_is_whole
 
     def fail() -> None:

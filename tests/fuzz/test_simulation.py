@@ -1,4 +1,4 @@
-"""Every planted defect is killed at the seed that is recorded for it, by the invariant that it breaks."""
+"""Tests that every injected defect is killed at its recorded seed by the invariant that it breaks."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_the_mutant_is_killed_at_its_seed(name: str) -> None:
     assert result.counts["seed"] == SEEDS[name]
 
 
-def test_every_mutant_is_killed_within_the_bound_and_stands_in_the_table() -> None:
+def test_every_mutant_is_killed_within_the_bound_and_is_in_the_table() -> None:
     assert SEEDS.keys() == MUTANTS.keys()
     assert all(seed < SEEDS_MAX for seed in SEEDS.values())
     text = DOCUMENT.read_text(encoding="utf-8")

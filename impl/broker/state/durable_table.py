@@ -45,7 +45,7 @@ class _Batch(Generic[Value]):
 
     def __init__(self) -> None:
         self.values: dict[str, Value | None] = {}
-        self.error: OSError | None = OSError("given up before it was written")
+        self.error: OSError | None = OSError("cancelled before it was written")
 
 
 class DurableTable(Generic[Value]):

@@ -106,5 +106,5 @@ class SubscriptionGroupTable:
     def _require_room(self, count: int) -> None:
         if count and len(self._table) + count > self._groups_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, no more are made"
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, which is the limit"
             )

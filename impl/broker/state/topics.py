@@ -207,7 +207,7 @@ class TopicTable:
     def _require_room(self, count: int) -> None:
         if count and len(self._table) + count > self._topics_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, which is the limit"
             )
 
 

@@ -81,7 +81,7 @@ class NameServerChoice:
         try:
             self.become(await self._source.fetch(self._network))
         except AddressServerError as error:
-            _log.warning("the name servers stay what they are: %s", error)
+            _log.warning("the name servers are unchanged: %s", error)
 
     async def invoke(
         self, code: RequestCode, fields: dict[str, str], body: bytes = b"", timeout_s: float = _TIMEOUT_S

@@ -163,7 +163,7 @@ class Session:
             await self.remoting.invoke(address, request, _TIMEOUT_S)
             self._greeted[address] = self.remoting.channel(address)
         except RemotingError as error:
-            _log.info("no heartbeat: %s", error)
+            _log.info("a heartbeat failed: %s", error)
 
     async def _leave(self, header: UnregisterClientRequest) -> None:
         for address in self.routes.brokers():
@@ -172,7 +172,7 @@ class Session:
                     request = new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header))
                     await self.remoting.invoke(address, request, _TIMEOUT_S)
                 except RemotingError as error:
-                    _log.info("no good-bye: %s", error)
+                    _log.info("unregistering failed: %s", error)
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.create_task(repeat(work, seconds)))

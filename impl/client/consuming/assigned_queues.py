@@ -78,7 +78,7 @@ class AssignedQueues:
 
     def assign(self, queue: MessageQueue, offset: int) -> ProcessQueue:
         """Start reading the queue at the offset."""
-        assert queue not in self._assigned, f"{queue} is being read already"
+        assert queue not in self._assigned, f"{queue} is already being read"
         held = ProcessQueue(queue)
         self._assigned[queue] = (held, asyncio.create_task(self._read(held, offset)))
         return held
@@ -148,7 +148,7 @@ class AssignedQueues:
             return offset
         held.pulled_s = _now_s()
         if result.status == "OFFSET_ILLEGAL":
-            _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
+            _log.warning("%s has no offset %d, continuing at %d", queue, offset, result.next_offset)
             await self.go_to(queue, result.next_offset)
             return offset
         messages = [
@@ -181,7 +181,7 @@ class AssignedQueues:
                 _check_order(queue, offset, result)
         except ClientError as error:
             slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
-            _log.info("pull again: %s", error)
+            _log.info("a pull failed and is repeated: %s", error)
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
         return result

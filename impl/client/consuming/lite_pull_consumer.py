@@ -199,7 +199,7 @@ class LitePullConsumer:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue at this offset, forward or back. The queue must be one that is being read."""
         if queue not in self._queues:
-            raise ClientError(f"{queue} is not among the queues that are being read")
+            raise ClientError(f"{queue} is not one of the queues being read")
         await self._queues.go_to(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:

@@ -162,7 +162,7 @@ class PushConsumer:
 
     async def start(self) -> None:
         """Join the group and start consuming in the background. Operations that fail are retried."""
-        assert not self._tasks, "a consumer is started once"
+        assert not self._tasks, "a consumer can be started only once"
         config = self._config
         since_ms = config.consume_from_ms
         self._started_ms = now_ms(self._session.runtime.clock)
@@ -354,7 +354,7 @@ class PushConsumer:
     async def _renew_locks(self) -> None:
         assert self._locks is not None
         for queue in await self._locks.renew():
-            _log.warning("the lock of %s is somebody else's", queue)
+            _log.warning("another client holds the lock of %s", queue)
             await self.lose(queue)
             self._rebalancer.soon()
 

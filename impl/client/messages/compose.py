@@ -47,11 +47,9 @@ def new_message(
     found = dict(properties or {})
     for name, value in found.items():
         if name in _RESERVED:
-            raise MessageError(
-                f"property {name!r} has a meaning of its own in RocketMQ, another name expected"
-            )
+            raise MessageError(f"property {name!r} is reserved by RocketMQ, another name expected")
         if not name.strip() or not value.strip():
-            raise MessageError(f"property {name!r} is {value!r}: neither may be blank")
+            raise MessageError(f"property {name!r} is {value!r}: name and value must not be blank")
     keys = list(keys)
     for key in keys:
         if not key or " " in key:
@@ -70,17 +68,17 @@ def new_message(
 def check_batch(messages: Sequence[Message]) -> None:
     """Check that these messages can be sent in one request. Raises MessageError when they cannot."""
     if not messages:
-        raise MessageError("a batch of no messages")
+        raise MessageError("a batch without messages")
     first = messages[0]
     for message in messages:
         if message.topic != first.topic:
             raise MessageError(f"a batch of topics {first.topic} and {message.topic}: one topic expected")
         if message.properties.get(WAIT, "true") != first.properties.get(WAIT, "true"):
-            raise MessageError("a batch of messages that wait for the flush and such that do not")
+            raise MessageError("a batch in which some messages wait for the flush and others do not")
         if message.properties.get(DELAY, "0") != "0":
             raise MessageError("a delayed message in a batch")
     if first.topic.startswith(RETRY_PREFIX):
-        raise MessageError("a batch to a retry topic")
+        raise MessageError("a batch for a retry topic")
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:

@@ -198,7 +198,7 @@ class Producer:
                 async with asyncio.timeout_at(deadline_s):
                     route = await self._route(topic)
             except TimeoutError:
-                raise NoRouteError(f"the route of {topic} was not found in time") from None
+                raise NoRouteError(f"the route of {topic} was not received in time") from None
         if asked is not None:
             return asked
         queues = self._writable_queues(topic, route)
