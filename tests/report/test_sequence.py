@@ -1,4 +1,4 @@
-"""Goal: a diagram shows its input, as a self-contained document that is the same each time."""
+"""Goal: a diagram shows all of its input, is self-contained, and is the same each time."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -39,15 +39,15 @@ def _texts(svg: str) -> list[str]:
     ]
 
 
-def test_everything_that_is_said_is_in_the_document() -> None:
+def test_all_texts_of_a_diagram_are_in_the_document() -> None:
     texts = _texts(render(DIAGRAM))
-    for said in ("m1 is <lost>", "process and memory", "send m1", "log: appended m1", "killed", "SEND_OK"):
-        assert said in texts, said
+    for text in ("m1 is <lost>", "process and memory", "send m1", "log: appended m1", "killed", "SEND_OK"):
+        assert text in texts, text
     assert "NoAckedLost is violated" in texts
     assert "m1 was acknowledged" in texts
 
 
-def test_equal_diagrams_are_equal_documents_and_no_document_needs_another() -> None:
+def test_equal_diagrams_give_equal_documents_without_references_to_other_files() -> None:
     svg = render(DIAGRAM)
     assert svg == render(DIAGRAM)
     assert "href" not in svg
@@ -55,11 +55,11 @@ def test_equal_diagrams_are_equal_documents_and_no_document_needs_another() -> N
     assert inline(svg, "a counterexample").startswith("<svg")
 
 
-def test_control_characters_of_a_label_are_shown_as_escapes() -> None:
+def test_control_characters_in_a_text_are_shown_as_escapes() -> None:
     assert "a\\x1bb" in _texts(render(replace(DIAGRAM, title="a\x1bb")))
 
 
-def test_a_crash_breaks_the_lifeline_until_the_restart() -> None:
+def test_the_lifeline_is_dashed_between_a_crash_and_the_restart() -> None:
     svg = render(DIAGRAM)
     assert svg.count('stroke-dasharray="1 6"') == 1
     assert 'stroke-dasharray="1 6"' not in render(
@@ -68,15 +68,15 @@ def test_a_crash_breaks_the_lifeline_until_the_restart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("diagram", "complaint"),
+    ("diagram", "message"),
     [
-        (replace(DIAGRAM, arrows=(Arrow("producer", "nobody", "", 0, 1),)), "no lifeline 'nobody'"),
+        (replace(DIAGRAM, arrows=(Arrow("producer", "unknown", "", 0, 1),)), "no lifeline 'unknown'"),
         (replace(DIAGRAM, arrows=(Arrow("producer", "broker", "", 0, 9),)), "no row 9, it has 4"),
         (replace(DIAGRAM, loop=(0, 4)), "no row 4"),
     ],
 )
-def test_a_diagram_with_an_unknown_name_is_refused(diagram: Diagram, complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_a_diagram_with_an_unknown_lifeline_or_row_is_rejected(diagram: Diagram, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         render(diagram)
 
 
