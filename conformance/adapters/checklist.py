@@ -64,16 +64,16 @@ class _Check:
     id: str
     what: str
     """The property that the suite assumes."""
-    ask: Callable[[Target], None]
+    run: Callable[[Target], None]
     needs: Capability | None = None
 
 
 def _members(target: Any, protocol: type[Any] = Target) -> None:
     where = f"{protocol.__module__.removeprefix('mqproof.').replace('.', '/')}.py"
-    for name, asked in vars(protocol).items():
-        if name.startswith("_") or isinstance(asked, property):
+    for name, member in vars(protocol).items():
+        if name.startswith("_") or isinstance(member, property):
             continue
-        count = len(inspect.signature(asked).parameters) - 1
+        count = len(inspect.signature(member).parameters) - 1
         try:
             inspect.signature(getattr(target, name)).bind(*range(count))
         except TypeError as error:
@@ -166,7 +166,7 @@ def _abandon(target: Target) -> None:
 
 
 def _ends(capability: Capability) -> Callable[[Target], None]:
-    def ask(target: Target) -> None:
+    def check(target: Target) -> None:
         _ENDS[capability](target)
         try:
             target.restart()
@@ -175,7 +175,7 @@ def _ends(capability: Capability) -> Callable[[Target], None]:
         # The messages that a crash may lose depend on the flush mode; an answer is always required.
         _expect(isinstance(_pull(target, 0, 0), Pulled), "no answer after the restart")
 
-    return ask
+    return check
 
 
 def _close(target: Target) -> None:
@@ -227,11 +227,11 @@ def check(factory: Callable[[], Target], replay: str) -> Iterator[Result]:
             elif one.needs and one.needs not in target.capabilities:
                 verdict, detail = Verdict.NOT_TESTED, f"{one.needs.name} is not declared"
             else:
-                one.ask(target)
+                one.run(target)
         except _WrongError as error:
             verdict, detail = Verdict.VIOLATED, str(error)
         except Exception as error:
-            verdict, detail, broken = Verdict.VIOLATED, _told(error), broken or one.id
+            verdict, detail, broken = Verdict.VIOLATED, _error_text(error), broken or one.id
         yield _result(one, verdict, detail, replay, time.monotonic() - began)
     if target is not None:
         target.close()
@@ -256,20 +256,20 @@ def check_for(suite: Suite, protocol: type[Any], factory: Callable[[], Any], rep
         began = time.monotonic()
         verdict, detail = Verdict.HELD, ""
         try:
-            one.ask(factory())
+            one.run(factory())
         except _WrongError as error:
             verdict, detail = Verdict.VIOLATED, str(error)
         except Exception as error:
-            verdict, detail = Verdict.VIOLATED, _told(error)
+            verdict, detail = Verdict.VIOLATED, _error_text(error)
         yield _result(one, verdict, detail, replay, time.monotonic() - began)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return str(error) if isinstance(error, TargetError) else f"{type(error).__name__}: {error}"
 
 
 def _result(one: _Check, verdict: Verdict, detail: str, replay: str, seconds: float) -> Result:
     witnesses = (Witness(detail),) if verdict is Verdict.VIOLATED else ()
     counts = {"checks": 1} if verdict in (Verdict.HELD, Verdict.VIOLATED) else {}
-    told = replay if verdict is Verdict.VIOLATED else ""
-    return Result(one.id, one.what, LAYER, verdict, counts, witnesses, detail, told, seconds)
+    command = replay if verdict is Verdict.VIOLATED else ""
+    return Result(one.id, one.what, LAYER, verdict, counts, witnesses, detail, command, seconds)

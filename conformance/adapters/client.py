@@ -108,9 +108,9 @@ class Client:
     async def max_offset(self, queue_id: int) -> int:
         return await self._offset(self._consumer.max_offset(self._queue(queue_id)))
 
-    async def _offset(self, asked: Awaitable[int]) -> int:
+    async def _offset(self, query: Awaitable[int]) -> int:
         try:
-            return await asked
+            return await query
         except ClientError as error:
             if "TOPIC_NOT_EXIST" in str(error):
                 return 0

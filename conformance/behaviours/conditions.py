@@ -47,7 +47,7 @@ class Conditions(Generic[ConfigT, StateT]):
         self._of: dict[str, tuple[int, ...]] = {}
         module = sys.modules[next(iter(model.actions.values())).apply.__module__]
         marked = _functions(ast.parse(inspect.getsource(module)))
-        asked = {name: self._mark(function) for name, function in marked.items()}
+        conditions = {name: self._mark(function) for name, function in marked.items()}
         known = {**vars(module), _WATCH: self._watch}
         tree = ast.fix_missing_locations(ast.Module(list(marked.values()), []))
         exec(compile(tree, f"<conditions of {model.name}>", "exec"), known)
@@ -58,7 +58,7 @@ class Conditions(Generic[ConfigT, StateT]):
             is_here = getattr(module, apply.__name__, None) is apply
             called = _called(apply.__name__, marked) if is_here else {}
             self._applies[name] = known[apply.__name__] if is_here else apply
-            self._of[name] = tuple(number for each in called for number in asked[each])
+            self._of[name] = tuple(number for each in called for number in conditions[each])
 
     def outcomes(self, action: str) -> Iterator[Outcome]:
         """Yield all possible outcomes."""

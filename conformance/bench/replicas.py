@@ -96,14 +96,14 @@ def _site(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[Site]:
+def single_broker(folder: Path) -> Iterator[Site]:
     with _site(folder) as site:
         site.add("alone", "--flush", "ASYNC_FLUSH")
         yield site
 
 
 @contextmanager
-def alone_synced(folder: Path) -> Iterator[Site]:
+def single_broker_synced(folder: Path) -> Iterator[Site]:
     with _site(folder) as site:
         site.add("alone", "--flush", "SYNC_FLUSH")
         yield site
@@ -130,8 +130,8 @@ def group(folder: Path) -> Iterator[Site]:
 
 
 SIDES: Final[Mapping[str, Side]] = {
-    "alone, ASYNC_FLUSH": alone,
-    "alone, SYNC_FLUSH": alone_synced,
+    "alone, ASYNC_FLUSH": single_broker,
+    "alone, SYNC_FLUSH": single_broker_synced,
     "SYNC_MASTER and a slave": pair,
     "a group of three": group,
 }
@@ -223,8 +223,8 @@ def _latency(side: Side, folder: Path, rate: float, amount: Amount) -> dict[str,
             messages = Messages((topic,))
             asyncio.run(load.create_topics(master, messages))
             measured = asyncio.run(load.latencies(master, messages, rate, seconds))
-    shares = {"median": 0.5, "p99": 0.99}
-    return {name: load.percentile(measured.answered, share) * 1000 for name, share in shares.items()}
+    fractions = {"median": 0.5, "p99": 0.99}
+    return {name: load.percentile(measured.answered, fraction) * 1000 for name, fraction in fractions.items()}
 
 
 def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[float], list[float]]:
@@ -247,10 +247,10 @@ def _changes(folder: Path, amount: Amount, progress: Progress) -> tuple[list[flo
             master = site.master(messages)
             began = time.perf_counter()
             site.kill(master)
-            told = pool.submit(client.send_until_stored)
+            sent = pool.submit(client.send_until_stored)
             site.master(messages)
             found.append(time.perf_counter() - began)
-            clients.append(told.result() - began)
+            clients.append(sent.result() - began)
             progress(f"changes of masters, {number + 1}/{amount.kills}")
             site.start(master)
     return found, clients
@@ -324,9 +324,9 @@ def table(result: dict[str, Any]) -> str:
     if changes:
         floor = result["change_floor_seconds"]
         lines += [
-            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_shares(changes)}; the"
-            f" configured waits sum up to {floor:.1f}.",
-            f"To that of a client: {_shares(result['clients_change_seconds'])}.",
+            f"{len(changes)} masters killed, seconds to the next acknowledged send: {_percentiles(changes)};"
+            f" the configured waits sum up to {floor:.1f}.",
+            f"To that of a client: {_percentiles(result['clients_change_seconds'])}.",
         ]
     mib = copy["bytes"] / (1 << 20)
     lines.append(
@@ -336,7 +336,9 @@ def table(result: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _shares(seconds: Sequence[float]) -> str:
+def _percentiles(seconds: Sequence[float]) -> str:
     ordered = sorted(seconds)
-    shown = ", ".join(f"{share:.0%} {load.percentile(ordered, share):.1f}" for share in (0.5, 0.9, 0.99))
+    shown = ", ".join(
+        f"{fraction:.0%} {load.percentile(ordered, fraction):.1f}" for fraction in (0.5, 0.9, 0.99)
+    )
     return f"{shown}, most {ordered[-1]:.1f}"

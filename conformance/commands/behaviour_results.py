@@ -166,5 +166,5 @@ def _outcomes_table(model: str, which: str, outcomes: Iterable[Outcome]) -> Tabl
 def witness(failure: Failure) -> Witness:
     """Return the failure with the steps that led to it."""
     steps = failure.script.steps[: failure.at + 1]
-    told = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
-    return Witness(f"{failure.why}, after {told}", {"step": str(failure.at)})
+    path = " ".join(f"{step.action}{order(step.parameters)}" for step in steps)
+    return Witness(f"{failure.why}, after {path}", {"step": str(failure.at)})

@@ -112,10 +112,10 @@ def broker(
             jars(apache)
             sides[f"Apache {apache}"] = broker_bench.apache(apache)
         directory.mkdir(parents=True, exist_ok=True)
-        with stages("bench broker") as told:
-            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), told)
+        with stages("bench broker") as on_stage:
+            result = broker_bench.measure(sides, amount, rounds, directory.resolve(), on_stage)
             if profile:
-                profiled = profiles(result, amount, directory.resolve(), told)
+                profiled = profiles(result, amount, directory.resolve(), on_stage)
     except (BenchError, ApacheMissingError, ApacheServerError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None
@@ -152,8 +152,8 @@ def replication(
     amount = replicas.Amount(sends, seconds, kills, copied_mib)
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with stages("bench replication") as told:
-            result = replicas.measure(amount, rounds, directory.resolve(), told)
+        with stages("bench replication") as on_stage:
+            result = replicas.measure(amount, rounds, directory.resolve(), on_stage)
     except (ClusterError, LoadError, OSError) as error:
         typer.echo(f"mqproof bench: {error}", err=True)
         raise typer.Exit(Exit.TOOL) from None

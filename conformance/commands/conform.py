@@ -192,10 +192,10 @@ def _conducted(options: "RunOptions", names: list[str], *, named: bool) -> "list
     from mqproof.conformance.registry.suite_registry import conduct
 
     parts: list[Part] = []
-    with terminable(), stages(f"conform {options.target}") as told:
+    with terminable(), stages(f"conform {options.target}") as on_stage:
         for name in names:
             try:
-                parts.append(conduct(options, name, _progress(told, name)))
+                parts.append(conduct(options, name, _progress(on_stage, name)))
             except RunOptionsError as error:
                 stop(str(error), Exit.USAGE)
     with_target = [part for part in parts if not isinstance(part.refusal, UnknownTargetError)]
@@ -213,8 +213,8 @@ def _no_target(parts: "list[Part]", target: str) -> str:
     known = {part.suite: part.refusal.known for part in parts if isinstance(part.refusal, UnknownMutantError)}
     if len(known) < 2:
         return str(parts[0].refusal)
-    told = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
-    return f"{target!r} is no mutant of any suite; there are those of {'; '.join(told)}"
+    listed = (f"{suite} ({', '.join(mutants)})" for suite, mutants in known.items())
+    return f"{target!r} is no mutant of any suite; there are those of {'; '.join(listed)}"
 
 
 def _finish(
@@ -241,15 +241,15 @@ def _finish(
         if named and isinstance(refusal, UnknownTargetError):
             stop(f"--target {refusal}", Exit.USAGE)
     if len(refusals) == len(parts):
-        told = next(one for one in refusals if not isinstance(one, UnknownTargetError))
-        stop(f"{options.target}: {told}", Exit.TOOL)
+        cause = next(one for one in refusals if not isinstance(one, UnknownTargetError))
+        stop(f"{options.target}: {cause}", Exit.TOOL)
     raise typer.Exit(exit_code(whole.results))
 
 
-def _progress(told: Callable[[str], None], name: str) -> Callable[[int, int], None]:
+def _progress(on_stage: Callable[[str], None], name: str) -> Callable[[int, int], None]:
     def progress(done: int, to_do: int) -> None:
         if done % max(1, to_do // _PROGRESS_LINES) == 0:
-            told(f"{name}: {done} of {to_do}")
+            on_stage(f"{name}: {done} of {to_do}")
 
     return progress
 
@@ -291,12 +291,12 @@ def trace_check(
 
     if models_file is not None and window is not None:
         stop("trace-check: --window cuts the logs of brokers; it is not available with --models", Exit.USAGE)
-    with stages("trace-check") as told:
+    with stages("trace-check") as on_stage:
         try:
             found = (
                 _own_traces(models_file, model, logs)
                 if models_file
-                else _traces(logs, window or 100, model, told)
+                else _traces(logs, window or 100, model, on_stage)
             )
         except TlcError as error:
             stop(str(error), error.exit_code if models_file else Exit.TOOL)
@@ -307,7 +307,7 @@ def trace_check(
 
 
 def _traces(
-    logs: list[Path], window: int, model: str | None, told: Callable[[str], None]
+    logs: list[Path], window: int, model: str | None, on_stage: Callable[[str], None]
 ) -> "tuple[Result, ...]":
     """The results for event logs of mqproof's vocabulary."""
     from mqproof.conformance.traces.check import check_logs, results
@@ -318,7 +318,7 @@ def _traces(
         stop(f"trace-check: --model {model}: expected one of {', '.join(names)}", Exit.USAGE)
     began = time.perf_counter()
     try:
-        checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=told)
+        checked = check_logs(logs, records_max=window, models=(model,) if model else (), on_stage=on_stage)
     except EventError as error:
         stop(str(error), Exit.USAGE)
     except OSError as error:

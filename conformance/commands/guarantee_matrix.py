@@ -74,8 +74,8 @@ def matrix(
     differing = live.differing(lived)
     for each in differing:
         print(f"✗ {each.entry}: {each.failure}")
-    told = show.summary(lived)
-    print(f"✗ {len(differing)} cells differ: {told}" if differing else f"✓ as the model has it: {told}")
+    text = show.summary(lived)
+    print(f"✗ {len(differing)} cells differ: {text}" if differing else f"✓ as the model has it: {text}")
     raise typer.Exit(Exit.VIOLATED if differing else Exit.HELD)
 
 

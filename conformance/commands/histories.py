@@ -112,9 +112,9 @@ def workload(
 
     expect_writable(out=out)
     try:
-        with terminable(), stages(f"workload {target}") as told:
+        with terminable(), stages(f"workload {target}") as on_stage:
             lines = run(
-                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), told
+                target, Workload(messages=messages, producers=producers, faults=faults, seed=seed), on_stage
             )
     except ValueError as error:
         stop(f"--target {error}", Exit.USAGE)

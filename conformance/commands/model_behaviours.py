@@ -112,15 +112,15 @@ def _written_or_replayed(models: Sequence[str], replays: Replays) -> "list[Model
     from mqproof.conformance.commands.behaviour_results import replayed
 
     found = []
-    with stages("behaviours") as told:
+    with stages("behaviours") as on_stage:
         try:
             for model in models:
                 if (folder := replays.write) is not None:
-                    told(f"{write_file(model, folder)}")
+                    on_stage(f"{write_file(model, folder)}")
                     for path in write_files(model, folder / FOLDER.name) if replays.outcomes else ():
-                        told(f"{path}")
+                        on_stage(f"{path}")
                 else:
-                    told(f"{model} on {replays.target}")
+                    on_stage(f"{model} on {replays.target}")
                     corpus = replays.corpus or CORPUS
                     found.append(
                         replayed(model, replays.target, corpus, replays.every, images=replays.images)
@@ -145,7 +145,7 @@ def _report(found: "Sequence[ModelReplay]", replays: Replays) -> Report:
 def _answered(model: str, target: str, variant: str) -> Result:
     """Held when the target leaves the counterexample: it has not got the defect. Unknown when it cannot be
     brought to take a step that is not the point."""
-    from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask
+    from mqproof.conformance.behaviours.counterexample import CounterexampleError, replay_counterexample
     from mqproof.conformance.behaviours.replay import Failure
     from mqproof.conformance.commands.behaviour_results import witness
     from mqproof.conformance.subjects.stepped_targets import resolve
@@ -156,7 +156,7 @@ def _answered(model: str, target: str, variant: str) -> Result:
         stop(f"--target {target}: it has no steps of {model}", Exit.USAGE)
     began = time.perf_counter()
     try:
-        answer = ask(model, variant, make)
+        answer = replay_counterexample(model, variant, make)
     except CounterexampleError as error:
         stop(f"--counterexample {error}", Exit.USAGE)
     except TlcError as error:
@@ -169,15 +169,15 @@ def _answered(model: str, target: str, variant: str) -> Result:
     elif answer.stuck_at is not None:
         verdict = Verdict.UNKNOWN
         what = Failure(answer.script, answer.stuck_at, "the target cannot be brought to take this step")
-    told = witness(what)
+    shown = witness(what)
     return Result(
         "SPEC-1",
         f"Counterexample {variant}",
         "behaviours",
         verdict,
         {"steps": steps, "taken": steps if verdict is Verdict.VIOLATED else what.at},
-        witnesses=() if answer.left else (told,),
-        detail=f"{answer.violated}: {told.text}",
+        witnesses=() if answer.left else (shown,),
+        detail=f"{answer.violated}: {shown.text}",
         replay=f"mqproof behaviours {model} --target {target} --counterexample {variant}",
         seconds=time.perf_counter() - began,
     )

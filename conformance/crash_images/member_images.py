@@ -81,11 +81,11 @@ class _Files:
         disk.crash_os(image)
         ledger = Ledger(disk, _LEDGER, _CONFIG)
         entries = [ledger.read(index) for index in range(ledger.load().end + 1)]
-        told: list[Mapping[str, Any]] = [
+        shown: list[Mapping[str, Any]] = [
             {"term": one.term, "message": "noop" if one.magic == NO_OP else one.body.decode()}
             for one in entries
         ]
-        return ballot_file.load(disk, _BALLOT), told
+        return ballot_file.load(disk, _BALLOT), shown
 
 
 def expand(script: Script, nodes: Sequence[str], found: Recovered, every: int = 1) -> None:

@@ -27,7 +27,7 @@ _PAIRS: Final = (
     ("namesrv_isolate", "namesrv_rejoin"),
 )
 SECONDS_MAX: Final = 120.0
-_SAID_MAX: Final = 200
+_OUTPUT_MAX: Final = 200
 
 
 class FaultCommandError(ValueError):
@@ -97,17 +97,17 @@ def run(option: str, template: str, values: Mapping[str, str]) -> None:
         # The command needs no process group of its own: a process that it leaves running is the broker, which
         # must stay. The output goes to a file: with a pipe that the broker keeps open, reading would never
         # reach the end.
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             done = subprocess.run(
-                command, shell=True, stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                command, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                 timeout=SECONDS_MAX, check=False,
             )  # fmt: skip
-            said.seek(0)
-            told = said.read().decode(errors="replace").strip().splitlines()
+            output.seek(0)
+            output_lines = output.read().decode(errors="replace").strip().splitlines()
     except subprocess.TimeoutExpired:
         raise TargetError(f"--{option} {command!r}: does not end within {SECONDS_MAX:.0f} s") from None
     if done.returncode != 0:
-        why = f": {told[-1][:_SAID_MAX]}" if told else ""
+        why = f": {output_lines[-1][:_OUTPUT_MAX]}" if output_lines else ""
         raise TargetError(f"--{option} {command!r}: ended with code {done.returncode}{why}")
 
 

@@ -45,9 +45,10 @@ def results(
 def with_time(found: Iterable[Result], seconds: float) -> tuple[Result, ...]:
     """Return results that were found together; each tested one gets an equal part of the total time."""
     results = tuple(found)
-    share = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
+    seconds_each = seconds / max(1, sum(each.verdict is not Verdict.NOT_TESTED for each in results))
     return tuple(
-        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=share) for each in results
+        each if each.verdict is Verdict.NOT_TESTED else replace(each, seconds=seconds_each)
+        for each in results
     )
 
 

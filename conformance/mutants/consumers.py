@@ -12,7 +12,7 @@ from mqproof.impl.client.model import MessageQueue
 _load = Offsets.load
 
 
-def _nobody(*_told: Any) -> None:
+def _no_effect(*_args: Any) -> None:
     pass
 
 
@@ -31,11 +31,11 @@ MUTANTS: Final[dict[str, Mutant]] = {
     for each in (
         Mutant(
             "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
-            "mqproof.impl.broker.processors.offset_admin:_tell_members", _nobody,
+            "mqproof.impl.broker.processors.offset_admin:_tell_members", _no_effect,
         ),
         Mutant(
             "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
-            "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _nobody,
+            "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _no_effect,
         ),
         Mutant(
             "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",

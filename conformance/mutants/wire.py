@@ -126,7 +126,7 @@ def _long_key(name: str, value: str) -> bytes:
 _read, _write = headers.read, headers.write
 
 
-def _known_alone(kind: type[H], fields: dict[str, str]) -> H:
+def _known_fields_only(kind: type[H], fields: dict[str, str]) -> H:
     if unknown := fields.keys() - set(kind.__struct_encode_fields__):
         raise HeaderError(f"{kind.__name__}: nobody knows {', '.join(sorted(unknown))}")
     return _read(kind, fields)
@@ -203,7 +203,7 @@ MUTANTS: Final = {
         ),
         Mutant(
             "unknown-field-refused", "a request with a field that is not known is refused",
-            "remoting/max-offset/3", f"{_HEADERS}:read", _known_alone,
+            "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
         ),
         Mutant(
             "unknown-code-fails", "a request code that is not known is answered as an error of the system",

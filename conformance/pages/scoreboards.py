@@ -88,16 +88,16 @@ def _verdict(results: Sequence[Result], rests_on: str) -> str:
         return "not tested"
     ids = {each: [one.id for one in results if one.verdict is each] for each in Verdict}
     decided = not ids[Verdict.VIOLATED] and not ids[Verdict.UNKNOWN]
-    told = [f"held: {rests_on}"] if decided else []
-    told += [f"{each} {', '.join(of)}" for each, of in ids.items() if of and each is not Verdict.HELD]
-    return "; ".join(told)
+    parts = [f"held: {rests_on}"] if decided else []
+    parts += [f"{each} {', '.join(of)}" for each, of in ids.items() if of and each is not Verdict.HELD]
+    return "; ".join(parts)
 
 
 def _rests_on(report: Report, suite: str) -> str:
     """The suite's row of the table Evidence, and how many faults it met."""
     evidence, met = _table(report, EVIDENCE), _table(report, FAULTS)
-    told = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
-    entries = [f"{entry} {what}" for what, entry in told if what in _EVIDENCE and entry]
+    own_row = next((zip(evidence.columns, row, strict=True) for row in evidence.rows if row[0] == suite), ())
+    entries = [f"{entry} {what}" for what, entry in own_row if what in _EVIDENCE and entry]
     if suite in met.columns:
         at = met.columns.index(suite)
         entries.append(f"{sum(int(row[at].replace(',', '')) for row in met.rows):,} faults")

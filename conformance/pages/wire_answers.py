@@ -23,7 +23,7 @@ from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
-NOT_ASKED: Final = "-"
+NOT_REQUESTED: Final = "-"
 """Of a rule that holds since a later release only."""
 _DETAIL_MAX: Final = 160
 
@@ -94,7 +94,7 @@ def gather(reports: dict[str, Path]) -> Matrix:
             result.id: result.detail.removeprefix("FAILED: ")[:_DETAIL_MAX] for result in failed
         }
     verdicts = {
-        case.id: tuple(of.get(case.id, NOT_ASKED) for of in seen.values()) for case in CASES
+        case.id: tuple(of.get(case.id, NOT_REQUESTED) for of in seen.values()) for case in CASES
     }  # fmt: skip
     return Matrix(tuple(reports), verdicts, failures)
 

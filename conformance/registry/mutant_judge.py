@@ -57,7 +57,7 @@ class Search:
     examples_max: int = EXAMPLES_MAX
     on_progress: Progress | None = None
 
-    def told(self, mutant: Mutant, examples: int) -> None:
+    def report_progress(self, mutant: Mutant, examples: int) -> None:
         if self.on_progress:
             self.on_progress(mutant.name, examples, self.examples_max)
 
@@ -84,7 +84,7 @@ def by_suite(suite: Suite, target: Callable[[Mutant], Any]) -> Callable[[Mutant,
             partial(target, mutant),
             search.examples_max,
             search.seed,
-            lambda done, _: search.told(mutant, done),
+            lambda done, _: search.report_progress(mutant, done),
             suite=suite,
             wanted=frozenset({mutant.breaks}),
             shrink=False,
@@ -111,7 +111,7 @@ def by_seed(look: Callable[[Mutant, int], tuple[Witness, ...]]) -> Callable[[Mut
             while not witnesses and examples < search.examples_max:
                 witnesses = look(mutant, search.seed + examples)
                 examples += 1
-                search.told(mutant, examples)
+                search.report_progress(mutant, examples)
         replay = f"mqproof mutants --layer {LAYER} --name {mutant.name}"
         return _result(mutant, search, witnesses, examples, time.monotonic() - began, replay)
 
@@ -166,7 +166,7 @@ def by_case(mutant: Mutant, search: Search) -> Result:
     began = time.monotonic()
     with injected(mutant), wire.serving() as address:
         judged = examine_wire([Address.parse(address)], choose([mutant.breaks]), lambda *_: None)
-    search.told(mutant, len(judged))
+    search.report_progress(mutant, len(judged))
     witnesses = tuple(
         Witness(one.detail) for one in judged if isinstance(one, Judged) and one.verdict is CaseVerdict.FAILED
     )

@@ -149,8 +149,8 @@ def conduct(options: RunOptions, name: str, progress: Progress) -> Part:
         return suite.run(options, progress)
     except (UnknownTargetError, TargetError) as error:
         verdict = Verdict.NOT_TESTED if isinstance(error, UnknownTargetError) else Verdict.UNKNOWN
-        told = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
-        return Part(name, told, {}, 0.0, summary=suite.in_short(told), refusal=error)
+        results = tuple(replace(one, verdict=verdict, detail=str(error)) for one in suite.listed(options))
+        return Part(name, results, {}, 0.0, summary=suite.in_short(results), refusal=error)
 
 
 # -- the suites, each with what it needs, imported when it is used

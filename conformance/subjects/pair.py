@@ -84,12 +84,12 @@ class Pair(Cluster):
         return [stored.message_id for stored in self.log(node)]
 
 
-def play(scene: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
+def play(scenario: Callable[[Pair], Awaitable[T]], seed: int = 0, **options: Any) -> T:
     """Run a scenario with its own pair; the options are those of Pair."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Pair(loop, seed, **options) as pair:
-            return await scene(pair)
+            return await scenario(pair)
 
     return run_simulated(main(), loop)

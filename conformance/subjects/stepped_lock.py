@@ -90,7 +90,7 @@ class _Locks(QueueLocks):
         self._member = member
 
     async def unlock(self, queues: Any) -> None:
-        if not self._member.share:
+        if not self._member.assigned_queues:
             self._member.unlocks = asyncio.get_running_loop().create_future()
             await self._member.unlocks
         await super().unlock(queues)
@@ -109,7 +109,7 @@ class _Member(SteppedMember):
         self.calls: list[asyncio.Future[None]] = []
         self._renewal: asyncio.Task[None] | None = None
 
-    async def ask(self) -> None:
+    async def request_lock(self) -> None:
         if self.is_reading:
             self._renewal = asyncio.create_task(self.consumer._renew_locks())
             await at_rest()
@@ -119,10 +119,10 @@ class _Member(SteppedMember):
     async def settle(self) -> None:
         """Rebalance again if the queue was dropped during a round; the next round drops it."""
         await at_rest()
-        if self.is_reading and not self.share:
+        if self.is_reading and not self.assigned_queues:
             await self.rebalance()
 
-    async def hand(self) -> bool:
+    async def deliver(self) -> bool:
         """Answer the waiting pull with its next message. Return False if there is no pull."""
         held = self.under_way(RequestCode.PULL_MESSAGE)
         if held is None:
@@ -213,21 +213,21 @@ class SteppedLock:
     # Rebalancing
 
     async def _gain(self, name: str) -> None:
-        self._members[name].share = [QUEUE]
+        self._members[name].assigned_queues = [QUEUE]
 
     async def _drop(self, name: str) -> None:
         member = self._members[name]
-        member.share = []
+        member.assigned_queues = []
         await member.settle()
 
     # The lock
 
-    async def _ask(self, name: str) -> None:
+    async def _request_lock(self, name: str) -> None:
         """Request the lock: by rebalancing for the first time or again, by the renewal task to renew it."""
         member = self._members[name]
         if member.is_leaving:
             raise ImpossibleError(f"{name} is not done with the queue that it had")
-        await member.ask()
+        await member.request_lock()
         if member.under_way(RequestCode.LOCK_BATCH_MQ) is None:
             raise DeviationError(f"{name} does not ask for the lock")
 
@@ -235,7 +235,7 @@ class SteppedLock:
         member = self._members[name]
         member.judged = self._broker.lock(self._request(member).request)
 
-    async def _hear(self, name: str) -> None:
+    async def _receive_answer(self, name: str) -> None:
         member = self._members[name]
         judged, member.judged = member.judged, None
         assert judged is not None, "the broker has not answered"
@@ -285,7 +285,7 @@ class SteppedLock:
 
     async def _begin(self, name: str) -> None:
         member = self._members[name]
-        if not await member.hand():
+        if not await member.deliver():
             raise DeviationError(f"{name} does not pull")
         if not member.calls:
             await asyncio.sleep(_UNLOCKED_PAUSE_S)
@@ -318,15 +318,15 @@ class SteppedLock:
         member = self._members[name]
         if member.is_rebalancing or not (member.is_reading or member.is_leaving):
             return False
-        had, member.share = member.share, [QUEUE]
+        before, member.assigned_queues = member.assigned_queues, [QUEUE]
         await member.rebalance()
-        member.share = had
+        member.assigned_queues = before
         return True
 
-    async def _refuses_without_share(self, name: str) -> bool:
+    async def _refuses_unassigned(self, name: str) -> bool:
         """Rebalance a member without assigning the queue to it."""
         member = self._members[name]
-        if member.is_rebalancing or member.share:
+        if member.is_rebalancing or member.assigned_queues:
             return False
         await member.rebalance()
         return True
@@ -337,7 +337,7 @@ class SteppedLock:
         The unlock that starts here continues later.
         """
         member = self._members[name]
-        if not self._is_last or member.share or not (member.calls or self._asking(member) != "no"):
+        if not self._is_last or member.assigned_queues or not (member.calls or self._asking(member) != "no"):
             return False
         if member.unlocks is not None and not member.unlocks.done():
             member.unlocks.set_result(None)
@@ -349,7 +349,7 @@ class SteppedLock:
     async def _refuses_begin(self, name: str) -> bool:
         """Deliver a message to a member that does not trust its lock, or still consumes another message."""
         member = self._members[name]
-        if not await member.hand():
+        if not await member.deliver():
             return True  # it does not even pull without the lock
         calls = len(member.calls)
         await asyncio.sleep(_UNLOCKED_PAUSE_S)
@@ -415,9 +415,9 @@ class SteppedLock:
 _ACTIONS: Final[Mapping[str, Any]] = {
     "Gain": SteppedLock._gain,
     "Drop": SteppedLock._drop,
-    "Ask": SteppedLock._ask,
+    "Ask": SteppedLock._request_lock,
     "LockQueue": SteppedLock._lock_queue,
-    "Hear": SteppedLock._hear,
+    "Hear": SteppedLock._receive_answer,
     "Lose": SteppedLock._lose,
     "UnlockQueue": SteppedLock._unlock_queue,
     "LoseUnlock": SteppedLock._lose_unlock,
@@ -429,8 +429,8 @@ _ACTIONS: Final[Mapping[str, Any]] = {
 }
 _REFUSALS: Final[Mapping[str, Any]] = {
     "Gain": SteppedLock._refuses_gain,
-    "Drop": SteppedLock._refuses_without_share,
-    "Ask": SteppedLock._refuses_without_share,
+    "Drop": SteppedLock._refuses_unassigned,
+    "Ask": SteppedLock._refuses_unassigned,
     "UnlockQueue": SteppedLock._refuses_unlocking,
     "LoseUnlock": SteppedLock._refuses_unlocking,
     "Begin": SteppedLock._refuses_begin,

@@ -41,10 +41,10 @@ class SteppedMember:
         config: PushConsumerConfig,
     ) -> None:
         self._everybody = list(everybody)
-        self.share: list[MessageQueue] = []
+        self.assigned_queues: list[MessageQueue] = []
         """The queues that its next rebalance assigns to it."""
         self.requests = HeldRequests(self.at_once)
-        config = replace(config, strategy=lambda *_: self.share)
+        config = replace(config, strategy=lambda *_: self.assigned_queues)
         self.consumer = _Consumer(session(self.requests, runtime, name), GROUP, listener, config)
         self._round: asyncio.Task[bool] | None = None
 

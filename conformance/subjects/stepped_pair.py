@@ -48,7 +48,7 @@ _BODY: Final = b"."
 _NEVER_MS: Final = 10**12
 _FALL_BEHIND_MAX: Final = 2
 """The limit in records, the same in all configurations of the model."""
-_NOBODY: Final = {"flush": "waiting", "replica": "waiting"}
+_NOT_SENT: Final = {"flush": "waiting", "replica": "waiting"}
 _MOVED: Final = frozenset(
     {GetStatus.OFFSET_OVERFLOW_BADLY, GetStatus.NO_MATCHED_LOGIC_QUEUE, GetStatus.NO_MESSAGE_IN_QUEUE}
 )
@@ -178,7 +178,7 @@ class SteppedPair:
         self._feed: Feed | None = None
         self._follow: Follow | None = None
         self._report = b""
-        self._is_heard_early = False
+        self._is_reported_early = False
         self._is_cut = True
         self._commits = bounded("Replication", script.configuration).commits
         self._transfers: dict[int, bytes] = {}
@@ -229,8 +229,8 @@ class SteppedPair:
 
     def _append_record(self, m: int) -> None:
         if self._feed is not None and self._feed.sent is None:
-            self._hear_report()
-            self._is_heard_early = True
+            self._receive_report()
+            self._is_reported_early = True
         store = self._nodes[MASTER].running()
         message = Message(TOPIC, _BODY, {UNIQUE_KEY: self._messages[m]}, 0)
         self._appended[m] = store.append(message)
@@ -270,14 +270,14 @@ class SteppedPair:
         self._feed = Feed(_RecordByRecord(master), self._acks, LogCheck.COMPARED)
         self._follow = Follow(slave, _SEGMENT_BYTES, LogCheck.COMPARED)
         self._report, self._transfers, self._acknowledged = self._follow.report(), {}, {}
-        self._is_heard_early = self._is_cut = False
+        self._is_reported_early = self._is_cut = False
 
     def _accept_report(self, _frame: Any) -> None:
-        if not self._is_heard_early:
-            self._hear_report()
-        self._is_heard_early = False
+        if not self._is_reported_early:
+            self._receive_report()
+        self._is_reported_early = False
 
-    def _hear_report(self) -> None:
+    def _receive_report(self) -> None:
         """Deliver the slave's first report to the master.
 
         In the model a slave counts from its connection on; here it counts from its first report on. If it
@@ -291,7 +291,7 @@ class SteppedPair:
 
     def _sent(self) -> int:
         assert self._feed is not None
-        if self._feed.sent is None or self._is_heard_early:
+        if self._feed.sent is None or self._is_reported_early:
             return -1
         return self._count(self._feed.sent)
 
@@ -370,8 +370,8 @@ class SteppedPair:
         self._run(self._nodes[n].offsets.persist())
 
     def _sync_offsets(self) -> None:
-        told = read(ConsumerOffsets, self._nodes[MASTER].offsets.answer())
-        self._nodes[SLAVE].offsets.merge(told.offset_table)
+        answer = read(ConsumerOffsets, self._nodes[MASTER].offsets.answer())
+        self._nodes[SLAVE].offsets.merge(answer.offset_table)
         self._run(self._nodes[SLAVE].offsets.persist())
 
     def _committed(self, n: int) -> int:
@@ -471,9 +471,9 @@ class SteppedPair:
         replica = self._replica.get(m)
         if self._answer[m] != "waiting" or replica is None:
             return False
-        told = replica.done() and replica.result()
+        result = replica.done() and replica.result()
         self._slave_timeout(m)
-        return _refused(replica.result() is told, "SlaveTimeout")
+        return _refused(replica.result() is result, "SlaveTimeout")
 
     def _refuses_answer(self, m: int) -> bool:
         """Check that the send still waits for a flush or a slave."""
@@ -485,7 +485,7 @@ class SteppedPair:
 
     def _refuses_transfer(self) -> bool:
         """Check that there is nothing more to transfer."""
-        if self._feed is None or self._feed.sent is None or self._is_cut or self._is_heard_early:
+        if self._feed is None or self._feed.sent is None or self._is_cut or self._is_reported_early:
             return False
         return _refused(self._feed.next_frame() == b"", "TransferRecord")
 
@@ -494,7 +494,7 @@ class SteppedPair:
     def _request(self, m: int) -> dict[str, str]:
         """Return the waits that timed out, as long as the producer waits."""
         if self._answer[m] != "waiting":
-            return dict(_NOBODY)
+            return dict(_NOT_SENT)
         replica = self._replica.get(m)
         given_up = replica is not None and replica.done() and replica.result() is not PutStatus.PUT_OK
         return {

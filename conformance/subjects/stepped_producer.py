@@ -66,14 +66,14 @@ class _Producer(Producer):
         self,
         topic: str,
         last_broker: str | None,
-        asked: MessageQueue | None,
+        queue: MessageQueue | None,
         select: Selector | None,
         deadline_s: float | None = None,
     ) -> MessageQueue:
-        if asked is None:
+        if queue is None:
             self.begins = asyncio.get_running_loop().create_future()
             await self.begins
-        return await super()._target(topic, last_broker, asked, select, deadline_s)
+        return await super()._target(topic, last_broker, queue, select, deadline_s)
 
 
 class SteppedProducer:

@@ -92,15 +92,15 @@ class Service:
 
     def shown(self) -> dict[str, Any]:
         """Return the service's part of Delivery's variables."""
-        told = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
+        variables = {"answer": list(self._answer.values()), "sends": list(self._sends.values())}
         if not self.is_up:
-            return told
-        return {**told, "queue": [self._queue()], "committed": [self._committed()]}
+            return variables
+        return {**variables, "queue": [self._queue()], "committed": [self._committed()]}
 
-    def ask(self, request: Command) -> Command | None:
+    def request(self, request: Command) -> Command | None:
         """Return the answer of the request processors; None if it would come later."""
 
-        async def asked() -> Command | None:
+        async def process() -> Command | None:
             reply = self._handle(request, cast(Channel, None))
             if reply is None or isinstance(reply, Command):
                 return reply
@@ -110,7 +110,7 @@ class Service:
             await asyncio.gather(held, return_exceptions=True)
             return None
 
-        return self.run(asked())
+        return self.run(process())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
@@ -177,7 +177,7 @@ class Service:
         self.noted(at)
 
     def _succeeds(self, request: Command) -> None:
-        answer = self.ask(request)
+        answer = self.request(request)
         if answer is None or answer.code != ResponseCode.SUCCESS:
             raise DeviationError(f"request {request.code} is answered {answer and answer.remark}")
 
@@ -196,7 +196,7 @@ class Service:
     def pull(self, offset: int) -> tuple[list[str], PullResponse, int]:
         """Return at most one message from the offset on, the other fields of the answer, and its code."""
         header = PullRequest(GROUP, TOPIC, 0, offset, 1, PULL_HAS_SUBSCRIPTION, 0, 0, 0, "*", "TAG")
-        answer = self.ask(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
+        answer = self.request(new_request(RequestCode.PULL_MESSAGE, headers.write(header)))
         assert answer is not None, "it may not be held"
         messages = [stored.message_id for stored in read_records(answer.body)]
         return messages, headers.read(PullResponse, answer.fields), answer.code
@@ -376,8 +376,8 @@ class SteppedDelivery:
     def _corrected(self) -> int | None:
         """Return the offset to which the broker moves a reader after its last message; None if it stays."""
         self._service.ready(len(self._service._queue()))
-        _, told, code = self._service.pull(len(self._seen))
-        return told.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
+        _, response, code = self._service.pull(len(self._seen))
+        return response.next_begin_offset if code == ResponseCode.PULL_OFFSET_MOVED else None
 
     # Disabled actions
 

@@ -317,13 +317,13 @@ class SteppedStore:
 
     # Helper methods.
 
-    def _answer(self, message: str, status: PutStatus, told: str) -> None:
+    def _answer(self, message: str, status: PutStatus, description: str) -> None:
         if self._answers[message] != "waiting":
             raise DeviationError(f"{message} was answered {self._answers[message]} before")
         found = self._status(message)
         if found is not status:
             raise DeviationError(f"{message} is answered {found}, {status} expected")
-        self._answers[message] = told
+        self._answers[message] = description
 
     def _status(self, message: str) -> PutStatus:
         """Return the status that the producer receives if it is answered now.
@@ -354,13 +354,15 @@ class SteppedStore:
                 return
             grown = grown or step.action == growth
 
-    def _end_flush(self, flush: str, anew: Callable[[], Coroutine[Any, Any, None]], *, is_new: bool) -> None:
+    def _end_flush(
+        self, flush: str, flush_again: Callable[[], Coroutine[Any, Any, None]], *, is_new: bool
+    ) -> None:
         begun = self._pending.pop(flush, None)
         if begun is not None:
             self._pending_return.set_result(None)
             self._loop.run_until_complete(begun)
         elif is_new:
-            self._run(anew())
+            self._run(flush_again())
         else:
             raise ImpossibleError(f"{flush} of less than there is, begun in no life")
 

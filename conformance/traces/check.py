@@ -103,10 +103,10 @@ def _check(
         closest = _closest(model, size, flat, outcome.verdicts, refused, on_stage)
     at = 0
     for path, part in parts:
-        told = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
-        near = {number: closest[at + number] for number in range(len(told)) if at + number in closest}
-        yield LogVerdict(path, part.node, part.windows, told, model.name, near)
-        at += len(told)
+        verdicts = outcome.verdicts[at : at + len(part.windows)] if part.windows else ()
+        near = {number: closest[at + number] for number in range(len(verdicts)) if at + number in closest}
+        yield LogVerdict(path, part.node, part.windows, verdicts, model.name, near)
+        at += len(verdicts)
 
 
 def _chosen(counts: Sequence[int], verdicts: Sequence[TraceVerdict]) -> list[int]:
@@ -153,7 +153,7 @@ def check(paths: Sequence[Path], *, records_max: int = RECORDS_MAX) -> tuple[Res
 
 def _result(log: LogVerdict, seconds: float) -> Result:
     counts = {"traces": len(log.windows), "accepted": log.accepted, "events": log.events}
-    refused = [number for number, told in enumerate(log.verdicts) if not told.accepted]
+    refused = [number for number, verdict in enumerate(log.verdicts) if not verdict.accepted]
     if refused:
         verdict, detail = (
             Verdict.VIOLATED,

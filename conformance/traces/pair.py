@@ -135,13 +135,13 @@ def _check_dense(log: Sequence[Event], where: str) -> None:
 
 
 def _opening(log: Sequence[Event], names: dict[str, str]) -> TraceEvent:
-    told = next((e.attrs["role"] for e in log if e.kind is Kind.HA_TRANSFER and "role" in e.attrs), UNKNOWN)
+    role = next((e.attrs["role"] for e in log if e.kind is Kind.HA_TRANSFER and "role" in e.attrs), UNKNOWN)
     mode = next(
         e.attrs.get("flush_disk_type", "")
         for e in log
         if e.kind is Kind.RECOVER and names.get(e.node) == MASTER
     )
-    return {"mode": mode, "role": told, "slave": SLAVE in names.values()}
+    return {"mode": mode, "role": role, "slave": SLAVE in names.values()}
 
 
 def _fates(log: Sequence[Event], names: dict[str, str]) -> dict[int, str]:
@@ -228,8 +228,8 @@ def _record(pair: _Pair, event: Event, name: str) -> _Record:
 def _answer(pair: _Pair, node: _Node, event: Event) -> None:
     if event.status not in _STATUSES or event.attrs.get("wait") == "false":
         return  # the model's messages wait
-    told = [record.name for record in node.records if record.start == event.commit_offset]
-    name = told[0] if told else UNKNOWN
+    names = [record.name for record in node.records if record.start == event.commit_offset]
+    name = names[0] if names else UNKNOWN
     pair.waiting.discard(name)
     pair.emit(event.seq, "answer", message=name, status=event.status)
 

@@ -81,7 +81,7 @@ def classes(examination: Examination, folder: Path | None = None) -> dict[str, C
         except (TlcError, EventError) as error:
             return _unclassed(failures, str(error))
         return {
-            invariant: _class(invariant, [told for told in checked if told.path == log])
+            invariant: _class(invariant, [verdict for verdict in checked if verdict.path == log])
             for invariant, log in logs.items()
         }
 
@@ -91,8 +91,12 @@ def with_classes(found: Iterable[Result], known: Mapping[str, Class]) -> tuple[R
     return tuple(_with(result, known[result.id]) if result.id in known else result for result in found)
 
 
-def _with(result: Result, told: Class) -> Result:
-    return replace(result, detail=f"{result.detail}; {told}", witnesses=(*result.witnesses, *told.witnesses))
+def _with(result: Result, classification: Class) -> Result:
+    return replace(
+        result,
+        detail=f"{result.detail}; {classification}",
+        witnesses=(*result.witnesses, *classification.witnesses),
+    )
 
 
 def _unclassed(failures: Mapping[str, Failure], why: str) -> dict[str, Class]:
@@ -103,7 +107,7 @@ def _class(invariant: str, verdicts: Sequence[LogVerdict]) -> Class:
     traces = sum(len(log.windows) for log in verdicts)
     if not traces:
         return Class(None, "the event log holds nothing that TLC could be asked about")
-    refused = tuple(witness for told in results(verdicts) for witness in told.witnesses)
+    refused = tuple(witness for result in results(verdicts) for witness in result.witnesses)
     if not refused:
         return Class(Wrong.MAPPING, traces=traces)
     wrong = Wrong.MODEL if invariant == SPEC_1 else Wrong.CODE

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header, entry, framed
-from mqproof.conformance.wire.model import ANY, Ask, Case, Expect, Request, Server, Step, Strength, Written
+from mqproof.conformance.wire.model import ANY, Call, Case, Expect, Request, Server, Step, Strength, Written
 
 _ROUTE: Final = 105
 _OPAQUE: Final = 77
@@ -61,7 +61,7 @@ def _broken_frames(server: Server) -> Iterator[_Row]:
         ("header serialization 255", framed(header, serialization=255)),
         ("text instead of a frame", b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
     ):
-        steps = (Written(data, closes=True), _ask(server))
+        steps = (Written(data, closes=True), _call(server))
         yield f"{title} closes the connection, and only that", _FRAME, Strength.SHOULD, steps
 
 
@@ -72,7 +72,7 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("a JSON header that is an array", b"[]"),
         ("a JSON header whose code is a text", _json(code="x")),
     ):
-        steps: tuple[Step, ...] = (Written(framed(header)), _ask(server, "b"))
+        steps: tuple[Step, ...] = (Written(framed(header)), _call(server, "b"))
         yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
     changes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("a header without extFields", {"extFields": None}),
@@ -128,7 +128,7 @@ def _binary_headers(server: Server) -> Iterator[_Row]:
             _binary(struct.pack(">h", 1) + b"k" + struct.pack(">i", 99) + b"v"),
         ),
     ):
-        steps = (Written(_as_binary(header)), _ask(server, "b"))
+        steps = (Written(_as_binary(header)), _call(server, "b"))
         yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
 
 
@@ -142,7 +142,7 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
     )  # fmt: skip
     yield (
         "a body of 1 MiB is taken", _FRAME, Strength.MUST,
-        (Written(large, answers=_OPAQUE, expect=answered), _ask(server)),
+        (Written(large, answers=_OPAQUE, expect=answered), _call(server)),
     )  # fmt: skip
     yield (
         "the next frame is read behind one of the other serialization", _COMMAND, Strength.MUST,
@@ -154,16 +154,16 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
     )  # fmt: skip
     yield (
         "an answer that nobody asked for is passed over", _COMMAND, Strength.MUST,
-        (Written(framed(_json(flag=1, opaque=12345, code=0))), _ask(server)),
+        (Written(framed(_json(flag=1, opaque=12345, code=0))), _call(server)),
     )  # fmt: skip
     yield (
         "a connection that is closed in the middle of a frame harms nobody else's", _FRAME, Strength.MUST,
-        (Written(plain[:30]), _ask(server, "b")),
+        (Written(plain[:30]), _call(server, "b")),
     )  # fmt: skip
 
 
-def _ask(server: Server, connection: str = "a") -> Ask:
-    return Ask(Request(_ROUTE, {"topic": "wire_nobody"}), _ANSWERED[server], connection=connection)
+def _call(server: Server, connection: str = "a") -> Call:
+    return Call(Request(_ROUTE, {"topic": "wire_nobody"}), _ANSWERED[server], connection=connection)
 
 
 def _json(**changed: Any) -> bytes:

@@ -116,7 +116,7 @@ class Manner(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class Call:
     """A request and its required answer."""
 
     request: Request
@@ -175,7 +175,7 @@ class Hangup:
     connection: str = "a"
 
 
-Step = Ask | Put | Awaited | Pushed | Written | Hangup
+Step = Call | Put | Awaited | Pushed | Written | Hangup
 
 
 @dataclass(frozen=True, slots=True)

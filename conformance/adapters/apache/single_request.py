@@ -7,7 +7,7 @@ from mqproof.impl.remoting.frame import FRAME_BYTES_MAX, FrameError, read_frame
 from mqproof.impl.runtime.network import Address
 
 
-def ask(address: Address, request: Command, seconds_max: float) -> Command | None:
+def send_request(address: Address, request: Command, seconds_max: float) -> Command | None:
     """Return the answer, or None if the connection is refused, no answer comes, or it is not a frame.
 
     Anything else that the peer sends on the connection is ignored.

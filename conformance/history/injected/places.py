@@ -64,7 +64,7 @@ def _two_answers_one_place(world: ExactDelivery) -> None:
 
 def _hole(world: ExactDelivery) -> None:
     end = len(world.queue(QUEUE))
-    read(world, placed(unknown(world), end + 1), asked=end)
+    read(world, placed(unknown(world), end + 1), offset=end)
 
 
 def _from_elsewhere(world: ExactDelivery) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.suites.delivery.target import Message
@@ -95,7 +95,7 @@ class Settled:
         return "the group has settled"
 
 
-Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | Befall
+Operation = Send | Membership | Rebalance | Deliver | Commit | Query | Reset | Settled | InjectFault
 
 
 def faults_of_members(operation: Operation) -> tuple[FaultKind, ...]:

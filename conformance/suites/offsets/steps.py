@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
 
@@ -97,4 +97,4 @@ class Write:
         return "time passes, in which offsets are written"
 
 
-Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | Befall
+Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | InjectFault

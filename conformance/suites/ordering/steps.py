@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.suites.ordering.target import Span
 
 
@@ -16,10 +16,9 @@ class Lock:
     span: Span
 
     def __str__(self) -> str:
-        told = "the answer is lost" if self.granted is None else f"granted {sorted(self.granted)}"
-        return (
-            f"at {self.span.begin_s:.3f} s {self.member} of {self.group} locks {sorted(self.queues)}: {told}"
-        )
+        result = "the answer is lost" if self.granted is None else f"granted {sorted(self.granted)}"
+        request = f"at {self.span.begin_s:.3f} s {self.member} of {self.group} locks {sorted(self.queues)}"
+        return f"{request}: {result}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +63,4 @@ class Wait:
         return f"{self.seconds:g} s pass"
 
 
-Operation = Lock | Unlock | Begin | End | Wait | Befall
+Operation = Lock | Unlock | Begin | End | Wait | InjectFault

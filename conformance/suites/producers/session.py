@@ -36,15 +36,15 @@ class ProducerSession(Stepped[State, Operation]):
         target.open(setup)
 
     def send(self, fates: tuple[Fate, ...]) -> None:
-        self.saw(Send(*self.target.send(fates)))
+        self.observe(Send(*self.target.send(fates)))
 
     def route(self, brokers: tuple[str, ...]) -> None:
         self.target.route(brokers)
-        self.saw(Route(brokers))
+        self.observe(Route(brokers))
 
     def wait(self, seconds: float) -> None:
         self.target.wait(seconds)
-        self.saw(Wait(seconds))
+        self.observe(Wait(seconds))
 
     def faults_in(self, operation: Operation) -> Iterable[FaultKind]:
         attempts = operation.attempts if isinstance(operation, Send) else ()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from operator import le
 
-from mqproof.conformance.engine.broker_faults import CRASHES, Befall
+from mqproof.conformance.engine.broker_faults import CRASHES, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.retry.oracle import bound_for, wait_s
@@ -58,7 +58,7 @@ def duplicates_explained(setup: Setup, run: Run[Operation]) -> Finding:
             case SendBack(copy=copy) if copy is not None:
                 causes[copy.msg_id, copy.times + 1] += 1
                 delayed |= {(copy.msg_id, copy.times + 1)} if bound_for(setup, operation)[1] else set()
-            case Befall(fault) if fault in CRASHES:
+            case InjectFault(fault) if fault in CRASHES:
                 again |= delayed
             case Read(copies=copies):
                 for copy in copies:
@@ -152,7 +152,7 @@ def not_early(setup: Setup, run: Run[Operation]) -> Finding:
                         tally.found(f"step {step}: {copy} comes {early_s:.3f} s before its time")
                     elif times:
                         times.remove(min(times))
-            case Befall(fault) if fault in CRASHES:
+            case InjectFault(fault) if fault in CRASHES:
                 again |= due_s.keys()
     return tally.finding("copies")
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mqproof.conformance.engine.broker_faults import Befall
+from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Span
 
 
@@ -53,4 +53,4 @@ class Wait:
         return f"{self.seconds:g} s pass"
 
 
-Operation = Send | SendBack | Read | Wait | Befall
+Operation = Send | SendBack | Read | Wait | InjectFault

@@ -11,12 +11,12 @@ from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskPublish,
-    AskRoute,
     HangUp,
     History,
     Operation,
+    QueryCluster,
+    QueryPublish,
+    QueryRoute,
     Register,
     Restart,
     Unregister,
@@ -68,10 +68,10 @@ def tables_agree(history: History) -> Finding:
     """
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if not isinstance(operation, AskRoute | AskCluster) or operation.answer is None:
+        if not isinstance(operation, QueryRoute | QueryCluster) or operation.answer is None:
             continue
         tally.looked += 1
-        if isinstance(operation, AskRoute):
+        if isinstance(operation, QueryRoute):
             members = operation.answer.members
             for name in sorted(operation.answer.queues.keys() - members.keys()):
                 tally.found(f"step {step}: {operation.topic} has queues at {name}, which has no broker")
@@ -81,7 +81,7 @@ def tables_agree(history: History) -> Finding:
             if broker not in facts.silent_s:
                 tally.found(f"step {step}: {broker} is told, which is gone or never registered")
     for (step, first, _), (_, then, _) in pairwise(_followed(history)):
-        if isinstance(first, AskRoute) and isinstance(then, AskCluster) and first.answer:
+        if isinstance(first, QueryRoute) and isinstance(then, QueryCluster) and first.answer:
             for name in sorted(first.answer.members.keys() - then.answer.keys()):
                 tally.found(f"step {step}: the route of {first.topic} has broker {name}, the cluster has not")
     return tally.finding("answers")
@@ -91,7 +91,7 @@ def live_broker_kept(history: History) -> Finding:
     """ROUTE-2 LiveBrokerKept: a connected broker that sent a message within the expiry time is known."""
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if isinstance(operation, AskCluster):
+        if isinstance(operation, QueryCluster):
             for broker in sorted(facts.connected):
                 silent_s = facts.silent_s[broker]
                 if silent_s <= history.times.expiry_s:
@@ -105,7 +105,7 @@ def dead_broker_forgotten(history: History) -> Finding:
     """ROUTE-3 DeadBrokerForgotten: a broker that is silent for the expiry time and a scan is not reported."""
     tally = Tally()
     for step, operation, facts in _followed(history):
-        if isinstance(operation, AskRoute | AskCluster):
+        if isinstance(operation, QueryRoute | QueryCluster):
             route = operation.answer
             members = route if isinstance(route, dict) else route.members if route else {}
             most_s = history.times.expiry_s + history.times.scan_s
@@ -123,7 +123,7 @@ def master_only_writes(history: History) -> Finding:
     """
     tally = Tally()
     for (_, first, _), (step, then, _) in pairwise(_followed(history)):
-        if isinstance(first, AskRoute) and isinstance(then, AskPublish) and first.topic == then.topic:
+        if isinstance(first, QueryRoute) and isinstance(then, QueryPublish) and first.topic == then.topic:
             tally.looked += 1
             queues = first.answer.queues if first.answer else {}
             members = first.answer.members if first.answer else {}

@@ -64,7 +64,7 @@ class RegisterIsolated:
 
 
 @dataclass(frozen=True, slots=True)
-class AskRoute:
+class QueryRoute:
     topic: str
     answer: Route | None
 
@@ -73,7 +73,7 @@ class AskRoute:
 
 
 @dataclass(frozen=True, slots=True)
-class AskCluster:
+class QueryCluster:
     answer: dict[str, frozenset[int]]
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ class AskCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class AskPublish:
+class QueryPublish:
     topic: str
     answer: frozenset[str]
 
@@ -98,9 +98,9 @@ Operation = (
     | Wipe
     | Wait
     | Restart
-    | AskRoute
-    | AskCluster
-    | AskPublish
+    | QueryRoute
+    | QueryCluster
+    | QueryPublish
 )
 
 

@@ -72,8 +72,8 @@ def test_what_is_right_passes(adapter: Callable[[], Any]) -> None:
     assert failed(adapter) == {}
 
 
-def _truncated(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _truncated(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     return replace(pulled, messages=tuple(replace(m, body=m.body.rstrip(b"\xff")) for m in pulled.messages))
 
 
@@ -81,13 +81,13 @@ def _own_id(broker: MyBroker, topic: str, queue_id: int, _msg_id: str, body: byt
     return MyBroker.send(broker, topic, queue_id, "0A0B", body)
 
 
-def _last_is_max(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _last_is_max(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     return replace(pulled, max_offset=max(0, pulled.max_offset - 1))
 
 
-def _from_one(broker: MyBroker, *told: Any) -> Sent:
-    sent = MyBroker.send(broker, *told)
+def _from_one(broker: MyBroker, *args: Any) -> Sent:
+    sent = MyBroker.send(broker, *args)
     return replace(sent, queue_offset=sent.queue_offset + 1)
 
 
@@ -110,8 +110,8 @@ def _greedy(broker: MyBroker, topic: str, queue_id: int, offset: int, _max_count
     return MyBroker.pull(broker, topic, queue_id, offset, 9)
 
 
-def _silent_beyond(broker: MyBroker, *told: Any) -> Pulled:
-    pulled = MyBroker.pull(broker, *told)
+def _silent_beyond(broker: MyBroker, *args: Any) -> Pulled:
+    pulled = MyBroker.pull(broker, *args)
     moved = pulled.status is PullStatus.OFFSET_MOVED
     return replace(pulled, status=PullStatus.NO_NEW) if moved else pulled
 

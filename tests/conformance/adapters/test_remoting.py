@@ -123,7 +123,7 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
             session.make_topic("t", Topic(1, 1, READ | WRITE))
             session.send("t", 0, "k")
             for fault in sorted(target.capabilities):
-                session.befall(fault)
+                session.inject(fault)
                 session.look()
                 session.by_key("t", "k")
             findings = session.findings()
@@ -134,12 +134,12 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
 
 def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
-    told = {
+    commands = {
         word: controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw", "isolate", "rejoin")
     }
     done = Path(shlex.split(controls.kill)[2]) / "done"
     before = len(done.read_text().split())
-    target = resolve(f"remoting://{name_server}", replace(controls, **told))()
+    target = resolve(f"remoting://{name_server}", replace(controls, **commands))()
     faults = [fault for fault in Fault if Capability(fault.value) in target.capabilities]
     assert set(faults) == {Fault.FREEZE, Fault.ISOLATE, *FAULTS}
     outcomes = {}
@@ -176,7 +176,7 @@ class Wired(ReferenceTarget):
 
 def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
     controls = FaultCommands("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
-    capabilities = RemotingTarget(Address("h", 1), pulled=by_shell(controls)).capabilities
+    capabilities = RemotingTarget(Address("h", 1), fault_controls=by_shell(controls)).capabilities
     drawn = examine(lambda: Wired(capabilities), 60, 0, suite=FLUSH).faults
     allowed = {KINDS[each] for each in capabilities if each in KINDS}
     assert drawn.keys() == allowed
@@ -297,7 +297,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "acknowledged"),
     [
         (Fault.FREEZE, {Outcome.INDETERMINATE}),
         (Fault.ISOLATE, {Outcome.INDETERMINATE}),
@@ -309,7 +309,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
         (Fault.DELAY, {"SEND_OK"}),
     ],
 )
-def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
+def test_ours_is_disturbed_and_holds(fault: Fault, acknowledged: set[str]) -> None:
     """Each fault shows in the answers to some of the sends."""
     answers: set[str] = set()
     for seed in range(12):
@@ -331,7 +331,7 @@ def test_ours_is_disturbed_and_holds(fault: Fault, told: set[str]) -> None:
             assert session.faults() == {KINDS[fault]: 1}
         finally:
             target.close()
-    assert answers >= told
+    assert answers >= acknowledged
 
 
 @pytest.mark.parametrize(

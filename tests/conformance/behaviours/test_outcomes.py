@@ -103,8 +103,8 @@ def test_a_guard_that_ours_lacks_is_noticed(
     """A record that is not durable is dispatched, a slave takes no offsets, an older term's entry counts."""
     monkeypatch.setattr(where, name, wrong)
     failures = on_ours(model).failures
-    told = [f"{[step.action for step in each.script.steps][each.at :]} {each.why}" for each in failures]
-    assert any(action in each for each in told)
+    failed = [f"{[step.action for step in each.script.steps][each.at :]} {each.why}" for each in failures]
+    assert any(action in each for each in failed)
 
 
 def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters: Any) -> set[Outcome]:

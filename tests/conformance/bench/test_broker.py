@@ -50,8 +50,8 @@ def test_rows_on_which_the_first_side_is_behind_are_named() -> None:
 def test_rows_that_are_behind_come_with_the_profile_that_shows_why(tmp_path: Path) -> None:
     def row(name: str, part: str, mine: float) -> dict[str, object]:
         sides = {"mqproof": [mine], "Apache": [1.5]}
-        told = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
-        return {"row": name, "part": part, "sides": told}
+        figures = {side: {"median": rounds[0], "rounds": rounds} for side, rounds in sides.items()}
+        return {"row": name, "part": part, "sides": figures}
 
     rows = [
         row("fast: sends/s", "sends", 2.0),

@@ -185,7 +185,9 @@ def test_a_suite_that_has_no_such_target_takes_nothing_from_the_others(target: s
 
 
 def test_a_line_of_apaches_is_asked_its_own_rules_and_a_replay_asks_the_same() -> None:
-    asked = {line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE}
-    assert 0 < asked["4.9"].count("\n") < asked["5"].count("\n")
+    listed = {
+        line: conform("--target", f"apache:{line}", "--suite", "wire", "--dry-run")[1] for line in SINCE
+    }
+    assert 0 < listed["4.9"].count("\n") < listed["5"].count("\n")
     assert "--since" not in RunOptions("apache:4.9", since=since_of("apache:4.9")).replay("routing")
     assert RunOptions("remoting://a:1", since="4.9").replay("routing").endswith("--suite routing --since 4.9")

@@ -40,7 +40,7 @@ def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path)
 
 def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tmp_path: Path) -> None:
     world = clean(1)
-    INJECTED["message-of-nobody"].plant(world)
+    INJECTED["message-of-nobody"].inject(world)
     file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
     result = mqproof("check-history", file, "--json", out, "--report", tmp_path / "h.xml")
     assert result.exit_code == 1
@@ -57,9 +57,9 @@ def test_the_orders_of_the_queues_are_shown_and_written(history: Path, tmp_path:
     result = mqproof("check-history", history, "--orders", out)
     assert result.exit_code == 0, result.output
     assert "Orders of the queues" in result.output
-    told = [json.loads(line) for line in out.read_text().splitlines()]
-    assert {each["queue"] for each in told if each["group"] == "g"} == {"T/b/0", "T/b/1"}
-    assert all(each["order"] for each in told if each["group"] == "g")
+    written = [json.loads(line) for line in out.read_text().splitlines()]
+    assert {each["queue"] for each in written if each["group"] == "g"} == {"T/b/0", "T/b/1"}
+    assert all(each["order"] for each in written if each["group"] == "g")
     assert mqproof("check-history", history, "--orders", tmp_path).exit_code == 2
 
 
@@ -79,7 +79,7 @@ def test_nothing_seen_is_nothing_held(tmp_path: Path) -> None:
 
 def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: Path) -> None:
     world = clean(2)
-    INJECTED["body-changed"].plant(world)
+    INJECTED["body-changed"].inject(world)
     other, out = written(world, tmp_path / "other.jsonl"), tmp_path / "out.json"
     assert mqproof("check-history", history, other, "--json", out).exit_code == 1
     found = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]

@@ -16,7 +16,7 @@ def _run(arguments: list[str]) -> Result:
 
 
 def test_the_coverage_of_a_target_is_told_drawn_and_written(tmp_path: Path) -> None:
-    told, drawn = tmp_path / "told.json", tmp_path / "graph.svg"
+    result_file, drawn = tmp_path / "told.json", tmp_path / "graph.svg"
     arguments = [
         "Election",
         "--target",
@@ -24,13 +24,13 @@ def test_the_coverage_of_a_target_is_told_drawn_and_written(tmp_path: Path) -> N
         "--every",
         "40",
         "--json",
-        str(told),
+        str(result_file),
         "--draw",
         str(drawn),
     ]
     ended = _run(arguments)
     assert ended.exit_code == 0, ended.output
-    (result,) = json.loads(told.read_text())["results"]
+    (result,) = json.loads(result_file.read_text())["results"]
     assert result["verdict"] == "held"
     assert 0 < result["counts"]["steps"] < result["counts"]["steps_of"] == 3254
     assert ElementTree.fromstring(drawn.read_text()).tag.endswith("svg")

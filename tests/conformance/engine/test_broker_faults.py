@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.offset_query import Query
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
 from mqproof.conformance.suites.admin import checkers as admin_checkers
@@ -31,14 +31,14 @@ from mqproof.conformance.suites.retry.target import Span as When
 from mqproof.reference.administration import READ, WRITE, Topic
 from mqproof.report.model import Verdict
 
-KILLED, STOPPED = Befall(BrokerFault.KILL), Befall(BrokerFault.RESTART)
-CUT, FROZEN = Befall(BrokerFault.CUT), Befall(BrokerFault.FREEZE)
+KILLED, STOPPED = InjectFault(BrokerFault.KILL), InjectFault(BrokerFault.RESTART)
+CUT, FROZEN = InjectFault(BrokerFault.CUT), InjectFault(BrokerFault.FREEZE)
 
 
 def violated(explanation: Explanation[Any, Any], checkers: Any, operations: Iterable[Any]) -> set[str]:
     seen: Stepped[Any, Any] = Stepped("a broker", explanation, checkers)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -89,8 +89,8 @@ def read(at_s: float, *copies: Copy, settled: bool = False) -> retry.Read:
     return retry.Read(Place.RETRY, copies, When(at_s, at_s), settled)
 
 
-def over(fault: BrokerFault, at_s: float) -> Befall:
-    return Befall(fault, at_s)
+def over(fault: BrokerFault, at_s: float) -> InjectFault:
+    return InjectFault(fault, at_s)
 
 
 @pytest.mark.parametrize(
@@ -118,17 +118,17 @@ def test_retries_after_a_fault(operations: tuple[Any, ...], broken: set[str]) ->
 
 
 NONE: frozenset[str] = frozenset()
-ALONE = frozenset({"c1"})
+ONE_MEMBER = frozenset({"c1"})
 READING = (
     delivery.Send(0, Delivered("m1", 0)),
     delivery.Send(0, Delivered("m2", 1)),
     delivery.Membership("c1", delivery.Change.JOINS, NONE),
-    delivery.Rebalance("c1", ALONE, frozenset({0, 1, 2}), ((0, 0), (1, None), (2, None))),
+    delivery.Rebalance("c1", ONE_MEMBER, frozenset({0, 1, 2}), ((0, 0), (1, None), (2, None))),
     delivery.Deliver("c1", 0, 0, (Delivered("m1", 0), Delivered("m2", 1))),
     delivery.Commit("c1", 0, 2, oneway=False),
 )
 RETURNS = delivery.Membership("c1", delivery.Change.RETURNS, NONE)
-JOINS = delivery.Membership("c2", delivery.Change.JOINS, ALONE)
+JOINS = delivery.Membership("c2", delivery.Change.JOINS, ONE_MEMBER)
 
 
 def begins(offset: int) -> tuple[Any, ...]:
@@ -151,7 +151,7 @@ def begins(offset: int) -> tuple[Any, ...]:
         ((KILLED, RETURNS, delivery.Deliver("c1", 0, 2, ())), set()),
         ((KILLED, JOINS, delivery.Rebalance("c2", frozenset({"c1", "c2"}), frozenset({2}), ((2, None),))),
          {"SPEC-1"}),
-        ((FROZEN, delivery.Rebalance("c1", ALONE, frozenset({0, 1, 2}), ())), set()),
+        ((FROZEN, delivery.Rebalance("c1", ONE_MEMBER, frozenset({0, 1, 2}), ())), set()),
     ],
 )  # fmt: skip
 def test_a_group_after_a_fault(operations: tuple[Any, ...], broken: set[str]) -> None:
@@ -160,8 +160,8 @@ def test_a_group_after_a_fault(operations: tuple[Any, ...], broken: set[str]) ->
 
 
 def lock(member: str, at_s: float, *, granted: bool) -> ordering.Lock:
-    told = frozenset({0} if granted else ())
-    return ordering.Lock("g", member, frozenset({0}), told, Span(at_s, at_s))
+    granted_queues = frozenset({0} if granted else ())
+    return ordering.Lock("g", member, frozenset({0}), granted_queues, Span(at_s, at_s))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def lock(member: str, at_s: float, *, granted: bool) -> ordering.Lock:
         (FROZEN, True, {"DELIV-13"}),
     ],
 )
-def test_a_lock_after_a_fault(fault: Befall, granted: bool, broken: set[str]) -> None:
+def test_a_lock_after_a_fault(fault: InjectFault, granted: bool, broken: set[str]) -> None:
     begins = [ordering.Begin("g", "c2", 0, 3)] if granted else []
     seen = (
         lock("c1", 0, granted=True), ordering.Begin("g", "c1", 0, 0), fault, lock("c2", 2, granted=granted),

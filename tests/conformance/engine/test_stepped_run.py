@@ -25,7 +25,7 @@ def never(_run: Run[str]) -> Finding:
 def seen(*operations: str) -> Stepped[int, str]:
     session = Stepped("a counter", EXPLANATION, {})
     for operation in operations:
-        session.saw(operation)
+        session.observe(operation)
     return session
 
 
@@ -45,7 +45,7 @@ def test_the_model_forbids_what_no_state_explains() -> None:
 
 def test_a_violation_with_a_name_is_not_told_twice() -> None:
     session = Stepped("a counter", EXPLANATION, {"DELIV-1": never})
-    session.saw("5")
+    session.observe("5")
     verdicts = {i: finding.verdict for i, finding in session.findings().items()}
     assert verdicts == {"DELIV-1": Verdict.VIOLATED, SPEC_1: Verdict.UNKNOWN}
 

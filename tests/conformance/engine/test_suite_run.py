@@ -175,9 +175,9 @@ def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.Monke
 
 
 def test_progress_is_told_after_every_example() -> None:
-    told: list[tuple[int, int]] = []
-    examine(ReferenceTarget, 5, 0, lambda done, most: told.append((done, most)), suite=FLUSH)
-    assert told == [(n, 5) for n in range(1, 6)]
+    reported: list[tuple[int, int]] = []
+    examine(ReferenceTarget, 5, 0, lambda done, most: reported.append((done, most)), suite=FLUSH)
+    assert reported == [(n, 5) for n in range(1, 6)]
 
 
 def test_a_mutant_leaves_nothing_behind() -> None:

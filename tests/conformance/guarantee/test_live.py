@@ -44,19 +44,19 @@ def _trace(*steps: tuple[str, State]) -> Trace:
 LOGGED = {"log": Function({"master": ("m1",), "slave": ()})}
 IN_BOTH = {"log": Function({"master": ("m1",), "slave": ("m1",)})}
 
-NOBODY_WAITS_UNTIL_OK = (
+ASYNC_UNTIL_OK = (
     ("Send", _state("sent")),
     ("AppendRecord", _state("waiting", **LOGGED)),
     ("AnswerOk", _state("SEND_OK", **LOGGED)),
 )
-NOBODY_WAITS = _trace(
-    *NOBODY_WAITS_UNTIL_OK,
+ASYNC_LOSS = _trace(
+    *ASYNC_UNTIL_OK,
     ("MCPowerLoss", _state("SEND_OK", struck=_struck("power"))),
     ("Restart", _state("SEND_OK", struck=_struck("power"))),
 )
 """ASYNC_FLUSH: the message was in one page cache."""
 
-SLAVE_ALONE = _trace(
+SLAVE_ONLY = _trace(
     ("Send", _state("sent")),
     ("AppendRecord", _state("waiting", **LOGGED)),
     ("Transfer", _state("waiting", **IN_BOTH)),
@@ -79,9 +79,9 @@ LATE_FLUSH = _trace(
 @pytest.mark.parametrize(
     ("setup", "fault", "trace"),
     [
-        (Setup("ASYNC_FLUSH", "none", "sync"), "power", NOBODY_WAITS),
-        (Setup("ASYNC_FLUSH", "SYNC_MASTER_5X", "async"), "power", NOBODY_WAITS),
-        (Setup("ASYNC_FLUSH", "SYNC_MASTER", "sync"), "disk", SLAVE_ALONE),
+        (Setup("ASYNC_FLUSH", "none", "sync"), "power", ASYNC_LOSS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER_5X", "async"), "power", ASYNC_LOSS),
+        (Setup("ASYNC_FLUSH", "SYNC_MASTER", "sync"), "disk", SLAVE_ONLY),
         (Setup("SYNC_FLUSH", "none", "sync"), "power", LATE_FLUSH),
     ],
 )
@@ -95,7 +95,7 @@ def test_a_counterexample_ends_on_brokers_as_in_the_model(setup: Setup, fault: s
 def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
     harmless = _trace(
-        *NOBODY_WAITS_UNTIL_OK,
+        *ASYNC_UNTIL_OK,
         ("MCProcessCrash", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
         ("Restart", _state("SEND_OK", **LOGGED, struck=_struck("process"))),
     )
@@ -114,7 +114,7 @@ def test_a_life_that_ends_worse_than_the_model_is_a_failure() -> None:
 def test_a_step_that_brokers_do_not_take_is_told() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
     with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
-        replay(entry, _trace(*NOBODY_WAITS_UNTIL_OK))  # nobody lets the fsync go
+        replay(entry, _trace(*ASYNC_UNTIL_OK))  # nobody lets the fsync go
 
 
 @pytest.mark.parametrize("number", range(0, len(SAFE), 4))
@@ -148,11 +148,11 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
 def test_cells_are_told_as_json_and_as_tables() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
     never = Cell(entry.setup, ("machine", "machine"))
-    matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: NOBODY_WAITS}, 1, 1.0)
+    matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: ASYNC_LOSS}, 1, 1.0)
     (lived,) = live_through_all(matrix, {}, runs=1)
     assert list(live_through_all(matrix, {"fault": "disk"})) == []
-    (told,) = json.loads(show.as_json([lived]))["cells"]
-    assert (told["model"], told["broker"], told["replayed"], told["told"]) == (
+    (cell,) = json.loads(show.as_json([lived]))["cells"]
+    assert (cell["model"], cell["broker"], cell["replayed"], cell["told"]) == (
         "gone",
         "gone",
         "gone",

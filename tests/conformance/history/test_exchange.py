@@ -38,18 +38,18 @@ def test_what_is_no_edn_is_refused(text: str) -> None:
         edn.read(text)
 
 
-def violated(told: list[Line]) -> set[str]:
-    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+def violated(history: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(history) if judged.finding.verdict is Verdict.VIOLATED}
 
 
-def to_jepsen_and_back(told: list[Line], folder: Path) -> list[Line]:
+def to_jepsen_and_back(history: list[Line], folder: Path) -> list[Line]:
     file = folder / "history.edn"
-    file.write_bytes(write_jepsen(told))
+    file.write_bytes(write_jepsen(history))
     return read_jepsen(file)
 
 
-def sends(told: Record) -> list[tuple[Outcome, int, int]]:
-    return [(sent.span.outcome, sent.batch, sent.offset) for sent in told.sends if sent.topic != "L"]
+def sends(history: Record) -> list[tuple[Outcome, int, int]]:
+    return [(sent.span.outcome, sent.batch, sent.offset) for sent in history.sends if sent.topic != "L"]
 
 
 def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) ->
 def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
     world = clean(3)
     assert violated(to_jepsen_and_back(world.lines, tmp_path)) == set()
-    INJECTED[name].plant(world)
+    INJECTED[name].inject(world)
     assert INJECTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
 
 
@@ -90,10 +90,10 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
     open_: dict[int, str] = {}
     crashed: set[int] = set()
     for index, text in enumerate(write_jepsen(clean(2).lines).decode().splitlines()):
-        told = edn.read(text)
-        assert set(told) == {Keyword(k) for k in ("type", "f", "value", "process", "time", "index")}
-        assert told[Keyword("index")] == index
-        process, type_ = told[Keyword("process")], str(told[Keyword("type")])
+        history = edn.read(text)
+        assert set(history) == {Keyword(k) for k in ("type", "f", "value", "process", "time", "index")}
+        assert history[Keyword("index")] == index
+        process, type_ = history[Keyword("process")], str(history[Keyword("type")])
         if process == Keyword("nemesis"):
             assert type_ == "info"
             continue
@@ -101,7 +101,7 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
         assert (process in open_) is (type_ != "invoke")
         open_.pop(process, None) if type_ != "invoke" else open_.update({process: "open"})
         crashed |= {process} if type_ == "info" else set()
-        for micro in told[Keyword("value")] if told[Keyword("f")] != Keyword("assign") else ():
+        for micro in history[Keyword("value")] if history[Keyword("f")] != Keyword("assign") else ():
             if micro[0] == Keyword("send"):
                 _, key, value = micro
                 assert isinstance(key, int)
@@ -117,10 +117,10 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
 
 
 def test_elle_reads_prefixes_of_what_was_appended() -> None:
-    told = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
+    history = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
     appended: dict[int, set[int]] = {}
     lists: dict[int, list[list[int]]] = {}
-    for operation in told:
+    for operation in history:
         assert operation[Keyword("f")] == Keyword("txn")
         for f, key, value in operation[Keyword("value")]:
             if f == Keyword("append"):
@@ -161,15 +161,15 @@ fault\tminor-kill\tend\t1006
 def test_an_openchaos_history_is_read(tmp_path: Path) -> None:
     file = tmp_path / "history-file"
     file.write_text(OPENCHAOS)
-    told = read_openchaos(file)
-    sorted_out = record(told)
+    history = read_openchaos(file)
+    sorted_out = record(history)
     assert sorted_out.gap_count == 0
     assert [(s.message.id, s.span.outcome, s.offset) for s in sorted_out.sends] == [
         ("v1", Outcome.OK, 5),
         ("v2", Outcome.UNKNOWN, -1),
     ]
-    assert [line.value.kind for line in told if isinstance(line, lines.Fault)] == ["kill", "start"]
-    assert violated(told) == {"A04"}  # nobody sent v3
+    assert [line.value.kind for line in history if isinstance(line, lines.Fault)] == ["kill", "start"]
+    assert violated(history) == {"A04"}  # nobody sent v3
 
 
 def _chaos(*columns: str) -> str:

@@ -40,10 +40,10 @@ def test_what_is_no_line_is_refused_with_its_place(text: bytes, message: str) ->
 
 def test_a_torn_last_line_leaves_its_operation_open() -> None:
     texts = [encode(line) for line in HISTORY.lines]
-    told = record(decode_lines([*texts[:-1], texts[-1][:-5]], "h"))
-    assert told.gap_count == 0
-    assert told.drains[-1].span.end == NEVER
-    assert told.drains[-1].span.outcome is Outcome.UNKNOWN
+    history = record(decode_lines([*texts[:-1], texts[-1][:-5]], "h"))
+    assert history.gap_count == 0
+    assert history.drains[-1].span.end == NEVER
+    assert history.drains[-1].span.outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -54,22 +54,22 @@ def test_a_torn_last_line_leaves_its_operation_open() -> None:
     ],
 )
 def test_gaps_are_named(spoil, gap: str) -> None:  # type: ignore[no-untyped-def]
-    told = record(spoil(HISTORY.lines))
-    assert gap in told.gaps[0]
+    history = record(spoil(HISTORY.lines))
+    assert gap in history.gaps[0]
 
 
 def test_a_listeners_messages_are_handed_over_when_it_is_called() -> None:
-    told = record(HISTORY.lines)
-    calls = [read for read in told.reads if read.kind == "consume"]
+    history = record(HISTORY.lines)
+    calls = [read for read in history.reads if read.kind == "consume"]
     assert all(read.at == read.span.start for read in calls)
     assert {read.span.outcome for read in calls} == {Outcome.OK, Outcome.FAILED}
-    assert [read.at for read in told.reads] == sorted(read.at for read in told.reads)
+    assert [read.at for read in history.reads] == sorted(read.at for read in history.reads)
 
 
 def test_a_message_that_many_groups_read_is_one_object() -> None:
-    told = record(HISTORY.lines)
+    history = record(HISTORY.lines)
     place = ("T/b/0", 0)
-    copies = {id(m) for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
-    readers = {read.group for read in told.reads for m in read.messages if (read.queue, m.offset) == place}
+    copies = {id(m) for read in history.reads for m in read.messages if (read.queue, m.offset) == place}
+    readers = {read.group for read in history.reads for m in read.messages if (read.queue, m.offset) == place}
     assert len(copies) == 1
     assert len(readers) > 4

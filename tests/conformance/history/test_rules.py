@@ -30,8 +30,8 @@ SEEDS = st.integers(0, 2**20)
 SLOW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def findings(told: list[Line]) -> dict[str, Finding]:
-    return {judged.rule.id: judged.finding for judged in judge(told)}
+def findings(history: list[Line]) -> dict[str, Finding]:
+    return {judged.rule.id: judged.finding for judged in judge(history)}
 
 
 def noticed(world: ExactDelivery) -> set[str]:
@@ -91,7 +91,7 @@ def test_a_clean_history_breaks_no_rule(seed: int) -> None:
 def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
     world = clean(3)
     assert noticed(world) == set()
-    each.plant(world)
+    each.inject(world)
     found = noticed(world)
     assert each.rule in found
     assert found <= {each.rule, *each.also}
@@ -101,7 +101,7 @@ def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
 def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
     world = clean(seed)
-    each.plant(world)
+    each.inject(world)
     found = noticed(world)
     assert each.rule in found
     assert found <= {each.rule, *each.also}
@@ -111,7 +111,7 @@ def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
 def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Injected) -> None:
     world = clean(seed, 10)
-    each.plant(world)
+    each.inject(world)
     del world.lines[random.Random(seed).randrange(1, len(world.lines) - 1)]
     for judged in judge(world.lines):
         assert judged.finding.verdict is not Verdict.HELD
@@ -129,13 +129,13 @@ def setup(world: ExactDelivery, **changes: object) -> None:
 
 def lost_with_the_machine(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
-    INJECTED["message-lost"].plant(world)
+    INJECTED["message-lost"].inject(world)
     world.fault("crash_os")
     world.fault("start")
 
 
 def lost_with_the_master(world: ExactDelivery) -> None:
-    INJECTED["weak-status-lost"].plant(world)
+    INJECTED["weak-status-lost"].inject(world)
     world.fault("promote")
 
 
@@ -143,10 +143,10 @@ def cut_off_by_a_power_loss(world: ExactDelivery) -> None:
     setup(world, flush_mode="ASYNC_FLUSH")
     world.fault("lose_power")
     world.fault("start")
-    INJECTED["queue-cut-off"].plant(world)
+    INJECTED["queue-cut-off"].inject(world)
 
 
-def nobody_waits_for_a_lost_tail(world: ExactDelivery) -> None:
+def no_client_waits_for_a_lost_tail(world: ExactDelivery) -> None:
     """What a power loss took is no reason to call a group late, nor an orderly queue blocked."""
     setup(world, flush_mode="ASYNC_FLUSH")
     for queue in (QUEUE, parts.ORDERED):
@@ -156,7 +156,7 @@ def nobody_waits_for_a_lost_tail(world: ExactDelivery) -> None:
     world.fault("start")
     for _ in range(2):
         for queue in (QUEUE, parts.ORDERED):
-            parts.read(world, queue=queue, asked=len(world.queue(queue)))
+            parts.read(world, queue=queue, offset=len(world.queue(queue)))
         world.wait(120_000)
 
 
@@ -239,14 +239,14 @@ def sent_twice(world: ExactDelivery) -> None:
         parts.read(world, world.queue(QUEUE)[offset])
 
 
-def handed_again_after_a_rebalance(world: ExactDelivery) -> None:
+def delivered_again_after_a_rebalance(world: ExactDelivery) -> None:
     message = parts.send(world)
     parts.consumed(world, "r", QUEUE, "x3", message)
     world.did("x5", lines.AssignValue("r", "x5", (QUEUE,)))
     parts.consumed(world, "r", QUEUE, "x5", message)
 
 
-def handed_to_two_owners(world: ExactDelivery) -> None:
+def delivered_to_two_owners(world: ExactDelivery) -> None:
     message = parts.send(world)
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("r", name, (QUEUE,)))
@@ -321,7 +321,7 @@ def delayed_and_lost_with_a_flush_that_timed_out(world: ExactDelivery) -> None:
     world.fault("lose_power")
     world.fault("start")
     world.wait(100_000)
-    parts.read(world, asked=0, queue=f"{LATER}/b/0")
+    parts.read(world, offset=0, queue=f"{LATER}/b/0")
 
 
 def delayed_twice_by_a_killed_broker(world: ExactDelivery) -> None:
@@ -367,7 +367,7 @@ def committed_less_by_the_next_owner(world: ExactDelivery) -> None:
     world.did("x5", lines.CommitValue("new", QUEUE, 3))
 
 
-def committed_less_beside_one_who_gives_the_queue_back(world: ExactDelivery) -> None:
+def committed_less_while_another_member_returns_the_queue(world: ExactDelivery) -> None:
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", (QUEUE,)))
     world.did("x3", lines.AssignValue("new", "x3", ()))
@@ -457,26 +457,26 @@ def popped_again_when_visible(world: ExactDelivery) -> None:
 
 def not_visible_yet(world: ExactDelivery) -> None:
     last = parts.send(world)
-    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, offset=last.offset, end=last.offset)
     parts.read(world, last, process="x5")
 
 
 def expired_in_front(world: ExactDelivery) -> None:
-    INJECTED["message-lost"].plant(world)
+    INJECTED["message-lost"].inject(world)
     end = len(world.queue(QUEUE))
     world.did("x4", lines.BoundsValue(QUEUE), lines.BoundsValue(min=end, max=end))
 
 
 def deleted_on_purpose(world: ExactDelivery) -> None:
     world.did("x4", lines.TopicValue("T"))
-    INJECTED["topic-forgotten"].plant(world)
+    INJECTED["topic-forgotten"].inject(world)
 
 
 def unserved_while_down(world: ExactDelivery) -> None:
     world.wait(10_000)
     world.fault("kill")
-    asked = lines.SendValue("T", (world.message(),))
-    world.did("x1", asked, lines.SendValue(), lines.Type.FAIL, "SYSTEM_BUSY")
+    value = lines.SendValue("T", (world.message(),))
+    world.did("x1", value, lines.SendValue(), lines.Type.FAIL, "SYSTEM_BUSY")
     world.fault("start")
 
 
@@ -484,7 +484,7 @@ EXPLAINED = (
     lost_with_the_machine,
     lost_with_the_master,
     cut_off_by_a_power_loss,
-    nobody_waits_for_a_lost_tail,
+    no_client_waits_for_a_lost_tail,
     freed_and_given_again,
     an_offset_id_of_a_freed_place,
     another_tag_at_a_freed_place,
@@ -492,8 +492,8 @@ EXPLAINED = (
     batch_sent_twice,
     batch_cut_by_a_crash,
     sent_twice,
-    handed_again_after_a_rebalance,
-    handed_to_two_owners,
+    delivered_again_after_a_rebalance,
+    delivered_to_two_owners,
     kept_by_its_consumer,
     kept_by_its_consumer_in_two_copies,
     counted_on_by_a_consumer_that_cannot_give_it_back,
@@ -505,7 +505,7 @@ EXPLAINED = (
     filtered_by_its_tags,
     committed_by_two_at_a_time,
     committed_less_by_the_next_owner,
-    committed_less_beside_one_who_gives_the_queue_back,
+    committed_less_while_another_member_returns_the_queue,
     taken_over,
     taken_over_and_begun_lower_after_a_reset,
     taken_over_and_begun_lower_after_a_restart,
@@ -547,7 +547,7 @@ def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], Non
 def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str) -> None:
     world = clean(2)
     setup(world, **{bound: None})
-    INJECTED[name].plant(world)
+    INJECTED[name].inject(world)
     assert noticed(world) == set()
     assert getattr(SETUP, bound) is not None
     assert findings(world.lines)[rule].verdict is not Verdict.VIOLATED
@@ -557,7 +557,7 @@ def test_empty_polls_count_where_everything_is_visible_at_once() -> None:
     world = clean(4)
     setup(world, visible_within_ms=0)
     last = parts.send(world)
-    parts.read(world, asked=last.offset, end=last.offset)
+    parts.read(world, offset=last.offset, end=last.offset)
     parts.read(world, last)
     assert "L01" in noticed(world)
 

@@ -20,8 +20,8 @@ from mqproof.report.model import Verdict
 SMALL = Workload(messages=30, faults=3, seed=2)
 
 
-def violated(told: list[Line]) -> set[str]:
-    return {judged.rule.id for judged in judge(told) if judged.finding.verdict is Verdict.VIOLATED}
+def violated(history: list[Line]) -> set[str]:
+    return {judged.rule.id for judged in judge(history) if judged.finding.verdict is Verdict.VIOLATED}
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -35,14 +35,14 @@ def test_the_same_seed_is_the_same_history() -> None:
 
 
 def test_a_workload_does_everything_that_the_rules_look_at() -> None:
-    told = run("impl", SMALL)
-    sorted_out = record(told)
+    history = run("impl", SMALL)
+    sorted_out = record(history)
     assert sorted_out.gap_count == 0
-    assert [line for line in told if isinstance(line, Fault)]
-    sends = [line for line in told if isinstance(line, Send)]
+    assert [line for line in history if isinstance(line, Fault)]
+    sends = [line for line in history if isinstance(line, Send)]
     assert max(len(line.value.messages) for line in sends) > 1
     assert any(message.deliver_at for line in sends for message in line.value.messages)
-    ends = Counter(line.type for line in told if isinstance(line, Consume))
+    ends = Counter(line.type for line in history if isinstance(line, Consume))
     assert ends[Type.FAIL]
     assert any(message.times for read in sorted_out.reads for message in read.messages)
     members = {step.value.client for step in sorted_out.assigns if step.value.group == "w-orderly"}
@@ -73,7 +73,7 @@ def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: 
     with injected({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
-        assert any(rule in violated(told) for told in histories)
+        assert any(rule in violated(history) for history in histories)
 
 
 @pytest.mark.parametrize("name", workload.MUTANTS)
@@ -88,9 +88,9 @@ def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
     with broker_bench.ours(tmp_path, broker_bench.ASYNC) as broker:
         assert isinstance(broker, broker_bench.OurBroker)
         target = f"remoting://{broker.name_server}"
-        told = run(target, Workload(messages=5, producers=2, faults=1, settle_s=1.0))
-    assert [line.value.kind for line in told if isinstance(line, Fault)][1:] == ["heal"]
-    found = {judged.rule.id: judged.finding.verdict for judged in judge(told)}
+        history = run(target, Workload(messages=5, producers=2, faults=1, settle_s=1.0))
+    assert [line.value.kind for line in history if isinstance(line, Fault)][1:] == ["heal"]
+    found = {judged.rule.id: judged.finding.verdict for judged in judge(history)}
     assert {found[rule] for rule in ("A04", "A08", "C01", "C16", "C17")} == {Verdict.HELD}
     assert Verdict.VIOLATED not in {found[rule] for rule in ("A01", "A03", "A06", "A12", "C02", "C14")}
 

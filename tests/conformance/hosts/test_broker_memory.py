@@ -52,10 +52,10 @@ def pulls(offset: int, hold_ms: int, count: int) -> bytes:
 
 
 def send(peer: socket.socket, body: bytes) -> int:
-    return ask(peer, RequestCode.SEND_MESSAGE, SEND, body)
+    return call(peer, RequestCode.SEND_MESSAGE, SEND, body)
 
 
-def ask(peer: socket.socket, code: int, fields: dict[str, str], body: bytes) -> int:
+def call(peer: socket.socket, code: int, fields: dict[str, str], body: bytes) -> int:
     peer.sendall(encode(new_request(code, fields, body)))
     return next(answers(peer))
 
@@ -98,14 +98,14 @@ def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> N
         before = memory_mib(broker)
         # An answer that is much larger than what asks for it fills the buffers of both sockets soon.
         question = encode(new_request(RequestCode.GET_BROKER_CONFIG)) * 100
-        highest = asked = 0
+        highest = bytes_sent = 0
         producer.setblocking(False)
         # Seconds without room: it waits for us. A broker that is merely slow is asked less than it could be.
-        while asked < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
-            asked += producer.send(question) * 100 // len(question)
+        while bytes_sent < 1_000_000 and highest < 100 and select.select([], [producer], [], 3)[1]:
+            bytes_sent += producer.send(question) * 100 // len(question)
             highest = max(highest, memory_mib(broker) - before)
         assert highest < 100
-        assert asked < 1_000_000, "a hundred mebibytes of questions were read"
+        assert bytes_sent < 1_000_000, "a hundred mebibytes of questions were read"
         assert send(other, b"x") == 0
 
 
@@ -137,7 +137,7 @@ def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(broker: C
     with ExitStack() as stack:
         before = memory_mib(broker)
         peers = [stack.enter_context(connected(broker)) for _ in range(CONNECTIONS)]
-        assert {ask(peer, NO_REQUEST, {}, b"") for peer in peers} == {NOT_SUPPORTED}
+        assert {call(peer, NO_REQUEST, {}, b"") for peer in peers} == {NOT_SUPPORTED}
         idle = memory_mib(broker) - before
         for peer in peers:
             peer.sendall(HALF)

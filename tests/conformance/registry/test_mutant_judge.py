@@ -59,8 +59,8 @@ def test_the_page_tells_what_became_of_every_mutant() -> None:
 
 
 def test_a_mutant_that_survives_stands_out_on_the_page() -> None:
-    told = {"examples": 600, "examples_max": 600}
-    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, told, detail="too early")
+    counts = {"examples": 600, "examples_max": 600}
+    survivor = Result("FLUSH-1", "ack-before-flush", "impl", Verdict.VIOLATED, counts, detail="too early")
     assert "0 of 1 mutants are caught" in page([survivor])
     assert "| ack-before-flush | too early | **nobody** | 600 | 0.0 |" in page([survivor])
 

@@ -47,11 +47,11 @@ def moved(events: Sequence[Event], at: int, to: int) -> list[Event]:
 
 def leaving_out(events: Sequence[Event], *kinds: Kind) -> list[Event]:
     """As of members who do not record these kinds, and say so."""
-    said = ",".join(sorted(kinds))
+    omitted = ",".join(sorted(kinds))
     kept = [event for event in events if event.kind not in kinds]
     return renumbered(
         [
-            msgspec.structs.replace(event, attrs={**event.attrs, "unrecorded": said})
+            msgspec.structs.replace(event, attrs={**event.attrs, "unrecorded": omitted})
             if event.kind is Kind.RECOVER
             else event
             for event in kept

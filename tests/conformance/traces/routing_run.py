@@ -75,7 +75,7 @@ class _Site:
         self.brokers.pop(node).kill()
         self._disks[node].crash_process()
 
-    async def ask(self, address: Address, code: int, header: headers.Header) -> None:
+    async def request(self, address: Address, code: int, header: headers.Header) -> None:
         """Whatever the answer is, if there is one."""
         with suppress(RemotingError):
             await self.client.invoke(address, new_request(code, headers.write(header)), 3.0)
@@ -97,7 +97,7 @@ async def _step(site: _Site) -> None:
         case "topic" if masters:
             address = Address("127.0.0.1", _BROKERS[chance.choice(masters)][2])
             header = UpdateTopicRequest(chance.choice("TU"), "TBW102", 4, 4, 6)
-            await site.ask(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
+            await site.request(address, RequestCode.UPDATE_AND_CREATE_TOPIC, header)
         case "sleep":
             await asyncio.sleep(chance.choice((5, 40, 140)))
         case "kill" if site.brokers:
@@ -130,7 +130,7 @@ async def _live(site: _Site, steps: int) -> None:
         await _step(site)
         for address in _SERVERS.values():
             for topic in ("T", "U", "TBW102"):
-                await site.ask(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
+                await site.request(address, RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
         await asyncio.sleep(site.chance.choice((0.1, 3, 31)))
     await site.stop()
 

@@ -44,8 +44,8 @@ def test_every_run_is_a_behaviour_of_election_and_replication(verdicts: tuple[Lo
 def test_each_model_is_asked_about_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
     of = {model: [log for log in verdicts if log.model == model] for model in ("Election", "Replication")}
     assert sum(log.accepted for log in of["Election"]) >= 200
-    reigns = [window for log in of["Replication"] for window in log.windows]
-    assert sum(map(_commits, reigns)) >= 200
+    leaderships = [window for log in of["Replication"] for window in log.windows]
+    assert sum(map(_commits, leaderships)) >= 200
 
 
 def _steps_us(log: list[Event]) -> list[int]:

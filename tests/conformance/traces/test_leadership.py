@@ -41,12 +41,12 @@ def _answered_before_the_commit(log: Log) -> Log:
     return moved(log, _answered(log), _committed(log) - 1)
 
 
-def _committed_by_the_leader_alone(log: Log) -> Log:
+def _committed_by_the_leader_only(log: Log) -> Log:
     """No follower tells that it keeps anything."""
     return [event for event in log if event.kind is not Kind.HA_ACK]
 
 
-def _told_before_its_sync(log: Log) -> Log:
+def _acknowledged_before_its_sync(log: Log) -> Log:
     node = _follower(log)
     return [event for event in log if event.node != node or event.kind is not Kind.FLUSH]
 
@@ -86,26 +86,26 @@ def _back_without_anything(log: Log, node: str) -> Log:
     return [*log, crash, msgspec.structs.replace(crash, kind=Kind.RECOVER, term=last.term or 1, attrs=attrs)]
 
 
-def _what_was_told_is_lost(log: Log) -> Log:
+def _acknowledged_record_is_lost(log: Log) -> Log:
     follows = log[first(log, Kind.HEARTBEAT, _follower(log))]
     return [*_back_without_anything(log, follows.node), follows]
 
 
-def _who_lacks_what_is_acknowledged_leads(log: Log) -> Log:
+def _leader_lacks_acknowledged_record(log: Log) -> Log:
     lost = _back_without_anything(log, _follower(log))
     return [*lost, msgspec.structs.replace(lost[-1], kind=Kind.BECOME_LEADER, term=9)]
 
 
 CORRUPTIONS: dict[Callable[[Log], Log], str] = {
     _answered_before_the_commit: "answer",
-    _committed_by_the_leader_alone: "commit",
-    _told_before_its_sync: "keep",
+    _committed_by_the_leader_only: "commit",
+    _acknowledged_before_its_sync: "keep",
     _another_entry: "write",
     _an_entry_is_skipped: "write",
     _seen_at_a_follower_before_the_commit: "commit",
     _answered_after_the_end: "answer",
-    _what_was_told_is_lost: "follow",
-    _who_lacks_what_is_acknowledged_leads: "reign",
+    _acknowledged_record_is_lost: "follow",
+    _leader_lacks_acknowledged_record: "reign",
 }
 """What is done to a log, and the event that no action explains then."""
 
@@ -122,9 +122,9 @@ def _answered_before_any_follower_has_it(log: Log) -> Log:
 
 
 STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
-    Kind.STEP_DOWN: (_who_lacks_what_is_acknowledged_leads, "reign"),
+    Kind.STEP_DOWN: (_leader_lacks_acknowledged_record, "reign"),
     Kind.HEARTBEAT: (_another_entry, "write"),
-    Kind.FLUSH: (_what_was_told_is_lost, "follow"),
+    Kind.FLUSH: (_acknowledged_record_is_lost, "follow"),
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),
     Kind.RAFT_COMMIT: (_answered_before_any_follower_has_it, "answer"),
 }

@@ -23,16 +23,16 @@ class _Log:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self.tell(0, Kind.RECOVER, expiry_ms="120000", scan_interval_ms="10000")
+        self.emit(0, Kind.RECOVER, expiry_ms="120000", scan_interval_ms="10000")
 
-    def tell(self, at: float, kind: Kind, topic: str | None = None, **attrs: str) -> None:
+    def emit(self, at: float, kind: Kind, topic: str | None = None, **attrs: str) -> None:
         self.events.append(Event(int(at * 1e6), len(self.events), "ns", kind, topic=topic, attrs=attrs))
 
     def broker(self, at: float, kind: Kind, broker: tuple[str, str], **attrs: str) -> None:
-        self.tell(at, kind, broker=broker[0], address=broker[1], **attrs)
+        self.emit(at, kind, broker=broker[0], address=broker[1], **attrs)
 
     def route(self, at: float, brokers: str, writable: str, topic: str = "T") -> None:
-        self.tell(at, Kind.ROUTE, topic, brokers=brokers, writable=writable)
+        self.emit(at, Kind.ROUTE, topic, brokers=brokers, writable=writable)
 
 
 def _log() -> list[Event]:
@@ -99,7 +99,7 @@ def _memory_outlives_a_restart(log: list[Event]) -> list[Event]:
     return [*log[:at], changed([log[0]], 0, ts=log[at].ts)[0], *log[at:]]
 
 
-def _a_stranger_is_heard(log: list[Event]) -> list[Event]:
+def _unknown_broker_heartbeat(log: list[Event]) -> list[Event]:
     at = first(log, Kind.HEARTBEAT)
     return changed(log, at, attrs={"broker": "b-c", "address": "1.0.0.3:10911"})
 
@@ -118,7 +118,7 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
     _a_slave_that_never_came_is_shown,
     _a_name_without_brokers_is_writable,
     _memory_outlives_a_restart,
-    _a_stranger_is_heard,
+    _unknown_broker_heartbeat,
     _left_twice,
 )
 

@@ -9,7 +9,12 @@ import pytest
 
 from mqproof.conformance.adapters.mutant_broker import MutantTarget
 from mqproof.conformance.adapters.routing.name_servers import MutantNameServer
-from mqproof.conformance.behaviours.counterexample import CounterexampleError, ask, counterexample, variants
+from mqproof.conformance.behaviours.counterexample import (
+    CounterexampleError,
+    counterexample,
+    replay_counterexample,
+    variants,
+)
 from mqproof.conformance.behaviours.subject import ReferenceTarget
 from mqproof.conformance.engine.examination import Examination, Failure
 from mqproof.conformance.engine.finding import SPEC_1, Finding
@@ -39,7 +44,7 @@ async def _always_ok(*_: Any) -> PutStatus:
 def test_our_store_leaves_a_counterexample_at_the_step_that_is_wrong() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
-    answer = ask("Flush", "FlushAckBeforeFlush", make)
+    answer = replay_counterexample("Flush", "FlushAckBeforeFlush", make)
     assert answer.violated == "SyncAckedDurable"
     assert answer.left is not None
     assert answer.script.steps[answer.left.at].action == "AnswerOk"
@@ -49,13 +54,13 @@ def test_a_store_with_the_defect_follows_it_to_its_end(monkeypatch: pytest.Monke
     monkeypatch.setattr(MessageStore, "settle", _always_ok)
     make = resolve("impl", "Flush")
     assert make is not None
-    assert ask("Flush", "FlushAckBeforeFlush", make).left is None
+    assert replay_counterexample("Flush", "FlushAckBeforeFlush", make).left is None
 
 
 def test_what_is_left_after_a_crash_is_looked_at() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
-    answer = ask("Flush", "FlushPoolLostWithProcess", make)
+    answer = replay_counterexample("Flush", "FlushPoolLostWithProcess", make)
     assert answer.left is not None
     assert answer.left.why.startswith("log is ")
 
@@ -64,14 +69,14 @@ def test_a_step_that_nobody_could_ask_for_tells_nothing() -> None:
     """What was seen is lost: ours shows nothing that could be."""
     make = resolve("impl", "Delivery")
     assert make is not None
-    answer = ask("Delivery", "DeliverySeenBeforeSafe", make)
+    answer = replay_counterexample("Delivery", "DeliverySeenBeforeSafe", make)
     assert answer.left is None
     assert answer.stuck_at is not None
     assert answer.script.steps[answer.stuck_at].action == "Lose"
 
 
 def test_the_reference_takes_no_wrong_step_either() -> None:
-    answer = ask("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
+    answer = replay_counterexample("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
     assert answer.left is not None
 
 
@@ -83,7 +88,7 @@ def test_our_store_leaves_every_counterexample_that_can_be_replayed() -> None:
     replayed = 0
     for name in variants("Flush"):
         try:
-            answer = ask("Flush", name, make)
+            answer = replay_counterexample("Flush", name, make)
         except CounterexampleError:
             continue  # of liveness, or beyond recovery
         assert answer.left is not None, name
@@ -106,19 +111,19 @@ def test_a_failing_script_becomes_a_trace_that_tlc_refuses(tmp_path: Path) -> No
     )
     found = classes(examination, tmp_path)
     assert found.keys() == examination.failures.keys()
-    for invariant, told in found.items():
-        assert told.wrong is Wrong.CODE
-        assert told.traces
-        assert "closest" in told.witnesses[0].values
+    for invariant, found_class in found.items():
+        assert found_class.wrong is Wrong.CODE
+        assert found_class.traces
+        assert "closest" in found_class.witnesses[0].values
         assert next(read_log(tmp_path / f"violates-{invariant}.ndjson")).kind is Kind.RECOVER
 
 
 def test_a_name_servers_failing_script_becomes_one_as_well() -> None:
     mutant = routing_mutants.MUTANTS["nothing-expires"]
     examination = examine(partial(MutantNameServer, mutant), 50, 0, suite=ROUTING, shrink=False)
-    told = classes(examination)["ROUTE-3"]
-    assert told.wrong is Wrong.CODE
-    assert "tick" in told.witnesses[0].text
+    result_class = classes(examination)["ROUTE-3"]
+    assert result_class.wrong is Wrong.CODE
+    assert "tick" in result_class.witnesses[0].text
 
 
 def _name_servers_log(listed: str) -> bytes:
@@ -136,7 +141,9 @@ def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) ->
     logs = {listed: tmp_path / f"{listed}.ndjson" for listed in ("T", "U")}
     for listed, log in logs.items():
         log.write_bytes(_name_servers_log(listed))
-    accepted = {told.path: told.accepted for told in check_logs(list(logs.values()), models=("Routing",))}
+    accepted = {
+        verdict.path: verdict.accepted for verdict in check_logs(list(logs.values()), models=("Routing",))
+    }
     assert accepted == {logs["T"]: 1, logs["U"]: 0}
 
 
@@ -174,15 +181,15 @@ def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
     assert str(ordering) == "not classed: no event log is held against OrderLock"
     monkeypatch.setattr("mqproof.conformance.traces.round_trip.check_logs", _no_java)
-    told = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
-    assert str(told) == "not classed: no Java"
+    result_class = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
+    assert str(result_class) == "not classed: no Java"
 
 
 def test_the_class_stands_at_the_failure() -> None:
     result = Result("FLUSH-1", "SyncAckedDurable", "flush", Verdict.VIOLATED, detail="violated by example 3")
     held = replace(result, id="FLUSH-2", verdict=Verdict.HELD, counts={"examples": 1}, detail="")
-    told = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))
-    first, second = with_classes([result, held], {"FLUSH-1": told})
+    result_class = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))
+    first, second = with_classes([result, held], {"FLUSH-1": result_class})
     assert first.detail == f"violated by example 3; {Wrong.CODE}"
-    assert first.witnesses == told.witnesses
+    assert first.witnesses == result_class.witnesses
     assert second == held

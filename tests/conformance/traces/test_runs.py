@@ -129,5 +129,5 @@ def test_there_are_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...])
 
 def test_what_went_over_sockets_is_held_against_all_three(verdicts: tuple[LogVerdict, ...]) -> None:
     of_sockets = [log for log in verdicts if log.path.name == "sockets"]
-    told = sorted((log.model, log.node) for log in of_sockets if log.events)
-    assert told == [("Flush", "master"), ("Flush", "slave"), ("Replication", ""), ("Routing", "")]
+    checked = sorted((log.model, log.node) for log in of_sockets if log.events)
+    assert checked == [("Flush", "master"), ("Flush", "slave"), ("Replication", ""), ("Routing", "")]

@@ -10,7 +10,7 @@ import pytest
 
 from mqproof.conformance.pages import wire_answers
 from mqproof.conformance.wire.catalogue import CASES, choose
-from mqproof.conformance.wire.model import ANY, Ask, Awaited, Case, Since, Verdict, Written
+from mqproof.conformance.wire.model import ANY, Awaited, Call, Case, Since, Verdict, Written
 from mqproof.conformance.wire.operations import ALL
 from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
 from mqproof.conformance.wire.runner import run
@@ -71,7 +71,7 @@ def verdicts(reply: Reply, cases: list[Case]) -> dict[str, Verdict]:
 
 def quick(case: Case) -> Case:
     """One cut is as good as many at a server that is wrong anyway."""
-    steps = tuple(replace(step, cut_step=97) if isinstance(step, Ask) else step for step in case.steps)
+    steps = tuple(replace(step, cut_step=97) if isinstance(step, Call) else step for step in case.steps)
     return replace(case, steps=steps)
 
 
@@ -81,14 +81,14 @@ def test_every_case_fails_at_a_server_that_hangs_up(part: int) -> None:
     assert set(verdicts(lambda _: None, cases).values()) == {Verdict.FAILED}
 
 
-def asks_for_something(case: Case) -> bool:
-    expected = [step.expect for step in case.steps if isinstance(step, Ask | Awaited)]
+def expects_something(case: Case) -> bool:
+    expected = [step.expect for step in case.steps if isinstance(step, Call | Awaited)]
     expected += [step.expect for step in case.steps if isinstance(step, Written) and step.answers is not None]
     return any(expect != ANY for expect in expected)
 
 
 def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything() -> None:
-    suspects = [quick(case) for case in CASES if asks_for_something(case)]
+    suspects = [quick(case) for case in CASES if expects_something(case)]
     assert len(suspects) > 1000
     for code in (0, 1, 9876):
         found = verdicts(partial(answer, code=code), suspects)

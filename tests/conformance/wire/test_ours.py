@@ -121,8 +121,8 @@ def test_a_broker_alone_is_told_from_a_name_server(ours: list[Address]) -> None:
     with fixtures(ours, PATIENT_S) as made:
         broker = made.servers[Server.BROKER]
     both = choose(["remoting/cluster-info/1", "remoting/max-offset/1"])
-    alone = examine([broker], both, lambda *_: None, PATIENT_S)
-    assert [type(one) for one in alone] == [Judged, Case]  # there is no name server to ask
+    broker_only = examine([broker], both, lambda *_: None, PATIENT_S)
+    assert [type(one) for one in broker_only] == [Judged, Case]  # there is no name server to ask
 
 
 def test_a_dry_run_lists_and_asks_nobody() -> None:
@@ -144,7 +144,9 @@ def test_a_dry_run_lists_and_asks_nobody() -> None:
 def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) -> None:
     code, _, err = conform(*arguments)
     assert code == Exit.USAGE
-    assert [said.startswith(line) for said in err.splitlines() if said.startswith("mqproof: ")] == [True]
+    assert [printed.startswith(line) for printed in err.splitlines() if printed.startswith("mqproof: ")] == [
+        True
+    ]
 
 
 def test_servers_that_are_not_there_exit_with_4_and_one_line() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from mqproof.conformance.wire.frames import Frame, Header, encode, framed
 from mqproof.conformance.wire.model import (
-    Ask,
+    Call,
     Case,
     Expect,
     Hangup,
@@ -129,13 +129,13 @@ def test_who_does_not_know_the_code_has_not_implemented_it() -> None:
 
 
 def test_of_a_may_the_answer_is_told() -> None:
-    may = case_of(Ask(Request(30), Expect(codes=())), strength=Strength.MAY)
+    may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
     found = at(may, lambda r: answer(r, 77))
     assert (found.verdict, found.detail) == (Verdict.INFORMATIONAL, "answered with code 77")
 
 
 def test_silence_fails_a_may_too() -> None:
-    may = case_of(Ask(Request(30), Expect(codes=())), strength=Strength.MAY)
+    may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
     assert at(may, lambda _: b"", seconds=HASTY_S).verdict is Verdict.FAILED
 
 
@@ -158,29 +158,29 @@ def test_bodies_records_and_values_are_looked_at() -> None:
         (Expect(values={"offset": "7"}), True),
         (Expect(values={"offset": "8"}), False),
     ):
-        found = at(case_of(Ask(valid(MAX_OFFSET), expect)), lambda r: answer(r, 0, record * 2, offset="7"))
+        found = at(case_of(Call(valid(MAX_OFFSET), expect)), lambda r: answer(r, 0, record * 2, offset="7"))
         assert (found.verdict is Verdict.OK) == is_met, (expect, found)
 
 
 def test_an_answer_that_comes_too_early_fails() -> None:
-    early = case_of(Ask(valid(MAX_OFFSET), Expect(not_before_s=5.0)))
+    early = case_of(Call(valid(MAX_OFFSET), Expect(not_before_s=5.0)))
     found = at(early, good)
     assert found.verdict is Verdict.FAILED
     assert "not before 5 s expected" in found.detail
 
 
 def test_what_must_come_in_the_end_is_asked_for_again() -> None:
-    asked = 0
+    requests = 0
 
     def slow(request: Frame) -> bytes:
-        nonlocal asked
-        asked += 1
-        return answer(request, 0 if asked == 3 else 19, offset="9")
+        nonlocal requests
+        requests += 1
+        return answer(request, 0 if requests == 3 else 19, offset="9")
 
-    kept = Ask(valid(MAX_OFFSET), Expect(), Manner.EVENTUALLY, keep={"end": "offset"})
-    then = Ask(Request(31, {"offset": "$end"}), Expect(codes=(19,)))
+    kept = Call(valid(MAX_OFFSET), Expect(), Manner.EVENTUALLY, keep={"end": "offset"})
+    then = Call(Request(31, {"offset": "$end"}), Expect(codes=(19,)))
     assert at(case_of(kept, then), slow).verdict is Verdict.OK
-    assert asked == 4
+    assert requests == 4
 
 
 def test_a_request_of_the_server_is_awaited_and_answered() -> None:
@@ -193,19 +193,19 @@ def test_a_request_of_the_server_is_awaited_and_answered() -> None:
         return answer(request) + encode(Frame(40, 5, fields={"consumerGroup": "T"}))
 
     case = case_of(
-        Ask(Request(34)),
+        Call(Request(34)),
         Pushed(40, {"consumerGroup": "$topic"}, reply="thanks"),
-        Ask(Request(35)),
+        Call(Request(35)),
         Hangup(),
     )
     assert at(case, pushes).verdict is Verdict.OK
     assert [(frame.opaque, frame.body) for frame in seen] == [(5, b"thanks")]
-    other = case_of(Ask(Request(34)), Pushed(40, {"consumerGroup": "U"}))
+    other = case_of(Call(Request(34)), Pushed(40, {"consumerGroup": "U"}))
     assert at(other, pushes).verdict is Verdict.FAILED
 
 
 def test_what_a_server_says_it_lacks_is_not_implemented() -> None:
-    case = case_of(Ask(Request(310), Expect(lacking=(16,))))
+    case = case_of(Call(Request(310), Expect(lacking=(16,))))
     assert at(case, lambda r: answer(r, 16)).verdict is Verdict.UNIMPLEMENTED
 
 
@@ -215,7 +215,7 @@ def test_an_operation_is_no_stronger_than_it_says() -> None:
 
 
 def test_a_server_that_is_gone_fails_what_comes_then() -> None:
-    nobody = Address("127.0.0.1", 1)
-    found = run(case_of(Ask(valid(MAX_OFFSET))), nobody, NAMES, PATIENT_S)
+    closed = Address("127.0.0.1", 1)
+    found = run(case_of(Call(valid(MAX_OFFSET))), closed, NAMES, PATIENT_S)
     assert found.verdict is Verdict.FAILED
     assert "no connection" in found.detail

@@ -122,7 +122,7 @@ def test_a_broker_that_runs_is_judged_and_left_as_it_was(suite: str, running: st
 async def _topics(name_server: str) -> bytes:
     caller = Caller(Address.parse(name_server), production(AsyncioNetwork()))
     try:
-        answer = await caller.ask(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, to=caller.name_server)
+        answer = await caller.request(RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER, to=caller.name_server)
         return answer.body
     finally:
         await caller.stop()

@@ -43,7 +43,7 @@ COMMITTED_WITHOUT_TOPIC: tuple[Operation, ...] = (
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a broker", EXPLANATION, CHECKERS)
     for operation in (*MADE, *operations):
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 

@@ -24,7 +24,7 @@ ALL = frozenset({0, 1, 2})
 NONE: frozenset[str] = frozenset()
 
 
-ALONE: tuple[Operation, ...] = (
+ONE_MEMBER: tuple[Operation, ...] = (
     Send(0, M1),
     Send(0, M2),
     Membership("c1", Change.JOINS, NONE),
@@ -38,7 +38,7 @@ C2_JOINS = Membership("c2", Change.JOINS, frozenset({"c1"}))
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a group", EXPLANATION, CHECKERS)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
@@ -73,4 +73,4 @@ def test_queues_are_shared_out_as_clients_do() -> None:
     ],
 )  # fmt: skip
 def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
-    assert violated(*ALONE, *operations) == broken
+    assert violated(*ONE_MEMBER, *operations) == broken

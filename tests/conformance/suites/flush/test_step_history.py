@@ -45,10 +45,10 @@ def test_a_life_with_crashes_of_our_broker_breaks_no_rule(seed: int) -> None:
 
 
 def test_every_step_has_its_lines() -> None:
-    told = record(
+    history = record(
         as_lines(seen(SYNC, stored("m1", 0), refused("m2"), abandoned("m3"), found(0, "m1"), KILLED))
     )
-    assert told.gap_count == 0
-    assert [str(sent.span.outcome) for sent in told.sends] == ["ok", "fail", "info"]
-    assert [message.id for _, message in told.sights] == ["m1"]
-    assert [fault.value.kind for fault in told.faults] == ["kill"]
+    assert history.gap_count == 0
+    assert [str(sent.span.outcome) for sent in history.sends] == ["ok", "fail", "info"]
+    assert [message.id for _, message in history.sights] == ["m1"]
+    assert [fault.value.kind for fault in history.faults] == ["kill"]

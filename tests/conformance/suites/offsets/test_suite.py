@@ -28,7 +28,7 @@ SENT: tuple[Operation, ...] = (Send(0, ONE), Send(0, TWO))
 def judged(*operations: Operation) -> dict[str, Verdict]:
     seen = Stepped("a topic", EXPLANATION, CHECKERS)
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i: finding.verdict for i, finding in seen.findings().items()}
 
 
@@ -90,7 +90,7 @@ def test_a_wrong_answer_breaks_the_invariant_named_for_it(invariant: str, operat
 
 
 @pytest.mark.parametrize(
-    ("times", "asked", "offset", "verdict"),
+    ("times", "requested_ms", "offset", "verdict"),
     [
         (((0, 10), (1, 14)), 10, 0, Verdict.HELD),
         (((0, 10), (1, 14)), 11, 1, Verdict.HELD),
@@ -101,9 +101,9 @@ def test_a_wrong_answer_breaks_the_invariant_named_for_it(invariant: str, operat
     ],
 )
 def test_a_search_by_time_finds_what_was_stored_then(
-    times: tuple[tuple[int, int], ...], asked: int, offset: int, verdict: Verdict
+    times: tuple[tuple[int, int], ...], requested_ms: int, offset: int, verdict: Verdict
 ) -> None:
-    assert judged(*SENT, Search(0, Searched(times, asked, offset)))["SPEC-1"] is verdict
+    assert judged(*SENT, Search(0, Searched(times, requested_ms, offset)))["SPEC-1"] is verdict
 
 
 def test_an_offset_that_went_back_by_itself_is_noticed() -> None:

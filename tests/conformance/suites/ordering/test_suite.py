@@ -13,8 +13,8 @@ LEASE_S = 60.0
 
 
 def lock(member: str, at_s: float, granted: bool | None = True, until_s: float | None = None) -> Lock:
-    told = None if granted is None else frozenset({0} if granted else ())
-    return Lock("g", member, frozenset({0}), told, Span(at_s, at_s if until_s is None else until_s))
+    queues = None if granted is None else frozenset({0} if granted else ())
+    return Lock("g", member, frozenset({0}), queues, Span(at_s, at_s if until_s is None else until_s))
 
 
 def unlock(member: str, at_s: float) -> Unlock:
@@ -24,7 +24,7 @@ def unlock(member: str, at_s: float) -> Unlock:
 def violated(*operations: Operation) -> set[str]:
     seen = Stepped("a broker", explanation(LEASE_S), checkers(LEASE_S))
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 

@@ -55,14 +55,14 @@ def test_a_name_that_is_no_target_is_refused() -> None:
             pass
 
 
-def sent(*told: tuple[str, float, Fate], done: bool = True) -> Send:
-    return Send(tuple(Attempt(broker, 0, at_s, fate) for broker, at_s, fate in told), done)
+def sent(*attempts: tuple[str, float, Fate], done: bool = True) -> Send:
+    return Send(tuple(Attempt(broker, 0, at_s, fate) for broker, at_s, fate in attempts), done)
 
 
 def violated(setup: Setup, *operations: Operation) -> set[str]:
     seen = Stepped("a producer", explanation(setup), checkers(setup))
     for operation in operations:
-        seen.saw(operation)
+        seen.observe(operation)
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 

@@ -4,7 +4,7 @@ from typing import cast
 
 import pytest
 
-from mqproof.conformance.engine.broker_faults import Befall, BrokerFault
+from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.retry.checkers import checkers
 from mqproof.conformance.suites.retry.oracle import explanation
@@ -33,7 +33,7 @@ def read(place: Place, at_s: float, *copies: Copy, settled: bool = False) -> Rea
 def judged(*operations: Operation) -> dict[str, Verdict]:
     seen = Stepped("a group", explanation(SETUP, 1), checkers(SETUP, 1))
     for operation in (*SENT, *operations):
-        seen.saw(operation)
+        seen.observe(operation)
     return {i: finding.verdict for i, finding in seen.findings().items()}
 
 
@@ -79,7 +79,7 @@ def crashed(*read_again_at_s: float) -> list[Operation]:
     """Sent back at 0 s and at 2 s, to come 10 s later; at 11 s the broker is killed. Who reads then is handed
     a copy at each of these times."""
     second = SendBack(FIRST, 0, None, Answer.OK, Span(2, 2))
-    killed = Befall(BrokerFault.KILL, 11)
+    killed = InjectFault(BrokerFault.KILL, 11)
     again = [read(Place.RETRY, at_s, AGAIN) for at_s in read_again_at_s]
     return [
         back(), second, read(Place.RETRY, 10.5, AGAIN), killed, *again, read(Place.RETRY, 20, settled=True),

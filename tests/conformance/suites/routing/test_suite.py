@@ -16,9 +16,9 @@ from mqproof.conformance.registry import mutant_judge
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (
-    AskCluster,
-    AskRoute,
     Operation,
+    QueryCluster,
+    QueryRoute,
     Register,
     RegisterIsolated,
 )
@@ -65,12 +65,12 @@ def test_a_registration_that_nobody_answered_arrived_or_did_not() -> None:
             oracle.observe(each) for each in (Register(broker, one), RegisterIsolated(broker, both), *seen)
         )
 
-    told = AskRoute(TOPICS[0], Route({"a": "write"}, {"a": frozenset({0})}))
-    nothing = AskRoute(TOPICS[0], None)
-    assert explained(told)
+    answered = QueryRoute(TOPICS[0], Route({"a": "write"}, {"a": frozenset({0})}))
+    nothing = QueryRoute(TOPICS[0], None)
+    assert explained(answered)
     assert explained(nothing)
-    assert not explained(told, nothing)
-    assert not explained(AskCluster({}))
+    assert not explained(answered, nothing)
+    assert not explained(QueryCluster({}))
 
 
 def test_ours_is_cut_off_in_some_examples(monkeypatch: pytest.MonkeyPatch) -> None:
