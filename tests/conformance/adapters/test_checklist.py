@@ -55,7 +55,7 @@ def test_the_template_passes_its_checklist_and_the_suite(
     assert set(of_wire) == {Verdict.NOT_TESTED}
 
 
-def test_a_template_does_not_overwrite(tmp_path: Path) -> None:
+def test_writing_a_template_does_not_overwrite_a_file(tmp_path: Path) -> None:
     file = tmp_path / "mine.py"
     file.write_text("mine")
     code, _, err = invoke("template", str(file))
@@ -68,7 +68,7 @@ def failed(adapter: Callable[[], Any]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("adapter", [MyBroker, ReferenceTarget, ImplTarget])
-def test_what_is_right_passes(adapter: Callable[[], Any]) -> None:
+def test_a_correct_adapter_passes(adapter: Callable[[], Any]) -> None:
     assert failed(adapter) == {}
 
 
@@ -137,13 +137,13 @@ def _silent_beyond(broker: MyBroker, *args: Any) -> Pulled:
         ({"restart": _stays_down}, "kill", "does not come up again: no such file"),
     ],
 )
-def test_the_checklist_finds(changes: dict[str, Any], check_id: str, said: str) -> None:
+def test_the_checklist_finds_the_defect(changes: dict[str, Any], check_id: str, said: str) -> None:
     _SHARED[:] = [[], []]
     found = failed(type("Wrong", (MyBroker,), changes))
     assert said in found[check_id]
 
 
-def test_where_the_adapter_raises_the_rest_is_not_tested() -> None:
+def test_checks_after_an_exception_are_not_tested() -> None:
     def refuse(*_: Any) -> None:
         raise TargetError("no docker here")
 
@@ -155,7 +155,7 @@ def test_where_the_adapter_raises_the_rest_is_not_tested() -> None:
     assert found["close"].verdict is Verdict.HELD
 
 
-def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
+def test_an_import_error_of_an_adapter_is_reported() -> None:
     def stumble(*_: Any) -> None:
         raise KeyError("port")
 
@@ -179,7 +179,7 @@ def test_an_adapter_with_an_error_of_its_own_says_which() -> None:
         ),
     ],
 )
-def test_what_is_no_adapter_says_why(name: str, said: str) -> None:
+def test_a_class_that_is_not_an_adapter_is_refused_with_a_reason(name: str, said: str) -> None:
     with pytest.raises(UnknownTargetError, match=said):
         resolve(name)
     code, _, err = invoke("check-adapter", name)
@@ -200,7 +200,7 @@ BROKERS = "python:mqproof.conformance.adapters.brokers"
         ("producers", "python:mqproof.conformance.adapters.producers.factories:ReferenceProducer"),
     ],
 )
-def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:
+def test_an_adapter_can_be_checked_for_any_suite(suite: str, name: str, tmp_path: Path) -> None:
     code, out, _ = invoke("check-adapter", name)
     assert code == Exit.HELD, out
     assert f"{suite}-example" in out
@@ -214,7 +214,7 @@ def test_an_adapter_may_be_for_any_suite(suite: str, name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "suite", ["offsets", "retry", "delivery", "ordering", "admin", "producers", "routing"]
 )
-def test_a_skeleton_has_all_members_and_does_nothing(
+def test_a_skeleton_has_all_members_without_an_implementation(
     suite: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -233,5 +233,5 @@ def test_a_suite_that_takes_no_adapter_has_no_template(tmp_path: Path) -> None:
     assert (code, err) == (Exit.USAGE, f"mqproof: --suite wire: expected {known}\n")
 
 
-def test_a_class_in_this_package_is_a_target_like_any() -> None:
+def test_a_class_of_this_package_can_be_a_target() -> None:
     assert resolve(TEMPLATE) is MyBroker

@@ -88,7 +88,7 @@ def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, F
                 control.main(tmp_path, "kill")
 
 
-def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, FaultCommands]) -> None:
+def test_shell_commands_stop_and_restart_the_broker(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     assert target.capabilities >= {Capability.KILL, Capability.CLEAN_RESTART, Capability.SYNC_FLUSH}
@@ -109,7 +109,7 @@ def test_commands_end_its_broker_and_bring_it_back(commanded: tuple[str, FaultCo
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
-def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
+def test_a_single_broker_suite_stops_freezes_and_disconnects_the_broker(
     commanded: tuple[str, FaultCommands],
 ) -> None:
     name_server, controls = commanded
@@ -132,7 +132,7 @@ def test_a_suite_that_asks_one_broker_ends_it_freezes_it_and_hangs_up(
     assert findings[SPEC_1].verdict is findings["DELIV-1"].verdict is Verdict.HELD
 
 
-def test_each_fault_that_commands_and_links_allow_is_done(commanded: tuple[str, FaultCommands]) -> None:
+def test_each_available_fault_is_injected(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     commands = {
         word: controls.kill.removesuffix("kill") + word for word in ("freeze", "thaw", "isolate", "rejoin")
@@ -174,7 +174,7 @@ class Wired(ReferenceTarget):
         pass
 
 
-def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
+def test_each_available_fault_is_drawn() -> None:
     controls = FaultCommands("start", "stop", "kill", "isolate", "rejoin", "freeze", "thaw")
     capabilities = RemotingTarget(Address("h", 1), fault_controls=by_shell(controls)).capabilities
     drawn = examine(lambda: Wired(capabilities), 60, 0, suite=FLUSH).faults
@@ -183,7 +183,7 @@ def test_each_fault_that_commands_and_links_allow_is_drawn() -> None:
     assert FaultKind.KILL in allowed
 
 
-def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
+def test_shell_commands_kill_and_isolate_a_name_server(tmp_path: Path) -> None:
     address = f"127.0.0.1:{free_port()}"
     command = shlex.join([sys.executable, control.__file__, str(tmp_path)])
     server = [sys.executable, "-m", "mqproof", "namesrv", "--port", address.rpartition(":")[2]]
@@ -227,7 +227,7 @@ def test_commands_kill_a_name_server_and_cut_it_off(tmp_path: Path) -> None:
     assert not any(finding.verdict is Verdict.VIOLATED for finding in findings.values())
 
 
-def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, FaultCommands]) -> None:
+def test_a_broker_left_stopped_by_an_example_is_restarted(commanded: tuple[str, FaultCommands]) -> None:
     name_server, controls = commanded
     target = resolve(f"remoting://{name_server}", controls)()
     target.open(Setup(SYNC_FLUSH))
@@ -244,12 +244,12 @@ def test_a_broker_that_an_example_left_down_is_started(commanded: tuple[str, Fau
         ("no-such-command", "ended with code 127: "),
     ],
 )
-def test_a_command_that_fails_says_what_it_said(template: str, said: str) -> None:
+def test_a_failed_command_is_reported_with_its_output(template: str, said: str) -> None:
     with pytest.raises(TargetError, match=said):
         run("kill", template, PLACE)
 
 
-def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
+def test_the_name_of_a_peer_is_not_executed_as_a_command(tmp_path: Path) -> None:
     run("kill", f"touch {tmp_path}/{{broker}}", {**PLACE, "broker": "a; touch pwned"})
     assert [file.name for file in tmp_path.iterdir()] == ["a; touch pwned"]
 
@@ -273,7 +273,7 @@ def test_what_a_peer_calls_itself_is_no_command(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], said: str) -> None:
+def test_an_unusable_command_template_gives_a_one_line_error(templates: dict[str, str], said: str) -> None:
     with pytest.raises(FaultCommandError, match=re.escape(said)):
         FaultCommands(**templates)
     options = [word for name, text in templates.items() for word in (f"--{name.replace('_', '-')}", text)]
@@ -281,7 +281,7 @@ def test_a_template_that_cannot_be_used_is_one_line(templates: dict[str, str], s
     assert (done.exit_code, done.stderr.count("\n")) == (Exit.USAGE, 1)
 
 
-def test_commands_are_for_running_clusters_only() -> None:
+def test_shell_commands_are_accepted_for_running_clusters_only() -> None:
     done = CliRunner().invoke(app, ["conform", "--target", "impl", "--start", "x", "--kill", "y"])
     assert (done.exit_code, done.stderr) == (
         Exit.USAGE, "mqproof: --start: only targets remoting:// take commands\n"
@@ -309,7 +309,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
         (Fault.DELAY, {"SEND_OK"}),
     ],
 )
-def test_ours_is_disturbed_and_holds(fault: Fault, acknowledged: set[str]) -> None:
+def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, acknowledged: set[str]) -> None:
     """Each fault shows in the answers to some of the sends."""
     answers: set[str] = set()
     for seed in range(12):
@@ -338,7 +338,9 @@ def test_ours_is_disturbed_and_holds(fault: Fault, acknowledged: set[str]) -> No
     ("fault", "stored"),
     [(Fault.FREEZE, True), (Fault.ISOLATE, False), (Fault.LOSE_REQUESTS, False), (Fault.LOSE_ANSWERS, True)],
 )
-def test_what_ours_was_sent_comes_when_it_goes_on_unless_it_was_lost(fault: Fault, stored: bool) -> None:
+def test_a_send_during_a_fault_arrives_afterwards_unless_the_fault_loses_it(
+    fault: Fault, stored: bool
+) -> None:
     target = ImplTarget()
     try:
         session = Session(target, Setup(SYNC_FLUSH))

@@ -26,12 +26,12 @@ def test_a_target_knows_its_name(name: str) -> None:
         ("mutant:nonsense", next(iter(MUTANTS))),
     ],
 )
-def test_a_wrong_name_says_what_was_expected(name: str, expected: str) -> None:
+def test_an_unknown_name_reports_the_expected_ones(name: str, expected: str) -> None:
     with pytest.raises(UnknownTargetError, match=expected):
         resolve(name)
 
 
-def test_who_was_isolated_for_so_long_that_the_broker_hung_up_connects_again() -> None:
+def test_a_client_reconnects_after_an_isolation_that_closed_its_connection() -> None:
     target = ImplTarget()
     target.open(Setup("SYNC_FLUSH"))
     try:

@@ -17,7 +17,7 @@ from tests.conformance.behaviours.sampled import on_ours, scripts
 STATES, STEPS = 994, 3254
 
 
-def test_our_members_do_what_the_model_does() -> None:
+def test_our_members_follow_the_model() -> None:
     seen = on_ours("Election", scripts("Election", 4))
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > STEPS // 3
@@ -26,7 +26,7 @@ def test_our_members_do_what_the_model_does() -> None:
 
 
 @pytest.mark.deep
-def test_they_take_every_step_of_the_model() -> None:
+def test_our_members_take_every_step_of_the_model() -> None:
     seen = on_ours("Election", scripts("Election"))
     assert (len(seen.failures), len(seen.impossible)) == (0, 0)
     assert (len(seen.states), len(seen.steps)) == (STATES, STEPS)
@@ -40,20 +40,20 @@ def expanded() -> Recovered:
     return found
 
 
-def test_a_start_from_whatever_a_crash_leaves_has_the_ballot_and_what_was_durable() -> None:
+def test_recovery_from_any_crash_image_has_the_ballot_and_the_durable_entries() -> None:
     found = expanded()
     assert [failure.why for failure in found.failures] == []
     assert found.outcomes == found.allowed > found.edges > 10
     assert found.images > 3000
 
 
-def test_a_ballot_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_image_detects_a_ballot_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ballot_file, "write_durably", _replaced_without_a_sync)
     whys = [failure.why for failure in expanded().failures]
     assert any("a start finds None" in why or "currTerm is ''" in why for why in whys)
 
 
-def test_a_ledger_that_is_not_synced_is_found_by_a_disk_image(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_image_detects_a_ledger_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Flush, "sync", lambda _: None)
     assert "recovery lands in 0, where the model does not" in expanded().failures[0].why
 
@@ -68,6 +68,6 @@ def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", MUTANTS)
-def test_a_defect_of_a_member_is_seen(name: str) -> None:
+def test_a_defect_of_a_member_is_detected(name: str) -> None:
     (result,) = mutant_judge.run([name])
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"

@@ -28,7 +28,7 @@ def sample(whole: list[Script]) -> list[Script]:
     return [*whole[::EVERY], *ends, *behaviours("OrderLock")]
 
 
-def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -> None:
+def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None:
     seen = on_ours("OrderLock", sample)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1500
@@ -39,7 +39,7 @@ def test_our_broker_and_consumers_do_what_the_model_does(sample: list[Script]) -
 
 @pytest.mark.deep
 @pytest.mark.timeout(600)
-def test_they_take_nearly_every_step_of_the_model(whole: list[Script]) -> None:
+def test_our_code_takes_nearly_every_step_of_the_model(whole: list[Script]) -> None:
     """What is left begins with giving back a lock that the member never heard of, or with asking for it while
     the listener is at work that had it."""
     seen = on_ours("OrderLock", whole)
@@ -50,6 +50,6 @@ def test_they_take_nearly_every_step_of_the_model(whole: list[Script]) -> None:
 
 
 @pytest.mark.parametrize("name", [*MUTANTS, *sorted(ordering.MUTANTS.keys() - NOT_OF_ONE_QUEUE)])
-def test_a_defect_of_locks_or_members_is_seen(name: str, sample: list[Script]) -> None:
+def test_a_defect_of_locks_or_members_is_detected(name: str, sample: list[Script]) -> None:
     with injected({**ordering.MUTANTS, **MUTANTS}[name]):
         assert on_ours("OrderLock", sample).failures

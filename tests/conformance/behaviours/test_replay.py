@@ -38,7 +38,7 @@ def _on_store(scripts: list[Script]) -> Replayed:
 
 
 @pytest.mark.parametrize("model", ["Flush", "Routing", "Replication", "Election", "Delivery", "Guarantee"])
-def test_the_reference_takes_every_step_and_refuses_what_is_disabled(model: str) -> None:
+def test_the_reference_takes_every_step_and_refuses_disabled_actions(model: str) -> None:
     make = resolve("reference", model)
     assert make is not None
     seen = replay(make, _scripts(model, 100))
@@ -47,7 +47,7 @@ def test_the_reference_takes_every_step_and_refuses_what_is_disabled(model: str)
     assert sum(seen.refused.values()) > 0
 
 
-def test_our_store_does_what_the_model_does(flush: list[Script]) -> None:
+def test_our_store_follows_the_model(flush: list[Script]) -> None:
     seen = _on_store(flush)
     assert [failure.why for failure in seen.failures] == []
     assert len(seen.steps) > 1000
@@ -95,7 +95,7 @@ NOT_IN_REACH = {"keeps entries that point nowhere"}
 
 
 @pytest.mark.parametrize("name", DEFECTS)
-def test_a_defect_of_the_store_is_seen(
+def test_a_defect_of_the_store_is_detected(
     name: str, flush: list[Script], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, attribute, wrong = DEFECTS[name]
@@ -119,7 +119,7 @@ def states(steps: Steps[Any]) -> States:
     return States(steps)
 
 
-def test_whatever_a_crash_leaves_of_the_files_recovery_lands_where_the_model_does(
+def test_recovery_from_any_crash_image_reaches_a_state_of_the_model(
     flush: list[Script], states: States
 ) -> None:
     found = Recovered()
@@ -130,7 +130,7 @@ def test_whatever_a_crash_leaves_of_the_files_recovery_lands_where_the_model_doe
     assert found.images > 100
 
 
-def test_a_recovery_that_forgets_queue_entries_is_found_by_a_disk_image(
+def test_a_disk_image_detects_a_recovery_that_forgets_queue_entries(
     flush: list[Script], states: States, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(recovery, "dispatch_again", _nothing_cut)
@@ -142,7 +142,7 @@ def test_a_recovery_that_forgets_queue_entries_is_found_by_a_disk_image(
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_every_image_of_many_crashes_is_recovered_as_the_model_does(
+def test_recovery_from_every_image_of_many_crashes_matches_the_model(
     flush: list[Script], states: States
 ) -> None:
     found = Recovered()
@@ -152,13 +152,13 @@ def test_every_image_of_many_crashes_is_recovered_as_the_model_does(
     assert found.images > 10_000
 
 
-def test_the_graph_shows_what_was_reached(flush: list[Script], steps: Steps[Any]) -> None:
+def test_the_graph_shows_the_reached_steps(flush: list[Script], steps: Steps[Any]) -> None:
     seen = _on_store(flush[:20])
     drawn = draw("Flush", "impl", steps, seen.states, seen.steps)
     assert f"{len(seen.steps):,} of 36,127 steps" in drawn
     assert all(colour in drawn for colour in ("#1a7f37", "#d29922", "#cf222e"))
 
 
-def test_there_is_no_target_of_an_unknown_name() -> None:
+def test_an_unknown_target_name_gives_no_target() -> None:
     found: list[Callable[[], Any] | None] = [resolve("impl", "Guarantee"), resolve("nobody", "Flush")]
     assert found == [None, None]

@@ -25,7 +25,7 @@ def test_rows_are_measured_on_real_brokers(tmp_path: Path, monkeypatch: pytest.M
     assert "alone, ASYNC_FLUSH" in table(result)
 
 
-def test_the_table_holds_changes_against_the_configured_waits_and_rates_against_a_broker_alone() -> None:
+def test_the_table_compares_changes_with_configured_waits_and_rates_with_one_broker() -> None:
     shown = table(
         {
             "cores": 2,

@@ -38,7 +38,7 @@ def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path)
     assert all(each["layer"] == "history" for each in report["results"])
 
 
-def test_an_anomaly_exits_with_1_and_tells_what_where_and_how_to_see_it_again(tmp_path: Path) -> None:
+def test_an_anomaly_exits_with_1_and_reports_its_place_and_replay_command(tmp_path: Path) -> None:
     world = clean(1)
     INJECTED["message-of-nobody"].inject(world)
     file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
@@ -71,13 +71,13 @@ def test_missing_lines_exit_with_3(tmp_path: Path) -> None:
     assert "line 50 is missing" in result.output
 
 
-def test_nothing_seen_is_nothing_held(tmp_path: Path) -> None:
+def test_an_empty_history_holds_nothing(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_bytes(b"")
     assert mqproof("check-history", empty).exit_code == 3
 
 
-def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: Path) -> None:
+def test_several_histories_are_judged_independently(history: Path, tmp_path: Path) -> None:
     world = clean(2)
     INJECTED["body-changed"].inject(world)
     other, out = written(world, tmp_path / "other.jsonl"), tmp_path / "out.json"
@@ -97,14 +97,14 @@ def test_several_histories_are_judged_each_for_itself(history: Path, tmp_path: P
         (("workload", "--target", "reference", "--out", "x"), "impl, mutant:NAME, remoting://HOST:PORT"),
     ],
 )
-def test_what_is_wrong_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_input_exits_with_2_and_one_line(arguments: tuple[str, ...], message: str) -> None:
     result = mqproof(*arguments)
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
 
 
-def test_a_history_is_converted_there_and_back(history: Path, tmp_path: Path) -> None:
+def test_a_history_is_converted_to_another_format_and_back(history: Path, tmp_path: Path) -> None:
     edn, back = tmp_path / "h.edn", tmp_path / "back.jsonl"
     assert mqproof("convert-history", history, edn).exit_code == 0
     assert edn.read_text().startswith("{:type :invoke, :f :")
@@ -122,7 +122,7 @@ def test_a_workload_is_written_and_checked(tmp_path: Path) -> None:
     assert checked.exit_code in (0, 3), checked.output  # undecided is what a small workload did not do
 
 
-def test_the_benchmark_makes_its_history_and_finds_nothing(tmp_path: Path) -> None:
+def test_the_benchmark_generates_a_clean_history_and_finds_no_anomaly(tmp_path: Path) -> None:
     result = history_checks.measure(2000, tmp_path)
     assert 1000 < result["operations"] < 4000
     assert result["rules_violated"] == []

@@ -26,7 +26,7 @@ def drawn() -> list[int]:
 
 
 @pytest.mark.parametrize("guarded", [True, False])
-def test_a_module_that_is_loaded_changes_no_draw(
+def test_loading_a_module_changes_no_draw(
     guarded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And it would, were it not guarded."""

@@ -29,12 +29,12 @@ def seen(*operations: str) -> Stepped[int, str]:
     return session
 
 
-def test_what_is_unknown_is_several_states_until_an_observation_decides() -> None:
+def test_an_unknown_result_keeps_several_states_until_an_observation_decides() -> None:
     assert seen("?", "?").states == {0, 1, 2}
     assert seen("?", "?", "1").states == {1}
 
 
-def test_the_model_forbids_what_no_state_explains() -> None:
+def test_an_operation_that_no_state_explains_is_a_violation() -> None:
     session = seen("?", "5", "1")
     finding = session.findings()[SPEC_1]
     assert finding.verdict is Verdict.VIOLATED
@@ -43,19 +43,19 @@ def test_the_model_forbids_what_no_state_explains() -> None:
     assert session.actions() == {"saw ?": 1}
 
 
-def test_a_violation_with_a_name_is_not_told_twice() -> None:
+def test_a_violation_of_a_named_invariant_is_not_reported_twice() -> None:
     session = Stepped("a counter", EXPLANATION, {"DELIV-1": never})
     session.observe("5")
     verdicts = {i: finding.verdict for i, finding in session.findings().items()}
     assert verdicts == {"DELIV-1": Verdict.VIOLATED, SPEC_1: Verdict.UNKNOWN}
 
 
-def test_a_run_of_nothing_and_one_that_is_too_uncertain_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_run_and_a_run_with_too_many_states_are_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen().findings()[SPEC_1].verdict is Verdict.UNKNOWN
     assert seen("?", "?").findings()[SPEC_1].verdict is Verdict.HELD
     monkeypatch.setattr(stepped_run, "STATES_MAX", 2)
     assert seen("?", "?", "9").findings()[SPEC_1].verdict is Verdict.UNKNOWN
 
 
-def test_the_script_begins_with_what_was_opened() -> None:
+def test_the_script_begins_with_the_opening_step() -> None:
     assert seen("?", "1").script() == ["a counter", "?", "1"]

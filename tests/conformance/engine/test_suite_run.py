@@ -57,7 +57,7 @@ class Killed(ReferenceTarget):
     capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
 
 
-def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None:
+def test_a_held_result_lists_the_ways_that_were_not_tested() -> None:
     found = {result.id: result for result in run_suite(Killed, 20, seed=1, suite=FLUSH)}
     assert found["FLUSH-1"].verdict is Verdict.HELD
     assert found["FLUSH-1"].detail == "the target cannot be asked for os_crash, power_loss"
@@ -65,7 +65,7 @@ def test_what_is_held_is_told_with_the_ways_in_which_it_was_not_tested() -> None
     assert found["FLUSH-2"].detail == "the target cannot be asked for async_flush or flush_mode"
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def seen(seed: int) -> tuple[dict[str, dict[str, int]], list[bytes]]:
         targets: list[ImplTarget] = []
 
@@ -81,7 +81,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_violation_is_shrunk_to_a_script_and_ends_with_its_replay() -> None:
+def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
     def factory() -> MutantTarget:
         return MutantTarget(MUTANTS["pull-skips"])
 
@@ -128,7 +128,7 @@ class Mortal(ReferenceTarget):
 # At the second of them an example dies that begins like one before, which lived on: what Hypothesis complains
 # of is that they differ.
 @pytest.mark.parametrize("sends", [5, 300])
-def test_a_target_that_dies_is_told_as_it_died(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
+def test_a_target_that_dies_is_reported_with_the_cause(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
     monkeypatch.setattr(Mortal, "sends", 0)
     monkeypatch.setattr(Mortal, "sends_max", sends)
     with pytest.raises(TargetError, match="no send"):
@@ -147,7 +147,7 @@ class Moody(ReferenceTarget):
         return super().send(topic, queue_id, msg_id, body)
 
 
-def test_a_target_that_does_not_repeat_itself_is_examined_to_the_end() -> None:
+def test_a_nondeterministic_target_is_examined_to_the_end() -> None:
     examination = examine(Moody, 60, 1, suite=FLUSH)
     assert (examination.examples, examination.failures) == (60, {})
 
@@ -167,14 +167,14 @@ class DiesOfIt(MutantTarget):
         super().open(setup)
 
 
-def test_a_violation_stands_when_the_target_dies_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_violation_is_kept_if_the_target_dies_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiesOfIt, "opened", 0)
     examination = examine(DiesOfIt, 50, 0, suite=FLUSH)
     assert "DELIV-2" in examination.failures
     assert DiesOfIt.opened == 61
 
 
-def test_progress_is_told_after_every_example() -> None:
+def test_progress_is_reported_after_every_example() -> None:
     reported: list[tuple[int, int]] = []
     examine(ReferenceTarget, 5, 0, lambda done, most: reported.append((done, most)), suite=FLUSH)
     assert reported == [(n, 5) for n in range(1, 6)]
@@ -207,7 +207,7 @@ def name_server(tmp_path: Path) -> Iterator[str]:
             server.wait(timeout=120)
 
 
-def test_a_cluster_is_judged_over_the_wire_and_what_the_wire_cannot_do_is_not_tested(
+def test_a_cluster_is_judged_over_the_wire_and_unavailable_ways_are_not_tested(
     name_server: str,
 ) -> None:
     factory = resolve(f"remoting://{name_server}")

@@ -92,7 +92,7 @@ def test_a_counterexample_ends_on_brokers_as_in_the_model(setup: Setup, fault: s
     assert lived.worst is VERDICTS[entry]
 
 
-def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
+def test_a_replay_that_ends_differently_from_the_model_is_a_failure() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("process",))
     harmless = _trace(
         *ASYNC_UNTIL_OK,
@@ -105,24 +105,24 @@ def test_a_replay_that_does_not_end_as_the_model_is_a_failure() -> None:
     assert differing([lived]) == [lived]
 
 
-def test_a_life_that_ends_worse_than_the_model_is_a_failure() -> None:
+def test_a_random_run_that_ends_worse_than_the_model_is_a_failure() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "oneway"), ("machine",))
     lived = live_through(entry, Outcome.SAFE, None, runs=5)
     assert "safe is the model's worst" in lived.failure
 
 
-def test_a_step_that_brokers_do_not_take_is_told() -> None:
+def test_a_step_that_brokers_do_not_take_is_reported() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
     with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
         replay(entry, _trace(*ASYNC_UNTIL_OK))  # nobody lets the fsync go
 
 
 @pytest.mark.parametrize("number", range(0, len(SAFE), 4))
-def test_what_is_safe_in_the_model_is_safe_on_brokers(number: int) -> None:
+def test_a_safe_entry_of_the_model_is_safe_on_brokers(number: int) -> None:
     assert live_through(SAFE[number], Outcome.SAFE, None, runs=2).failure == ""
 
 
-def test_a_life_is_the_same_each_time() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "SYNC_MASTER", "async"), ("os", "machine"))
     assert live(entry, 5) == live(entry, 5)
 
@@ -145,7 +145,7 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
     assert re.search(r"safe : safe, \d+ lives", ours)
 
 
-def test_cells_are_told_as_json_and_as_tables() -> None:
+def test_cells_are_shown_as_json_and_as_tables() -> None:
     entry = Cell(Setup("ASYNC_FLUSH", "none", "sync"), ("power",))
     never = Cell(entry.setup, ("machine", "machine"))
     matrix = Matrix({entry: Outcome.GONE, never: Outcome.NEVER}, {entry: ASYNC_LOSS}, 1, 1.0)

@@ -28,12 +28,12 @@ VALUES = st.recursive(
 
 
 @given(VALUES)
-def test_edn_comes_back_as_it_was_written(value: object) -> None:
+def test_edn_is_read_back_as_it_was_written(value: object) -> None:
     assert edn.read(edn.write(value)) == value
 
 
 @pytest.mark.parametrize("text", ["", "[1", "{:a}", "1 2", '"open', "[1]]", "{1 2} 3", "abc"])
-def test_what_is_no_edn_is_refused(text: str) -> None:
+def test_text_that_is_not_edn_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         edn.read(text)
 
@@ -52,7 +52,7 @@ def sends(history: Record) -> list[tuple[Outcome, int, int]]:
     return [(sent.span.outcome, sent.batch, sent.offset) for sent in history.sends if sent.topic != "L"]
 
 
-def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) -> None:
+def test_a_history_converted_to_jepsen_and_back_keeps_its_meaning(tmp_path: Path) -> None:
     world = clean(3)
     before, after = record(world.lines), record(to_jepsen_and_back(world.lines, tmp_path))
     assert after.gap_count == 0
@@ -75,14 +75,14 @@ def test_what_goes_to_jepsen_comes_back_with_the_same_meaning(tmp_path: Path) ->
         "two-answers-one-place",
     ],
 )
-def test_an_anomaly_survives_the_way_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
+def test_an_anomaly_survives_the_conversion_to_jepsen_and_back(name: str, tmp_path: Path) -> None:
     world = clean(3)
     assert violated(to_jepsen_and_back(world.lines, tmp_path)) == set()
     INJECTED[name].inject(world)
     assert INJECTED[name].rule in violated(to_jepsen_and_back(world.lines, tmp_path))
 
 
-def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
+def test_written_operations_have_the_form_of_jepsens_kafka_checker() -> None:
     """Every key is a keyword of Jepsen's, micro-operations are [:send k v], answered [:send k [offset v]], or
     [:poll {k [[offset v] ...]}], indexes are dense, and no process has two operations at a time or one after
     :info. Where an answer names no place (delayed messages) the offset is nil."""
@@ -116,7 +116,7 @@ def test_jepsens_operations_are_as_its_kafka_checker_wants_them() -> None:
     assert untold
 
 
-def test_elle_reads_prefixes_of_what_was_appended() -> None:
+def test_elle_reads_are_prefixes_of_the_appended_values() -> None:
     history = [edn.read(text) for text in write_elle(clean(2).lines).decode().splitlines()]
     appended: dict[int, set[int]] = {}
     lists: dict[int, list[list[int]]] = {}
@@ -137,7 +137,7 @@ def test_elle_reads_prefixes_of_what_was_appended() -> None:
 @pytest.mark.parametrize(
     "text", ["{:type :ok}", "[1 2]", "nonsense", "{:type :ok, :f :send, :process 0, :value 3}"]
 )
-def test_what_is_not_jepsens_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_jepsens_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
     file = tmp_path / "history.edn"
     file.write_text("{:type :invoke, :f :poll, :process 1, :value [[:poll]]}\n" + text)
     with pytest.raises(HistoryError, match=r"history\.edn:2"):
@@ -199,7 +199,7 @@ def _chaos(*columns: str) -> str:
         "asked twice", "columns exchanged", "no phase of a fault",
     ],
 )  # fmt: skip
-def test_what_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_openchaos_is_refused_with_its_line(line: str, tmp_path: Path) -> None:
     file = tmp_path / "history-file"
     waiting = _chaos("2", "REQUEST", "enqueue", "-", "v4", "1013")
     file.write_text(f"{OPENCHAOS}{waiting}\n{line}\n")

@@ -20,7 +20,7 @@ def polled(history: list[Line], group: str, queue: str) -> list[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_an_order_takes_what_was_polled_in_the_order_of_its_puts(seed: int) -> None:
+def test_an_order_takes_the_polled_messages_in_the_order_of_their_puts(seed: int) -> None:
     history = clean(seed).lines
     found = {(each.seen.group, each.seen.queue): each for each in orders(record(history))}
     assert not [each.why for each in found.values() if each.why]
@@ -34,7 +34,7 @@ def test_an_order_takes_what_was_polled_in_the_order_of_its_puts(seed: int) -> N
     )
 
 
-def test_where_there_is_no_order_the_two_that_overtake_each_other_are_told() -> None:
+def test_a_missing_order_is_reported_with_the_two_conflicting_messages() -> None:
     world = clean(3)
     INJECTED["overtaken"].inject(world)
     found = list(orders(record(world.lines)))

@@ -70,7 +70,7 @@ def is_linearizable(elements: list[Element], empties: list[Empty]) -> bool:
 
 
 @given(seed=st.integers(0, 2**32), values=st.integers(0, 4), empties=st.integers(0, 2))
-def test_it_says_what_a_search_through_all_orders_says(seed: int, values: int, empties: int) -> None:
+def test_the_verdict_equals_that_of_a_search_through_all_orders(seed: int, values: int, empties: int) -> None:
     elements, answers = history(seed, values, empties, 40)
     found = linearize(elements, answers)
     if isinstance(found, Violation):
@@ -81,7 +81,7 @@ def test_it_says_what_a_search_through_all_orders_says(seed: int, values: int, e
 
 
 @given(seed=st.integers(0, 2**32), values=st.integers(2, 60))
-def test_what_a_violation_names_cannot_do_without_any_of_it(seed: int, values: int) -> None:
+def test_a_named_violation_is_minimal(seed: int, values: int) -> None:
     elements, answers = history(seed, values, 3, 1000)
     found = linearize(elements, answers)
     if isinstance(found, Violation) and len(found.elements) < 7:
@@ -91,7 +91,7 @@ def test_what_a_violation_names_cannot_do_without_any_of_it(seed: int, values: i
             assert is_linearizable(named[:left_out] + named[left_out + 1 :], empty)
 
 
-def test_a_queue_has_its_certificate() -> None:
+def test_a_linearizable_queue_has_a_certificate() -> None:
     """Two thousand values through a queue, each operation somewhere in a wide interval around its instant."""
     chance = random.Random(7)
     queue: list[int] = []

@@ -9,7 +9,7 @@ from mqproof.conformance.history.record import NEVER, Outcome, record
 HISTORY = clean(0)
 
 
-def test_every_line_comes_back_as_it_was_written() -> None:
+def test_every_line_is_read_back_as_it_was_written() -> None:
     texts = [encode(line) for line in HISTORY.lines]
     assert list(decode_lines(texts, "h")) == HISTORY.lines
 
@@ -30,7 +30,7 @@ def test_every_line_comes_back_as_it_was_written() -> None:
         ),
     ],
 )
-def test_what_is_no_line_is_refused_with_its_place(text: bytes, message: str) -> None:
+def test_an_invalid_line_is_refused_with_its_place(text: bytes, message: str) -> None:
     with pytest.raises(HistoryError) as caught:
         list(decode_lines([text], "h"))
     assert message in str(caught.value)
@@ -58,7 +58,7 @@ def test_gaps_are_named(spoil, gap: str) -> None:  # type: ignore[no-untyped-def
     assert gap in history.gaps[0]
 
 
-def test_a_listeners_messages_are_handed_over_when_it_is_called() -> None:
+def test_the_messages_of_a_listener_are_delivered_when_it_is_called() -> None:
     history = record(HISTORY.lines)
     calls = [read for read in history.reads if read.kind == "consume"]
     assert all(read.at == read.span.start for read in calls)
@@ -66,7 +66,7 @@ def test_a_listeners_messages_are_handed_over_when_it_is_called() -> None:
     assert [read.at for read in history.reads] == sorted(read.at for read in history.reads)
 
 
-def test_a_message_that_many_groups_read_is_one_object() -> None:
+def test_a_message_read_by_many_groups_is_one_object() -> None:
     history = record(HISTORY.lines)
     place = ("T/b/0", 0)
     copies = {id(m) for read in history.reads for m in read.messages if (read.queue, m.offset) == place}

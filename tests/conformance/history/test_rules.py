@@ -44,19 +44,19 @@ def noticed(world: ExactDelivery) -> set[str]:
 # The table.
 
 
-def test_every_row_that_a_client_can_see_has_a_rule_or_a_reason() -> None:
+def test_every_anomaly_visible_to_a_client_has_a_rule_or_a_reason() -> None:
     ruled = {rule.id.partition(".")[0] for rule in RULES} - {"L01"}
     assert ruled | set(ELSEWHERE) == ROWS
     assert not ruled & set(ELSEWHERE)
     assert set(NOT_SEEN) <= ruled
 
 
-def test_every_rule_has_a_planted_anomaly_and_an_invariant_of_the_catalogue() -> None:
+def test_every_rule_has_an_injected_anomaly_and_a_catalogue_invariant() -> None:
     assert {each.rule for each in INJECTED.values()} == set(BY_ID)
     assert {rule.invariant for rule in RULES} <= set(catalogue())
 
 
-def test_the_page_lists_every_rule_and_every_row_without_one() -> None:
+def test_the_page_lists_every_rule_and_every_anomaly_without_one() -> None:
     cells = [
         [cell.strip() for cell in line.split("|")[1:-1]] for line in PAGE.splitlines() if line.startswith("|")
     ]
@@ -67,7 +67,7 @@ def test_the_page_lists_every_rule_and_every_row_without_one() -> None:
     assert sorted(ID.findall(parts)) == sorted(NOT_SEEN)
 
 
-def test_names_that_the_catalogue_has_are_the_catalogues() -> None:
+def test_rules_named_in_the_catalogue_judge_an_existing_invariant() -> None:
     """Where an invariant's `rules` name an anomaly that is judged here, it is judged for that invariant."""
     named = {name: i.id for i in catalogue().values() for name in i.rules}
     judged = {rule.name: rule.invariant for rule in RULES if rule.name in named}
@@ -88,7 +88,7 @@ def test_a_clean_history_breaks_no_rule(seed: int) -> None:
 
 
 @pytest.mark.parametrize("each", INJECTED.values(), ids=INJECTED)
-def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
+def test_an_injected_anomaly_is_found_and_no_other(each: Injected) -> None:
     world = clean(3)
     assert noticed(world) == set()
     each.inject(world)
@@ -99,7 +99,7 @@ def test_a_planted_anomaly_is_found_and_no_other(each: Injected) -> None:
 
 @SLOW
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
-def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
+def test_an_injected_anomaly_is_found_in_any_history(seed: int, each: Injected) -> None:
     world = clean(seed)
     each.inject(world)
     found = noticed(world)
@@ -109,7 +109,7 @@ def test_so_it_is_in_any_history(seed: int, each: Injected) -> None:
 
 @SLOW
 @given(seed=SEEDS, each=st.sampled_from(sorted(INJECTED.values(), key=lambda p: p.name)))
-def test_with_a_line_missing_nothing_is_held_and_absence_proves_nothing(seed: int, each: Injected) -> None:
+def test_a_missing_line_prevents_held_and_proofs_by_absence(seed: int, each: Injected) -> None:
     world = clean(seed, 10)
     each.inject(world)
     del world.lines[random.Random(seed).randrange(1, len(world.lines) - 1)]
@@ -524,7 +524,7 @@ EXPLAINED = (
 
 
 @pytest.mark.parametrize("explained", EXPLAINED, ids=lambda each: each.__name__)
-def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], None]) -> None:
+def test_an_event_with_a_known_cause_is_no_anomaly(explained: Callable[[ExactDelivery], None]) -> None:
     world = clean(5)
     explained(world)
     assert noticed(world) - {"A02"} == set()
@@ -544,7 +544,7 @@ def test_what_has_a_cause_is_no_anomaly(explained: Callable[[ExactDelivery], Non
         ("visible_within_ms", "not-visible-in-time", "A14"),
     ],
 )
-def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str) -> None:
+def test_a_rule_without_a_bound_is_not_judged(bound: str, name: str, rule: str) -> None:
     world = clean(2)
     setup(world, **{bound: None})
     INJECTED[name].inject(world)
@@ -553,7 +553,7 @@ def test_a_bound_that_is_not_set_is_not_judged(bound: str, name: str, rule: str)
     assert findings(world.lines)[rule].verdict is not Verdict.VIOLATED
 
 
-def test_empty_polls_count_where_everything_is_visible_at_once() -> None:
+def test_empty_polls_count_if_messages_are_visible_immediately() -> None:
     world = clean(4)
     setup(world, visible_within_ms=0)
     last = parts.send(world)
@@ -574,7 +574,7 @@ def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
     assert found["A04"].counts["recovered"] == before["A04"].counts["recovered"] + 1
 
 
-def test_witnesses_are_few_and_all_are_counted() -> None:
+def test_few_witnesses_are_kept_and_all_violations_are_counted() -> None:
     world = clean(1)
     for number in range(40):
         parts.read(world, lines.Delivered(f"ghost{number}", len(world.queue(QUEUE)) + 100 + number))

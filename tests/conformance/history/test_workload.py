@@ -25,16 +25,16 @@ def violated(history: list[Line]) -> set[str]:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_our_broker_breaks_no_rule_whatever_becomes_of_it(seed: int) -> None:
+def test_our_broker_breaks_no_rule_under_any_fault(seed: int) -> None:
     assert violated(run("impl", Workload(messages=30, faults=3, seed=seed))) == set()
 
 
-def test_the_same_seed_is_the_same_history() -> None:
+def test_the_same_seed_gives_the_same_history() -> None:
     first, again = (b"".join(map(encode, run("impl", SMALL))) for _ in range(2))
     assert first == again
 
 
-def test_a_workload_does_everything_that_the_rules_look_at() -> None:
+def test_a_workload_performs_every_operation_that_the_rules_judge() -> None:
     history = run("impl", SMALL)
     sorted_out = record(history)
     assert sorted_out.gap_count == 0
@@ -68,7 +68,7 @@ def test_a_workload_does_everything_that_the_rules_look_at() -> None:
         ("taken-over-too-high", "C08", 0),
     ],
 )
-def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: int) -> None:
+def test_a_defect_of_broker_or_client_is_detected(mutant: str, rule: str, first: int) -> None:
     """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
     with injected({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
@@ -77,7 +77,7 @@ def test_a_defect_of_broker_or_client_is_noticed(mutant: str, rule: str, first: 
 
 
 @pytest.mark.parametrize("name", workload.MUTANTS)
-def test_a_defect_that_clients_see_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_a_defect_visible_to_clients(name: str) -> None:
     (result,) = mutant_judge.run([name], examples_max=20)
     assert result.verdict is Verdict.HELD, f"{result.detail}: not noticed in {result.counts}"
     assert result.id == workload.MUTANTS[name].breaks
@@ -96,6 +96,6 @@ def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["nowhere", "remoting://nowhere"])
-def test_a_target_that_is_none_is_refused(name: str) -> None:
+def test_an_unknown_target_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match=r"HOST:PORT"):
         run(name, SMALL)

@@ -78,7 +78,7 @@ def highest_mib(made: Cluster, seconds: float) -> int:
     return found
 
 
-def test_pulls_of_a_peer_that_reads_nothing_cost_no_answers(broker: Cluster) -> None:
+def test_pulls_of_a_peer_that_reads_nothing_do_not_accumulate_answers(broker: Cluster) -> None:
     with connected(broker) as producer, connected(broker) as slow, connected(broker) as greedy:
         assert send(producer, b"x") == 0
         slow.sendall(pulls(1, 30_000, 400))
@@ -91,7 +91,7 @@ def test_pulls_of_a_peer_that_reads_nothing_cost_no_answers(broker: Cluster) -> 
         assert send(producer, b"x") == 0
 
 
-def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> None:
+def test_a_broker_stops_reading_from_a_producer_that_reads_no_answers(broker: Cluster) -> None:
     """It never stops by itself: only the broker's bounds do."""
     with connected(broker) as producer, connected(broker) as other:
         assert send(producer, b"x") == 0
@@ -109,7 +109,7 @@ def test_a_producer_that_reads_no_answers_is_not_read_from(broker: Cluster) -> N
         assert send(other, b"x") == 0
 
 
-def test_a_fast_producer_costs_no_more_memory_than_its_bounds(broker: Cluster) -> None:
+def test_memory_of_a_fast_producers_requests_stays_within_the_limit(broker: Cluster) -> None:
     """Hundreds of large messages as fast as they go, and no answer is read before all are sent."""
     request = encode(new_request(RequestCode.SEND_MESSAGE, SEND, bytes(MIB)))
     with connected(broker) as producer:
@@ -133,7 +133,7 @@ def many_files() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("many_files")
-def test_a_thousand_connections_that_are_idle_or_half_done_cost_little(broker: Cluster) -> None:
+def test_a_thousand_idle_or_incomplete_connections_need_little_memory(broker: Cluster) -> None:
     with ExitStack() as stack:
         before = memory_mib(broker)
         peers = [stack.enter_context(connected(broker)) for _ in range(CONNECTIONS)]

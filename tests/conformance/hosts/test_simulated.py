@@ -45,7 +45,7 @@ def test_a_broker_whose_disk_fails_between_recovery_and_start_does_not_serve() -
     _play(scenario)
 
 
-def test_a_broker_is_stopped_once_it_has_started() -> None:
+def test_stopping_a_broker_waits_until_it_has_started() -> None:
     async def scenario(cluster: Cluster) -> None:
         cluster.kill(MASTER)
         cluster.internet.cut(link for node in ("names-1", "names-2") for link in cluster.links(MASTER, node))
@@ -59,7 +59,7 @@ def test_a_broker_is_stopped_once_it_has_started() -> None:
     _play(scenario)
 
 
-def test_a_broker_that_is_being_stopped_is_started_again_afterwards() -> None:
+def test_starting_a_broker_waits_until_it_has_stopped() -> None:
     async def scenario(cluster: Cluster) -> None:
         before = cluster.brokers[MASTER]
         stopping = asyncio.create_task(cluster.stop(MASTER))

@@ -20,7 +20,7 @@ BY_MODEL: dict[str, tuple[Callable[..., None], Collection[Any]]] = {
     "Routing": (test_name_server.test_a_corrupted_log_is_refused, test_name_server.CORRUPTIONS),
     "Election": (test_group.test_a_corrupted_log_is_refused, test_group.CORRUPTIONS),
     "Replication of reigns": (
-        test_leadership.test_a_corrupted_log_is_refused_and_the_event_named,
+        test_leadership.test_a_corrupted_log_is_refused_and_the_event_is_named,
         test_leadership.CORRUPTIONS,
     ),
 }
@@ -30,7 +30,7 @@ def test_more_than_thirty_corrupted_logs_are_refused() -> None:
     assert sum(len(corrupted) for _, corrupted in BY_MODEL.values()) >= CORRUPTED_MIN
 
 
-def test_each_of_them_is_judged_in_every_run() -> None:
+def test_every_corrupted_log_is_judged_in_every_run() -> None:
     for model, (judged, corrupted) in BY_MODEL.items():
         marks = {mark.name: mark for mark in getattr(judged, "pytestmark", ())}
         assert set(marks) == {"parametrize"}, f"{model}: judged under conditions"

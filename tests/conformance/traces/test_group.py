@@ -141,22 +141,20 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("kind", STILL_REFUSED)
-def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
-    checked: dict[str, LogVerdict], kind: Kind
-) -> None:
+def test_a_corrupted_log_with_omitted_kinds_is_refused(checked: dict[str, LogVerdict], kind: Kind) -> None:
     (result,) = results([checked[f"partial, {kind}"]])
     assert result.verdict is Verdict.VIOLATED
 
 
 @pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
-def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+def test_a_log_that_declares_its_omitted_kinds_is_accepted(
     checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
 ) -> None:
     (result,) = results([checked[f"without {'+'.join(kinds)}"]])
     assert result.verdict is Verdict.HELD, result.witnesses
 
 
-def test_the_run_that_is_told_in_part_had_a_crash_and_two_leaders() -> None:
+def test_the_partially_recorded_run_had_a_crash_and_two_leaders() -> None:
     kinds = [event.kind for event in run(SEED)]
     assert Kind.CRASH in kinds
     assert kinds.count(Kind.BECOME_LEADER) >= 2
@@ -169,7 +167,7 @@ def test_the_run_that_is_told_in_part_had_a_crash_and_two_leaders() -> None:
         ([Kind.VOTE, Kind.STEP_DOWN], "nothing tells of terms"),
     ],
 )
-def test_what_a_log_must_tell_it_cannot_leave_out(good: list[Event], kinds: list[Kind], message: str) -> None:
+def test_a_log_cannot_omit_a_required_kind(good: list[Event], kinds: list[Kind], message: str) -> None:
     with pytest.raises(EventError, match=message):
         trace(leaving_out(good, *kinds), "log")
 

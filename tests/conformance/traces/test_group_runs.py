@@ -41,7 +41,7 @@ def test_every_run_is_a_behaviour_of_election_and_replication(verdicts: tuple[Lo
     assert [(r.name, r.witnesses) for r in judged if r.verdict is not Verdict.HELD] == []
 
 
-def test_each_model_is_asked_about_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
+def test_each_model_checks_at_least_two_hundred_traces(verdicts: tuple[LogVerdict, ...]) -> None:
     of = {model: [log for log in verdicts if log.model == model] for model in ("Election", "Replication")}
     assert sum(log.accepted for log in of["Election"]) >= 200
     leaderships = [window for log in of["Replication"] for window in log.windows]
@@ -54,7 +54,7 @@ def _steps_us(log: list[Event]) -> list[int]:
     return [two.ts - one.ts for n in nodes for one, two in pairwise([e for e in log if e.node == n])]
 
 
-def test_the_runs_lived_through_crashes_partitions_and_clocks_that_jumped(logs: list[list[Event]]) -> None:
+def test_the_runs_include_crashes_partitions_and_clock_jumps(logs: list[list[Event]]) -> None:
     assert sum(any(event.kind is Kind.CRASH for event in log) for log in logs) >= 0.9 * RUNS
     reasons = {event.attrs["reason"] for log in logs for event in log if event.kind is Kind.STEP_DOWN}
     assert {"silence", "no_quorum"} <= reasons

@@ -152,7 +152,7 @@ def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
 
 
 @pytest.mark.parametrize("corrupt", CORRUPTIONS, ids=lambda corrupt: corrupt.__name__.lstrip("_"))
-def test_a_corrupted_log_is_refused_and_the_event_named(
+def test_a_corrupted_log_is_refused_and_the_event_is_named(
     checked: dict[str, LogVerdict], corrupt: Callable[[Log], Log]
 ) -> None:
     (result,) = results([checked[corrupt.__name__]])
@@ -166,16 +166,14 @@ def test_a_quiet_run_is_accepted(checked: dict[str, LogVerdict]) -> None:
 
 
 @pytest.mark.parametrize("kind", STILL_REFUSED)
-def test_a_corrupted_log_is_refused_without_what_is_not_recorded(
-    checked: dict[str, LogVerdict], kind: Kind
-) -> None:
+def test_a_corrupted_log_with_omitted_kinds_is_refused(checked: dict[str, LogVerdict], kind: Kind) -> None:
     (result,) = results([checked[f"partial, {kind}"]])
     assert result.verdict is Verdict.VIOLATED
     assert f"no action of Replication explains {STILL_REFUSED[kind][1]}(" in result.witnesses[0].text
 
 
 @pytest.mark.parametrize("kinds", LEFT_OUT, ids="+".join)
-def test_a_log_is_accepted_without_what_it_says_is_not_recorded(
+def test_a_log_that_declares_its_omitted_kinds_is_accepted(
     checked: dict[str, LogVerdict], kinds: tuple[Kind, ...]
 ) -> None:
     (result,) = results([checked[f"without {'+'.join(kinds)}"]])
@@ -186,7 +184,7 @@ def _leaders(log: Log) -> int:
     return sum(event.kind is Kind.BECOME_LEADER for event in log)
 
 
-def test_each_leader_is_a_trace_and_begins_with_what_was_committed_before() -> None:
+def test_each_leadership_is_a_trace_that_begins_with_the_committed_records() -> None:
     log = next(log for log in map(run, range(100)) if _leaders(log) == 2)
     one, two = traces(log, "log")
     assert one.events[0]["committed"] == ()
@@ -194,7 +192,7 @@ def test_each_leader_is_a_trace_and_begins_with_what_was_committed_before() -> N
     assert any(event["event"] == "end" for event in one.events)
 
 
-def test_whoever_follows_a_leader_that_nobody_saw_is_an_error() -> None:
+def test_following_a_leader_that_is_not_in_the_log_is_an_error() -> None:
     log = [event for event in quiet_run() if event.kind is not Kind.BECOME_LEADER]
     with pytest.raises(EventError, match="did not lead term"):
         list(traces(renumbered(log), "log"))

@@ -144,7 +144,7 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("name", ["good", "partial"])
-def test_a_log_is_accepted_in_pieces_and_without_what_clients_asked(
+def test_a_log_is_accepted_in_windows_and_without_client_requests(
     checked: dict[str, LogVerdict], name: str
 ) -> None:
     (result,) = results([checked[name]])
@@ -152,12 +152,12 @@ def test_a_log_is_accepted_in_pieces_and_without_what_clients_asked(
     assert result.counts["traces"] > 1
 
 
-def test_a_piece_begins_with_the_brokers_that_are_known_and_their_ages() -> None:
+def test_a_window_begins_with_the_known_brokers_and_their_ages() -> None:
     second = list(traces(_log(), "log", records_max=1))[1]
     assert [event["event"] for event in second.events[:4]] == ["register", "tick", "register", "tick"]
 
 
-def test_each_topic_that_was_asked_for_has_its_trace() -> None:
+def test_each_requested_topic_has_a_trace() -> None:
     log = [*_log(), Event(200_000_000, len(_log()), "ns", Kind.ROUTE, topic="U", attrs={"brokers": ""})]
     log = renumbered(log)
     assert len(list(traces(log, "log"))) == 2

@@ -128,7 +128,7 @@ def test_a_corrupted_log_is_refused(
 
 
 @pytest.mark.parametrize("name", ["good", "master alone"])
-def test_a_log_is_accepted_in_pieces_and_without_what_the_slave_tells(
+def test_a_log_is_accepted_in_windows_and_without_the_slaves_reports(
     checked: dict[str, LogVerdict], name: str
 ) -> None:
     (result,) = results([checked[name]])
@@ -136,7 +136,7 @@ def test_a_log_is_accepted_in_pieces_and_without_what_the_slave_tells(
     assert result.counts["traces"] > 1
 
 
-def test_a_piece_begins_with_the_last_record_of_the_one_before() -> None:
+def test_a_window_begins_with_the_last_record_of_the_previous_one() -> None:
     second = list(traces(_log(), "log", records_max=3))[1]
     appends = [event for event in second.events if event["event"] == "append"]
     assert [(event["node"], event["message"]) for event in appends[:2]] == [("master", "m1"), ("slave", "m1")]
@@ -149,7 +149,7 @@ def test_missing_events_are_an_error() -> None:
         list(traces(log, "log"))
 
 
-def test_a_log_that_begins_with_records_nobody_told_of_is_no_trace() -> None:
+def test_a_log_that_begins_with_unrecorded_records_is_no_trace() -> None:
     log = [msgspec.structs.replace(e, commit_offset=400) if e.kind is Kind.RECOVER else e for e in _log()]
     assert list(traces(log, "log")) == []
 

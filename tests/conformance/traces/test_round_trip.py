@@ -41,7 +41,7 @@ async def _always_ok(*_: Any) -> PutStatus:
     return PutStatus.PUT_OK
 
 
-def test_our_store_leaves_a_counterexample_at_the_step_that_is_wrong() -> None:
+def test_our_store_deviates_from_a_counterexample_at_the_wrong_step() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
     answer = replay_counterexample("Flush", "FlushAckBeforeFlush", make)
@@ -50,14 +50,14 @@ def test_our_store_leaves_a_counterexample_at_the_step_that_is_wrong() -> None:
     assert answer.script.steps[answer.left.at].action == "AnswerOk"
 
 
-def test_a_store_with_the_defect_follows_it_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_with_the_defect_completes_the_counterexample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MessageStore, "settle", _always_ok)
     make = resolve("impl", "Flush")
     assert make is not None
     assert replay_counterexample("Flush", "FlushAckBeforeFlush", make).left is None
 
 
-def test_what_is_left_after_a_crash_is_looked_at() -> None:
+def test_the_state_after_a_crash_is_examined() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
     answer = replay_counterexample("Flush", "FlushPoolLostWithProcess", make)
@@ -65,7 +65,7 @@ def test_what_is_left_after_a_crash_is_looked_at() -> None:
     assert answer.left.why.startswith("log is ")
 
 
-def test_a_step_that_nobody_could_ask_for_tells_nothing() -> None:
+def test_a_step_that_cannot_be_requested_proves_nothing() -> None:
     """What was seen is lost: ours shows nothing that could be."""
     make = resolve("impl", "Delivery")
     assert make is not None
@@ -75,14 +75,14 @@ def test_a_step_that_nobody_could_ask_for_tells_nothing() -> None:
     assert answer.script.steps[answer.stuck_at].action == "Lose"
 
 
-def test_the_reference_takes_no_wrong_step_either() -> None:
+def test_the_reference_takes_no_wrong_step() -> None:
     answer = replay_counterexample("Flush", "FlushLostOffsetUpdate", lambda: ReferenceTarget("Flush"))
     assert answer.left is not None
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(900)
-def test_our_store_leaves_every_counterexample_that_can_be_replayed() -> None:
+def test_our_store_deviates_from_every_counterexample_that_can_be_replayed() -> None:
     make = resolve("impl", "Flush")
     assert make is not None
     replayed = 0
@@ -100,7 +100,7 @@ def test_our_store_leaves_every_counterexample_that_can_be_replayed() -> None:
     ("name", "said"),
     [("FlushDispatcherDies", "never happens"), ("Flush", "there is no Flush.cfg")],
 )
-def test_what_cannot_be_replayed_is_one_error(name: str, said: str) -> None:
+def test_a_counterexample_that_cannot_be_replayed_gives_one_error(name: str, said: str) -> None:
     with pytest.raises(CounterexampleError, match=said):
         counterexample("Flush", name)
 
@@ -118,7 +118,7 @@ def test_a_failing_script_becomes_a_trace_that_tlc_refuses(tmp_path: Path) -> No
         assert next(read_log(tmp_path / f"violates-{invariant}.ndjson")).kind is Kind.RECOVER
 
 
-def test_a_name_servers_failing_script_becomes_one_as_well() -> None:
+def test_a_failing_script_of_a_name_server_becomes_a_trace_that_tlc_refuses() -> None:
     mutant = routing_mutants.MUTANTS["nothing-expires"]
     examination = examine(partial(MutantNameServer, mutant), 50, 0, suite=ROUTING, shrink=False)
     result_class = classes(examination)["ROUTE-3"]
@@ -137,7 +137,7 @@ def _name_servers_log(listed: str) -> bytes:
     return b"".join(map(encode, events))
 
 
-def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) -> None:
+def test_a_route_with_a_broker_that_does_not_list_the_topic_is_refused(tmp_path: Path) -> None:
     logs = {listed: tmp_path / f"{listed}.ndjson" for listed in ("T", "U")}
     for listed, log in logs.items():
         log.write_bytes(_name_servers_log(listed))
@@ -156,7 +156,7 @@ def test_a_route_names_no_broker_that_does_not_list_the_topic(tmp_path: Path) ->
         ("FLUSH-1", 2, Wrong.MAPPING),
     ],
 )
-def test_who_disagrees_tells_what_is_wrong(
+def test_the_disagreeing_part_determines_the_class(
     invariant: str, explained: int, wrong: Wrong, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def check(paths: list[Path], **_: Any) -> tuple[LogVerdict, ...]:
@@ -176,7 +176,7 @@ def _no_java(*_: Any, **__: Any) -> NoReturn:
     raise TlcError(Reason.TOOL_MISSING, "no Java")
 
 
-def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unclassified_failure_states_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
     assert str(ordering) == "not classed: no event log is held against OrderLock"
@@ -185,7 +185,7 @@ def test_what_cannot_be_classed_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
     assert str(result_class) == "not classed: no Java"
 
 
-def test_the_class_stands_at_the_failure() -> None:
+def test_the_class_is_shown_with_the_failure() -> None:
     result = Result("FLUSH-1", "SyncAckedDurable", "flush", Verdict.VIOLATED, detail="violated by example 3")
     held = replace(result, id="FLUSH-2", verdict=Verdict.HELD, counts={"examples": 1}, detail="")
     result_class = Class(Wrong.CODE, traces=1, witnesses=(Witness("no action explains it"),))

@@ -25,7 +25,7 @@ def test_a_message_becomes_append_flush_dispatch_answer() -> None:
     assert _cut(log) == [["open", "append", "flush", "dispatch", "answer"]]
 
 
-def test_a_full_window_leaves_out_what_is_settled_and_carries_on_what_is_open() -> None:
+def test_a_full_window_omits_settled_records_and_passes_on_open_ones() -> None:
     log = BrokerLog().recovered()
     log.message()
     log.append()
@@ -67,7 +67,7 @@ def test_an_append_without_size_is_an_error() -> None:
         list(windows(log.events, "log"))
 
 
-def test_a_recovery_that_does_not_tell_its_flush_mode_is_an_error() -> None:
+def test_a_recovery_without_a_flush_mode_is_an_error() -> None:
     with pytest.raises(EventError, match="expected SYNC_FLUSH or ASYNC_FLUSH"):
         list(windows([Event(ts=0, seq=0, node="b0", kind=Kind.RECOVER, commit_offset=0)], "log"))
 

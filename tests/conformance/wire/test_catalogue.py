@@ -27,13 +27,13 @@ SECONDS = 0.05
 """The servers here answer at once or never do; who is judged too early is judged FAILED, as is wanted."""
 
 
-def test_there_are_enough_and_their_ids_are_their_own() -> None:
+def test_the_catalogue_has_enough_cases_with_unique_ids() -> None:
     ids = Counter(case.id for case in CASES)
     assert len(ids) == len(CASES) > 2000
     assert all(re.fullmatch(r"remoting/[a-z0-9-]+/[a-z0-9-]+", one) for one in ids)
 
 
-def test_every_code_that_is_described_has_its_cases() -> None:
+def test_every_described_code_has_cases() -> None:
     described = {operation.code for operation in ALL}
     others = {*EXISTING, *WITHOUT_HANDLER, *OF_CLIENTS}
     assert len(described) == len(ALL)
@@ -42,7 +42,7 @@ def test_every_code_that_is_described_has_its_cases() -> None:
     assert len(described | others) > 140
 
 
-def test_no_case_that_was_released_is_gone() -> None:
+def test_no_released_case_is_missing() -> None:
     assert set(wire_answers.read().verdicts) <= {case.id for case in CASES}
 
 
@@ -51,13 +51,13 @@ def test_every_source_is_a_section_of_the_protocol() -> None:
     assert {case.source for case in CASES} <= sections
 
 
-def test_what_holds_since_4_9_is_less_than_all() -> None:
+def test_the_rules_since_4_9_are_a_proper_subset() -> None:
     old = choose(since=Since.V4_9)
     assert 1000 < len(old) < len(CASES)
     assert {case.since for case in old} == {Since.V4_9}
 
 
-def test_globs_choose_by_id() -> None:
+def test_globs_select_cases_by_id() -> None:
     chosen = choose(["remoting/send-v2/4??", "remoting/pull/1"])
     assert {case.id.rpartition("/")[0] for case in chosen} == {"remoting/send-v2", "remoting/pull"}
     assert choose(["remoting/none/*"]) == ()
@@ -76,7 +76,7 @@ def quick(case: Case) -> Case:
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_every_case_fails_at_a_server_that_hangs_up(part: int) -> None:
+def test_every_case_fails_on_a_server_that_closes_the_connection(part: int) -> None:
     cases = [quick(case) for case in CASES[part::2]]
     assert set(verdicts(lambda _: None, cases).values()) == {Verdict.FAILED}
 
@@ -87,7 +87,7 @@ def expects_something(case: Case) -> bool:
     return any(expect != ANY for expect in expected)
 
 
-def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything() -> None:
+def test_a_case_with_an_expected_answer_fails_on_a_server_with_one_constant_answer() -> None:
     suspects = [quick(case) for case in CASES if expects_something(case)]
     assert len(suspects) > 1000
     for code in (0, 1, 9876):
@@ -96,6 +96,6 @@ def test_a_case_that_asks_for_an_answer_fails_at_who_says_the_same_to_everything
     assert [case.id for case in suspects] == []
 
 
-def test_handwritten_cases_are_many() -> None:
+def test_the_catalogue_has_many_handwritten_cases() -> None:
     numbers = [case.id.rpartition("/")[2] for case in CASES]
     assert sum(number.isdigit() and int(number) >= HANDWRITTEN for number in numbers) > 100

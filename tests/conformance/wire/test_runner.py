@@ -57,7 +57,7 @@ def case_of(*steps: Step, strength: Strength = Strength.MUST) -> Case:
     return Case("remoting/test/400", "test", Server.BROKER, "Offset requests", steps, strength=strength)
 
 
-def test_a_good_server_meets_every_case_of_an_operation() -> None:
+def test_a_correct_server_passes_every_case_of_an_operation() -> None:
     with serving(good) as address:
         verdicts = {case.id: run(case, address, NAMES, PATIENT_S) for case in systematic(MAX_OFFSET)}
     assert {one.verdict for one in verdicts.values()} == {Verdict.OK}, verdicts
@@ -109,7 +109,7 @@ def extreme(request: Frame) -> bool:
         pytest.param(22, drops(extreme), None, "no answer", id="chokes-on-the-greatest"),
     ],
 )  # fmt: skip
-def test_a_server_that_is_wrong_fails_the_case_for_it(
+def test_a_wrong_server_fails_the_matching_case(
     number: int, reply: Reply, reading: Reading | None, said: str
 ) -> None:
     found = judged(number, reply, reading, HASTY_S if said.startswith("no answer") else PATIENT_S)
@@ -117,29 +117,29 @@ def test_a_server_that_is_wrong_fails_the_case_for_it(
     assert said in found.detail
 
 
-def test_what_should_be_refused_and_is_not_is_not_strict() -> None:
+def test_an_accepted_request_that_should_be_refused_is_not_strict() -> None:
     lax = judged(10, answers_oneway)
     assert lax.verdict is Verdict.NON_STRICT
     assert "another code expected" in lax.detail
 
 
-def test_who_does_not_know_the_code_has_not_implemented_it() -> None:
+def test_a_server_that_does_not_know_the_code_is_unimplemented() -> None:
     for number in (1, 5, 10, 22):
         assert judged(number, lambda r: answer(r, 3)).verdict is Verdict.UNIMPLEMENTED, number
 
 
-def test_of_a_may_the_answer_is_told() -> None:
+def test_the_answer_to_a_may_case_is_reported() -> None:
     may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
     found = at(may, lambda r: answer(r, 77))
     assert (found.verdict, found.detail) == (Verdict.INFORMATIONAL, "answered with code 77")
 
 
-def test_silence_fails_a_may_too() -> None:
+def test_a_missing_answer_fails_a_may_case_too() -> None:
     may = case_of(Call(Request(30), Expect(codes=())), strength=Strength.MAY)
     assert at(may, lambda _: b"", seconds=HASTY_S).verdict is Verdict.FAILED
 
 
-def test_a_connection_that_should_close_and_does_not() -> None:
+def test_a_connection_that_stays_open_fails_the_case() -> None:
     case = case_of(Written(framed(b"x"), closes=True))
     assert at(case, good).verdict is Verdict.OK  # our reader cannot read that either
     open_case = case_of(Written(b"\0", closes=True))
@@ -147,7 +147,7 @@ def test_a_connection_that_should_close_and_does_not() -> None:
     assert (found.verdict, found.detail) == (Verdict.FAILED, "the connection is still open after 0.3 s")
 
 
-def test_bodies_records_and_values_are_looked_at() -> None:
+def test_bodies_records_and_values_are_checked() -> None:
     record = (12).to_bytes(4, "big") + b"wire-one"
     for expect, is_met in (
         (Expect(records=2), True),
@@ -162,14 +162,14 @@ def test_bodies_records_and_values_are_looked_at() -> None:
         assert (found.verdict is Verdict.OK) == is_met, (expect, found)
 
 
-def test_an_answer_that_comes_too_early_fails() -> None:
+def test_an_early_answer_fails() -> None:
     early = case_of(Call(valid(MAX_OFFSET), Expect(not_before_s=5.0)))
     found = at(early, good)
     assert found.verdict is Verdict.FAILED
     assert "not before 5 s expected" in found.detail
 
 
-def test_what_must_come_in_the_end_is_asked_for_again() -> None:
+def test_a_request_with_an_eventual_answer_is_repeated() -> None:
     requests = 0
 
     def slow(request: Frame) -> bytes:
@@ -183,7 +183,7 @@ def test_what_must_come_in_the_end_is_asked_for_again() -> None:
     assert requests == 4
 
 
-def test_a_request_of_the_server_is_awaited_and_answered() -> None:
+def test_a_request_from_the_server_is_awaited_and_answered() -> None:
     seen: list[Frame] = []
 
     def pushes(request: Frame) -> bytes:
@@ -204,17 +204,17 @@ def test_a_request_of_the_server_is_awaited_and_answered() -> None:
     assert at(other, pushes).verdict is Verdict.FAILED
 
 
-def test_what_a_server_says_it_lacks_is_not_implemented() -> None:
+def test_a_feature_that_a_server_reports_as_missing_is_not_implemented() -> None:
     case = case_of(Call(Request(310), Expect(lacking=(16,))))
     assert at(case, lambda r: answer(r, 16)).verdict is Verdict.UNIMPLEMENTED
 
 
-def test_an_operation_is_no_stronger_than_it_says() -> None:
+def test_a_case_is_no_stronger_than_its_operation() -> None:
     loose = Operation(9, "X", "x", Server.BROKER, "Sending", strength=Strength.MAY)
     assert {case.strength for case in systematic(loose)} == {Strength.MAY}
 
 
-def test_a_server_that_is_gone_fails_what_comes_then() -> None:
+def test_a_stopped_server_fails_the_remaining_steps() -> None:
     closed = Address("127.0.0.1", 1)
     found = run(case_of(Call(valid(MAX_OFFSET))), closed, NAMES, PATIENT_S)
     assert found.verdict is Verdict.FAILED

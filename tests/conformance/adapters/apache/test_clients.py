@@ -39,14 +39,14 @@ def _client(tmp_path: Path) -> Iterator[JavaClient]:
             client.end()
 
 
-def test_events_are_told_apart(tmp_path: Path) -> None:
+def test_events_are_parsed_by_kind(tmp_path: Path) -> None:
     with _client(tmp_path) as client:
         assert client.send("T", 1) == [{"event": "sent", "status": "SEND_OK"}]
         assert client.pull("T", "G") == [{"event": "queue-end", "next": 1}]
         assert [message["body"] for message in client.wait_for(1, "pull")] == ["0"]
 
 
-def test_what_fails_and_what_does_not_come_is_told(tmp_path: Path) -> None:
+def test_failed_sends_and_missing_messages_are_reported(tmp_path: Path) -> None:
     with _client(tmp_path) as client:
         with pytest.raises(DriverError, match="1 of 2 sends failed: no room"):
             client.send("Full", 2)

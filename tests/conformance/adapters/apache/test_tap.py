@@ -10,7 +10,7 @@ from mqproof.impl.remoting.frame import read_frame
 from mqproof.impl.runtime.network import Address
 
 
-def test_frames_are_passed_on_noted_and_replaced() -> None:
+def test_frames_are_forwarded_recorded_and_replaced() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_answer_once, args=(server,))
         thread.start()
@@ -25,7 +25,7 @@ def test_frames_are_passed_on_noted_and_replaced() -> None:
     assert tap.passed[1].command.body == b"it is at here:1"
 
 
-def test_a_server_that_is_gone_is_no_answer() -> None:
+def test_a_stopped_server_returns_no_answer() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         gone = Address(*server.getsockname())
     with Tap(gone) as tap:

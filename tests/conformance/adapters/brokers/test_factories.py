@@ -41,7 +41,7 @@ def test_every_invariant_of_the_suite_holds(suite: str, target: str, examples: i
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
-def test_the_same_seed_is_the_same_run(suite: str) -> None:
+def test_the_same_seed_gives_the_same_run(suite: str) -> None:
     def seen(seed: int) -> dict[str, dict[str, int]]:
         examinee = EXAMINEES[suite]
         with examinee.targets("impl") as factory:
@@ -55,7 +55,7 @@ def test_the_same_seed_is_the_same_run(suite: str) -> None:
 @pytest.mark.parametrize(
     ("suite", "name"), [(suite, name) for suite, names in SAMPLE.items() for name in names.values()]
 )
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(suite: str, name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(suite: str, name: str) -> None:
     examinee = EXAMINEES[suite]
     mutant = examinee.mutants[name]
     examination = examine(
@@ -109,7 +109,7 @@ def running(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
-def test_a_broker_that_runs_is_judged_and_left_as_it_was(suite: str, running: str) -> None:
+def test_a_running_broker_is_judged_and_left_unchanged(suite: str, running: str) -> None:
     examinee = EXAMINEES[suite]
     before = asyncio.run(_topics(running))
     with examinee.targets(f"remoting://{running}") as factory:
@@ -137,6 +137,6 @@ async def _topics(name_server: str) -> bytes:
         ("other", "'other' is no target of this suite"),
     ],
 )
-def test_a_name_that_is_no_target_is_refused(target: str, expected: str) -> None:
+def test_an_unknown_target_name_is_refused(target: str, expected: str) -> None:
     with pytest.raises(UnknownTargetError, match=expected), EXAMINEES["offsets"].targets(target):
         pass

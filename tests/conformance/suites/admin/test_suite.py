@@ -91,5 +91,7 @@ def violated(*operations: Operation) -> set[str]:
         ((*COMMITTED_WITHOUT_TOPIC, Clone("g", "h", "t"), Query("h", "t", 0, 0)), {"SPEC-1"}),
     ],
 )
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
     assert violated(*operations) == broken

@@ -42,7 +42,7 @@ def violated(*operations: Operation) -> set[str]:
     return {i for i, finding in seen.findings().items() if finding.verdict is Verdict.VIOLATED}
 
 
-def test_queues_are_shared_out_as_clients_do() -> None:
+def test_queues_are_assigned_as_clients_assign_them() -> None:
     assert [assigned_queues({"c1", "c2"}, member) for member in ("c1", "c2", "c3")] == [{0, 1}, {2}, set()]
 
 
@@ -72,5 +72,7 @@ def test_queues_are_shared_out_as_clients_do() -> None:
           Rebalance("c0", NONE, frozenset(), ((0, 2),))), {"DELIV-1"}),
     ],
 )  # fmt: skip
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
     assert violated(*ONE_MEMBER, *operations) == broken

@@ -44,7 +44,7 @@ def violated(*operations: Operation) -> set[str]:
         (lock("c1", 0, granted=None), lock("c2", 1), unlock("c2", 2), lock("c3", 3, granted=False)),
     ],
 )
-def test_what_the_model_allows_is_explained(operations: tuple[Operation, ...]) -> None:
+def test_the_model_explains_an_allowed_run(operations: tuple[Operation, ...]) -> None:
     assert violated(*operations) == set()
 
 
@@ -61,15 +61,15 @@ def test_what_the_model_allows_is_explained(operations: tuple[Operation, ...]) -
         (lock("c1", 0, None), lock("c2", 1, False), unlock("c1", 2), lock("c2", 3), lock("c3", 99, False)),
     ],
 )
-def test_what_the_model_forbids_is_not(operations: tuple[Operation, ...]) -> None:
+def test_the_model_does_not_explain_a_forbidden_run(operations: tuple[Operation, ...]) -> None:
     assert violated(*operations) == {"SPEC-1"}
 
 
-def test_two_listeners_at_work_on_one_queue_are_an_overlap() -> None:
+def test_two_active_listeners_of_one_queue_are_an_overlap() -> None:
     both = (lock("c1", 0), Begin("g", "c1", 0, 1), lock("c2", 2), Begin("g", "c2", 0, 3))
     assert violated(*both) == {"DELIV-13"}
     assert violated(*both[:2], End("g", "c1", 0), unlock("c1", 1), *both[2:]) == set()
 
 
-def test_a_listener_that_outlived_its_lease_is_no_overlap() -> None:
+def test_a_listener_that_runs_beyond_its_lease_is_no_overlap() -> None:
     assert violated(lock("c1", 0), Begin("g", "c1", 0, 1), lock("c2", 61), Begin("g", "c2", 0, 62)) == set()

@@ -28,7 +28,7 @@ def test_every_invariant_holds(target: str) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_the_mutant_is_caught_by_the_invariant_named_for_it(name: str) -> None:
+def test_the_named_invariant_detects_the_mutant(name: str) -> None:
     mutant = MUTANTS[name]
     wanted = frozenset({mutant.breaks})
     with targets(f"mutant:{name}") as factory:
@@ -40,7 +40,7 @@ def test_every_invariant_of_the_suite_has_a_mutant() -> None:
     assert {mutant.breaks for mutant in MUTANTS.values()} == set(PRODUCERS.ids)
 
 
-def test_the_same_seed_is_the_same_run() -> None:
+def test_the_same_seed_gives_the_same_run() -> None:
     def seen(seed: int) -> dict[str, dict[str, int]]:
         examination = examine(ImplProducer, 3, seed, suite=PRODUCERS)
         return {i: dict(counts) for i, counts in examination.counts.items()}
@@ -49,7 +49,7 @@ def test_the_same_seed_is_the_same_run() -> None:
     assert seen(3) != seen(4)
 
 
-def test_a_name_that_is_no_target_is_refused() -> None:
+def test_an_unknown_target_name_is_refused() -> None:
     for name in ("remoting://127.0.0.1:1", "mutant:none", "no-round-robin"):
         with pytest.raises(UnknownTargetError, match=r"is no producer|is no mutant"), targets(name):
             pass
@@ -90,11 +90,13 @@ A_FAILED = (Route(("a", "b")), sent(("a", 0, Fate.BUSY), ("b", 0, Fate.OK)))
         ((*A_FAILED, Wait(1), sent(("b", 11, Fate.OK))), {"SPEC-1"}),
     ],
 )  # fmt: skip
-def test_what_the_model_forbids_is_named(operations: tuple[Operation, ...], broken: set[str]) -> None:
+def test_a_run_that_the_model_forbids_names_the_invariant(
+    operations: tuple[Operation, ...], broken: set[str]
+) -> None:
     assert violated(RESTS, *operations) == broken
 
 
-def test_without_the_strategy_nobody_is_rested() -> None:
+def test_no_broker_is_avoided_without_the_strategy() -> None:
     plain = Setup(brokers=2, queues=1, strategy=False)
     assert (
         violated(plain, sent(("a", 0, Fate.SLOW)), sent(("b", 1, Fate.OK)), sent(("a", 1, Fate.OK))) == set()
