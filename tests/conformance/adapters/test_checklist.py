@@ -1,4 +1,4 @@
-"""Adapters that others write: the template passes, and the checklist finds what is wrong with one."""
+"""Adapters of other authors: the template passes, and the checklist finds the defects of a wrong adapter."""
 
 from collections.abc import Callable
 from dataclasses import replace

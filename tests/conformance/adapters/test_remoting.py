@@ -1,4 +1,4 @@
-"""A cluster of somebody else, judged over the wire: its links are disturbed, and commands end its broker."""
+"""A foreign cluster judged over the wire: links are disturbed, and shell commands stop its broker."""
 
 import re
 import shlex
@@ -66,7 +66,7 @@ def up(name_server: str) -> None:
 
 @pytest.fixture(scope="module")
 def commanded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, FaultCommands]]:
-    """A name server, and the commands that start, stop and kill its broker, which is up."""
+    """Yield a name server and the commands that start, stop and kill its running broker."""
     tmp_path = tmp_path_factory.mktemp("commanded")
     with cluster(tmp_path / "cluster", "SYNC_FLUSH") as made:
         made.start_name_server()
@@ -162,7 +162,7 @@ def test_each_available_fault_is_injected(commanded: tuple[str, FaultCommands]) 
 
 
 class Wired(ReferenceTarget):
-    """Nothing is done to it, but all that can be done to a broker of somebody else."""
+    """Accepts every fault of a foreign broker, and injects none."""
 
     def __init__(self, capabilities: frozenset[Capability]) -> None:
         self.capabilities = capabilities
@@ -297,7 +297,7 @@ def test_the_replay_command_repeats_the_commands() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "acknowledged"),
+    ("fault", "expected"),
     [
         (Fault.FREEZE, {Outcome.INDETERMINATE}),
         (Fault.ISOLATE, {Outcome.INDETERMINATE}),
@@ -309,8 +309,8 @@ def test_the_replay_command_repeats_the_commands() -> None:
         (Fault.DELAY, {"SEND_OK"}),
     ],
 )
-def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, acknowledged: set[str]) -> None:
-    """Each fault shows in the answers to some of the sends."""
+def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, expected: set[str]) -> None:
+    """Each fault appears in the answers to some of the sends."""
     answers: set[str] = set()
     for seed in range(12):
         target = ImplTarget()
@@ -331,7 +331,7 @@ def test_our_broker_holds_while_its_links_are_disturbed(fault: Fault, acknowledg
             assert session.faults() == {KINDS[fault]: 1}
         finally:
             target.close()
-    assert answers >= acknowledged
+    assert answers >= expected
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Targets are found by name, and a wrong name says which there are."""
+"""Targets are resolved by name, and an unknown name lists the known ones."""
 
 import pytest
 
@@ -37,7 +37,7 @@ def test_a_client_reconnects_after_an_isolation_that_closed_its_connection() -> 
     try:
         target.send("T", 0, "m1", b"m1")
         target.disturb(Fault.ISOLATE)
-        for number in range(60):  # each is waited for, for seconds
+        for number in range(60):  # each send waits for seconds
             target.send("T", 0, f"lost {number}", b"lost")
         target.calm()
         assert target.pull("T", 0, 0, 1).status is PullStatus.FOUND

@@ -1,4 +1,4 @@
-"""The behaviours in the repository are those of the models, and anybody can read them."""
+"""The behaviours in the repository match the models, and other programs can read them."""
 
 import itertools
 import json
@@ -31,7 +31,7 @@ def test_states_are_written_as_the_changes_of_each_step() -> None:
 
 
 def test_the_lines_match_their_schema() -> None:
-    """As far as a schema's word goes, by hand: the shapes that a reader relies on."""
+    """Checks by hand the part of the schema that a reader depends on."""
     schema = json.loads((CORPUS / "schema.json").read_text(encoding="utf-8"))
     head, *rows = map(json.loads, read_lines(file_of("Election")))
     assert set(head) == {*schema["$defs"]["head"]["required"], "steps"}
@@ -47,7 +47,7 @@ def test_the_lines_match_their_schema() -> None:
 
 
 def test_the_program_in_the_readme_reads_the_corpus() -> None:
-    """The program in the README, as it stands there."""
+    """Runs the program of the README unchanged."""
     text = (CORPUS / "README.md").read_text(encoding="utf-8")
     program = text.partition("```python\n")[2].partition("```")[0]
     program = program.replace("Flush.jsonl.xz", str(file_of("Delivery")))

@@ -1,4 +1,4 @@
-"""Few paths over a state graph: each is one, and together they take every step."""
+"""A small number of paths through a state graph: each one is valid, and together they take every step."""
 
 import pytest
 

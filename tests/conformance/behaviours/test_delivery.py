@@ -1,4 +1,4 @@
-"""Behaviours of Delivery on our broker: any difference counts, and planted defects differ."""
+"""Behaviours of Delivery on our broker: there is no difference, and injected defects cause one."""
 
 import pytest
 
@@ -25,8 +25,11 @@ def test_our_broker_keeps_promised_messages(sample: list[Script]) -> None:
 
 @pytest.mark.deep
 def test_our_broker_takes_most_steps_of_the_model() -> None:
-    """What is left is what no broker does: it sends readers nowhere but to the end, nor writes offsets that
-    nobody committed."""
+    """Counts the reached states and steps.
+
+    No broker takes the remaining steps: it corrects a reader's offset to the end only, and it writes no
+    offset that was not committed.
+    """
     seen = on_ours("Delivery", scripts("Delivery"))
     assert not seen.failures
     assert len(seen.states) >= 1880  # of 1,946

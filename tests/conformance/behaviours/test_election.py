@@ -1,4 +1,4 @@
-"""Behaviours of Election on our Raft cores: every step of the smoke model, and planted defects differ."""
+"""Behaviours of Election on our Raft cores: every step of the smoke model; injected defects differ."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_our_members_take_every_step_of_the_model() -> None:
 
 
 def expanded() -> Recovered:
-    """The images of the crashes before which a condition is put to the test."""
+    """Return the images of the crashes before which a condition is tested."""
     found = Recovered()
     for script in behaviours("Election"):
         expand(script, bounded("Election", script.configuration).nodes, found)
@@ -59,7 +59,7 @@ def test_a_disk_image_detects_a_ledger_that_is_not_synced(monkeypatch: pytest.Mo
 
 
 def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:
-    """As released members do it."""
+    """Replace the file without a sync, as released members do."""
     if disk.exists(path):
         disk.remove(path)
     file = disk.create(path, len(data))

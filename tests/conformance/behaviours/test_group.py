@@ -1,4 +1,4 @@
-"""Behaviours of Group on our broker and consumers: any difference counts, and planted defects differ."""
+"""Behaviours of Group on our broker and consumers: no difference, and injected defects cause one."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None
 @pytest.mark.deep
 @pytest.mark.timeout(900)
 def test_our_broker_and_consumers_take_most_steps_of_the_model() -> None:
-    """What is left begins, for the most part, with an acknowledgement by who has not got the request."""
+    """Most remaining steps start with an acknowledgement by a broker without the request."""
     seen = on_ours("Group", scripts("Group"))
     assert not seen.failures
     assert len(seen.states) >= 6970  # of 7,368

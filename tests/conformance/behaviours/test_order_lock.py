@@ -1,5 +1,4 @@
-"""Behaviours of OrderLock on our lock table and orderly consumers: any difference counts, and planted defects
-differ."""
+"""Behaviours of OrderLock on our lock table and orderly consumers: no difference; injected defects differ."""
 
 import pytest
 
@@ -23,7 +22,7 @@ def whole() -> list[Script]:
 
 @pytest.fixture(scope="module")
 def sample(whole: list[Script]) -> list[Script]:
-    """With those that end with what is disabled: there everything can be tried."""
+    """Return a sample with all behaviours that end with disabled actions, so that each can be attempted."""
     ends = [script for script in whole if script.disabled_at == len(script.steps)]
     return [*whole[::EVERY], *ends, *behaviours("OrderLock")]
 
@@ -40,8 +39,11 @@ def test_our_broker_and_consumers_follow_the_model(sample: list[Script]) -> None
 @pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_our_code_takes_nearly_every_step_of_the_model(whole: list[Script]) -> None:
-    """What is left begins with giving back a lock that the member never heard of, or with asking for it while
-    the listener is at work that had it."""
+    """Counts the reached states and steps.
+
+    The remaining steps start with the return of a lock whose grant the member never received, or with a lock
+    request while the listener that held the lock is still active.
+    """
     seen = on_ours("OrderLock", whole)
     assert not seen.failures
     assert len(seen.states) == STATES

@@ -1,5 +1,8 @@
-"""Behaviours that end with an outcome of a condition: they do, none of a small model is missing, and on ours
-every one that can be asked for is reached without a difference."""
+"""Behaviours that end with an outcome of a condition.
+
+Each one ends as recorded, and none of a small model is missing. Our code reaches every outcome that can be
+requested from it, without a difference.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,13 +21,13 @@ from mqproof.impl.store.message_store import MessageStore
 from mqproof.reference.models import MODELS
 
 REACHED = {"Flush": 79, "Routing": 104, "Replication": 135, "Election": 226}
-"""On ours, of those that each model has; nobody could ask for the others."""
+"""The number of outcomes that our code reaches, by model; the others cannot be requested."""
 SMALL = ("Replication", "Election")
 SMALL_STATES_MAX = 5_000
 
 
 class Watched(ReferenceTarget):
-    """The reference, and which outcomes its last state has for an action."""
+    """The reference, which also reports the outcomes that an action reaches in the last state."""
 
     def __init__(self, model: str, conditions: Conditions[Any, Any]) -> None:
         super().__init__(model)
@@ -100,7 +103,7 @@ def test_our_code_reaches_the_outcomes_without_a_difference(model: str) -> None:
 def test_a_missing_guard_is_detected(
     monkeypatch: pytest.MonkeyPatch, model: str, where: object, name: str, wrong: object, action: str
 ) -> None:
-    """A record that is not durable is dispatched, a slave takes no offsets, an older term's entry counts."""
+    """A record is dispatched before it is durable, a slave takes no offsets, an older term's entry counts."""
     monkeypatch.setattr(where, name, wrong)
     failures = on_ours(model).failures
     failed = [f"{[step.action for step in each.script.steps][each.at :]} {each.why}" for each in failures]
@@ -108,7 +111,7 @@ def test_a_missing_guard_is_detected(
 
 
 def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters: Any) -> set[Outcome]:
-    """What an action reaches in the smoke model's first state with these changes."""
+    """Return the outcomes that an action reaches in the smoke model's first state with these changes."""
     config = bounded(model)
     conditions = Conditions(MODELS[model])
     wanted = set(conditions.outcomes(action))
@@ -118,7 +121,7 @@ def outcomes_at(model: str, action: str, changes: Mapping[str, Any], *parameters
 
 
 def test_a_condition_is_reached_if_it_decides_the_result() -> None:
-    """An answer waits for its fsync: that its message is there, and that the broker runs, does not decide."""
+    """The answer waits for its fsync; the stored message and the running broker do not decide."""
     assert outcomes_at("Flush", "AnswerOk", {"log": 1}, "m1") == {
         Outcome("AnswerOk", "may_answer(state, message)", False),
         Outcome("AnswerOk", "may_answer: state.mode != SYNC_FLUSH", False),
@@ -127,5 +130,5 @@ def test_a_condition_is_reached_if_it_decides_the_result() -> None:
 
 
 def test_a_condition_without_a_value_decides_nothing() -> None:
-    """Of a message that was never sent nobody can say where it is."""
+    """A message that was never sent has no position."""
     assert outcomes_at("Flush", "AnswerOk", {}, "m1") == set()

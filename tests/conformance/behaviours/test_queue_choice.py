@@ -1,4 +1,4 @@
-"""Behaviours of QueueChoice on our producer: any difference counts, and planted defects differ."""
+"""Behaviours of QueueChoice on our producer: there is no difference, and injected defects cause one."""
 
 import pytest
 
@@ -15,7 +15,7 @@ EVERY = 150
 
 @pytest.fixture(scope="module")
 def sample() -> list[Script]:
-    """With the behaviours of outcomes, some of which have two queues of a broker."""
+    """Return a sample with the behaviours of outcomes, some of which have two queues per broker."""
     return [*scripts("QueueChoice", EVERY), *behaviours("QueueChoice")]
 
 

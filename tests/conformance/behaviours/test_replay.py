@@ -1,4 +1,4 @@
-"""Behaviours on the reference and on our store: defects are found, what is disabled is refused."""
+"""Behaviours on the reference and on our store: defects are found, and disabled actions are refused."""
 
 import itertools
 from collections.abc import Callable
@@ -61,8 +61,10 @@ def test_our_store_follows_the_model(flush: list[Script]) -> None:
 def test_our_store_takes_nearly_every_step_of_the_model() -> None:
     seen = _on_store(_scripts("Flush", 1))
     assert not seen.failures
-    assert len(seen.steps) >= 33_700  # of 36,127: the others need a flush that began before the process did
-    # Under SYNC_FLUSH nobody is ever beyond the end of a queue.
+    assert (
+        len(seen.steps) >= 33_700
+    )  # of 36,127: the others need a flush that began before the process started
+    # Under SYNC_FLUSH no reader is ever beyond the end of a queue.
     assert set(MODELS["Flush"].actions) - set(seen.actions) == {"CorrectOffset"}
 
 
@@ -91,7 +93,7 @@ DEFECTS: dict[str, tuple[object, str, object]] = {
     "leaves the abort file": (MessageStore, "_mark_clean", _never_clean),
 }
 NOT_IN_REACH = {"keeps entries that point nowhere"}
-"""Under SYNC_FLUSH, as in the smoke model, no entry is ahead of the log."""
+"""Under SYNC_FLUSH, as in the smoke model, no queue entry is ahead of the log."""
 
 
 @pytest.mark.parametrize("name", DEFECTS)
@@ -103,7 +105,7 @@ def test_a_defect_of_the_store_is_detected(
     failed = False
     try:
         failed = bool(_on_store(flush).failures)
-    except Exception:  # what the defect breaks may be more than what is looked at
+    except Exception:  # the defect may also break code that the replay does not expect to fail
         failed = True
     assert failed is (name not in NOT_IN_REACH)
 

@@ -1,4 +1,4 @@
-"""Behaviours of Replication on both ends of our replication and their stores; planted defects differ."""
+"""Behaviours of Replication on our master and slave and their stores; injected defects differ."""
 
 import pytest
 
@@ -29,8 +29,11 @@ def test_our_master_and_slave_follow_the_model(sample: list[Script]) -> None:
 @pytest.mark.deep
 @pytest.mark.timeout(600)
 def test_our_code_takes_nearly_every_step_of_the_model() -> None:
-    """What is left begins with a slave that asks for a record that is the log's first: it asks for the second
-    byte of it, which a master that has lost it refuses sooner than the model's."""
+    """Counts the reached states and steps.
+
+    The remaining steps start with a slave that requests the first record of the log from its second byte on.
+    A master that lost this record refuses the request earlier than the model's.
+    """
     seen = on_ours("Replication", scripts("Replication"))
     assert not seen.failures
     assert len(seen.states) >= 3990  # of 4,016

@@ -1,4 +1,4 @@
-"""Behaviours of Routing on our name servers and client: any difference counts, and planted defects differ."""
+"""Behaviours of Routing on our name servers and client: no difference, and injected defects cause one."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_our_name_servers_and_client_follow_the_model(sample: list[Script]) -> N
 
 @pytest.mark.deep
 def test_our_code_takes_nearly_every_step_of_the_model() -> None:
-    """What is left begins with a poll over a connection that a name server's restart has closed."""
+    """The remaining steps start with a poll over a connection that a name server's restart closed."""
     seen = on_ours("Routing", scripts("Routing"))
     assert not seen.failures
     assert len(seen.states) >= 2540  # of 2,590

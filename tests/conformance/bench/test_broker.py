@@ -1,4 +1,4 @@
-"""Goal: every row is measured on a real broker; a broker that refuses or hangs up is told, not measured."""
+"""Each row is measured on a real broker; refused sends and closed connections are reported as errors."""
 
 import asyncio
 import json
@@ -84,7 +84,7 @@ def test_a_broker_that_closes_the_connection_is_reported() -> None:
 
 @pytest.mark.parametrize("busy_of_three", [1, 3])
 def test_a_busy_broker_receives_further_sends_up_to_a_limit(busy_of_three: int) -> None:
-    """A broker that answers one in three with SYSTEM_BUSY stores the rest; one that always does, nothing."""
+    """If every third send is refused with SYSTEM_BUSY, the others are stored; if all are, none is stored."""
     answered: list[int] = []
     gone = asyncio.Event()
 

@@ -1,4 +1,4 @@
-"""Goal: whatever was answered SEND_OK is there after many kills, and the check can tell when it is not."""
+"""Messages answered SEND_OK survive many kills, and the check detects it when one does not."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Goal: each row is measured on real brokers, and the table says what was measured."""
+"""Each row is measured on real brokers, and the table states what was measured."""
 
 from pathlib import Path
 

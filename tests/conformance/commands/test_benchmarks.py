@@ -1,4 +1,4 @@
-"""The send benchmark: it measures whole sends of real processes, and says so when one did not do its part."""
+"""The send benchmark measures complete sends of real processes, and reports a process that failed."""
 
 from pathlib import Path
 

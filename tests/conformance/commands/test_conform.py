@@ -1,4 +1,4 @@
-"""`mqproof conform`: exit codes, one clear line for a wrong use, and the files it writes."""
+"""`mqproof conform`: exit codes, a one-line error for wrong use, and the written files."""
 
 from pathlib import Path
 from typing import Any, NoReturn
@@ -116,7 +116,7 @@ def test_a_violation_exits_with_1_and_shows_its_script(monkeypatch: pytest.Monke
 def test_a_violation_of_an_invariant_that_was_not_selected_does_not_count() -> None:
     code, out, _ = conform("--target", "mutant:commit-goes-back", "--examples", "20", "--id", "FLUSH-4")
     assert code == Exit.HELD
-    assert "suites: flush\n" in out  # the one whose mutant it is
+    assert "suites: flush\n" in out  # the suite that owns the mutant
 
 
 def test_too_few_examples_are_inconclusive() -> None:
@@ -144,7 +144,10 @@ def test_wrong_use_exits_with_2_and_one_line(arguments: list[str], line: str) ->
 def test_an_unknown_mutant_lists_the_mutants_of_all_suites() -> None:
     err = conform("--target", "mutant:nope")[2]
     for hunt in HUNTS:
-        if hunt.suite in SUITES and hunt.suite not in ("consumers", "wire"):  # they take none by name
+        if hunt.suite in SUITES and hunt.suite not in (
+            "consumers",
+            "wire",
+        ):  # these suites take no target by name
             assert f"{hunt.suite} ({', '.join(hunt.mutants)})" in err
 
 

@@ -1,4 +1,4 @@
-"""The commands on histories: exit codes, files, and one clear line for what is wrong."""
+"""The commands on histories: exit codes, files, and a one-line error for wrong input."""
 
 import json
 from pathlib import Path
@@ -119,7 +119,9 @@ def test_a_workload_is_written_and_checked(tmp_path: Path) -> None:
     result = mqproof("workload", "--target", "impl", "--messages", 10, "--faults", 1, "--out", out)
     assert result.exit_code == 0, result.output
     checked = mqproof("check-history", out)
-    assert checked.exit_code in (0, 3), checked.output  # undecided is what a small workload did not do
+    assert checked.exit_code in (0, 3), (
+        checked.output
+    )  # a small workload does not do everything, so some rules stay undecided
 
 
 def test_the_benchmark_generates_a_clean_history_and_finds_no_anomaly(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""`mqproof behaviours`: what it says, writes and draws."""
+"""`mqproof behaviours`: its output, its files and its drawings."""
 
 import json
 import lzma
@@ -43,7 +43,7 @@ def test_a_target_without_steps_is_not_tested_instead_of_held() -> None:
 
 
 def test_a_wrong_corpus_is_violated(tmp_path: Path) -> None:
-    """One step says another outcome than the model has."""
+    """One step has another result than the model."""
     text = read_lines(file_of("Delivery"))
     row = json.loads(text[1])
     row["steps"][0][2] = {"serving": "perhaps"}

@@ -1,4 +1,4 @@
-"""What a fault explains, and what it does not, suite by suite: oracles and checkers on histories by hand."""
+"""The results that a fault explains, suite by suite: oracles and checkers on handwritten histories."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -49,7 +49,7 @@ ONE_THEN_TWO = (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(0,
 @pytest.mark.parametrize(
     ("operations", "broken"),
     [
-        # After a crash an offset may be any since it was written; after a clean exit only the last.
+        # After a crash, any offset since the last write is possible; after a clean exit, only the last one.
         ((*ONE_THEN_TWO, KILLED, Query(0, 1)), set()),
         ((*ONE_THEN_TWO, KILLED, Query(0, 0), Query(0, 1)), {"SPEC-1"}),
         ((*ONE_THEN_TWO, KILLED, Query(0, 3)), {"SPEC-1"}),
@@ -57,13 +57,13 @@ ONE_THEN_TWO = (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(0,
         ((*ONE_THEN_TWO, STOPPED, Query(0, 1)), {"DELIV-5"}),
         ((*ONE_THEN_TWO, STOPPED, KILLED, Query(0, 1)), {"DELIV-5"}),
         ((*ONE_THEN_TWO, CUT, Query(0, 1)), {"DELIV-5"}),
-        # All queues are written at once.
+        # The offsets of all queues are written together.
         (
             (*TWO_SENT, offsets.Commit(0, 1, oneway=False), offsets.Commit(1, 4, oneway=False), KILLED,
              Query(0, 0), Query(1, 4)),
             {"SPEC-1"},
         ),
-        # What was under way is noted in this life or never.
+        # A commit in progress is stored before the process ends, or never.
         ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), FROZEN, Query(0, 0), Query(0, 2)),
          set()),
         ((*TWO_SENT, offsets.Commit(0, 2, oneway=True), STOPPED, Query(0, 0), Query(0, 2)),
@@ -96,18 +96,18 @@ def over(fault: BrokerFault, at_s: float) -> InjectFault:
 @pytest.mark.parametrize(
     ("operations", "broken"),
     [
-        # It comes late where nobody delivers, and comes again after a crash; never is not late.
+        # The copy arrives late if no broker delivers it, and again after a crash. It must arrive.
         ((over(BrokerFault.KILL, 14), read(15), read(16, AGAIN)), set()),
         ((over(BrokerFault.KILL, 14), read(15), read(17)), {"SPEC-1"}),
         ((over(BrokerFault.KILL, 14), read(99, settled=True)), {"DELIV-7"}),
         ((read(11, AGAIN), over(BrokerFault.KILL, 14), read(16, AGAIN)), set()),
         ((read(11, AGAIN), over(BrokerFault.RESTART, 14), read(16, AGAIN)), {"DELIV-3"}),
         ((read(11, AGAIN), over(BrokerFault.FREEZE, 14), read(16, AGAIN)), {"DELIV-3"}),
-        # What never was delayed does not come again, and nothing comes early.
+        # A message that was never delayed does not arrive again, and no copy arrives early.
         ((over(BrokerFault.KILL, 1), retry.Read(Place.TOPIC, (FIRST,), When(2, 2), settled=False)),
          {"DELIV-3"}),
         ((over(BrokerFault.FREEZE, 1), read(2, AGAIN)), {"DELIV-8"}),
-        # Nobody can tell what a crash brings once more from what is on its way since.
+        # After a crash, a repeated copy cannot be distinguished from a later one that is still pending.
         ((read(11, AGAIN), over(BrokerFault.KILL, 14),
           retry.SendBack(FIRST, 0, None, Answer.OK, When(15, 15)), read(16, AGAIN), read(25, AGAIN)), set()),
     ],
@@ -132,7 +132,7 @@ JOINS = delivery.Membership("c2", delivery.Change.JOINS, ONE_MEMBER)
 
 
 def begins(offset: int) -> tuple[Any, ...]:
-    """Another member takes the queue over."""
+    """Another member takes over the queue."""
     left = delivery.Membership("c1", delivery.Change.DIES, frozenset({"c2"}))
     queues = ((0, offset), (1, None), (2, None))
     return JOINS, left, delivery.Rebalance("c2", frozenset({"c2"}), frozenset({0, 1, 2}), queues)
@@ -147,7 +147,7 @@ def begins(offset: int) -> tuple[Any, ...]:
         ((STOPPED, KILLED, RETURNS, *begins(0)), {"DELIV-3"}),
         ((CUT, RETURNS, *begins(0)), {"DELIV-3"}),
         ((KILLED, RETURNS, *begins(3)), {"DELIV-1"}),
-        # A broker forgets who was there, and is told again; a frozen one does not.
+        # A killed broker forgets its members and is notified again; a frozen one keeps them.
         ((KILLED, RETURNS, delivery.Deliver("c1", 0, 2, ())), set()),
         ((KILLED, JOINS, delivery.Rebalance("c2", frozenset({"c1", "c2"}), frozenset({2}), ((2, None),))),
          {"SPEC-1"}),

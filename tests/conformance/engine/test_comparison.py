@@ -1,4 +1,4 @@
-"""`mqproof conform diff`: what got worse between two runs."""
+"""`mqproof conform diff`: the results that got worse between two runs."""
 
 from pathlib import Path
 

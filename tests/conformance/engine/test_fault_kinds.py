@@ -1,4 +1,4 @@
-"""Whatever is done to a broker has a kind on the scoreboard."""
+"""Every fault injected into a broker has a kind on the scoreboard."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_every_fault_has_a_kind() -> None:
 
 @pytest.mark.parametrize("suite", EXAMINEES)
 def test_our_broker_meets_every_fault_kind_of_the_single_broker_suites(suite: str) -> None:
-    """But for the power in `retry` (docs/conformance/suites.md)."""
+    """The power loss in `retry` is the exception (docs/conformance/suites.md)."""
     examinee = EXAMINEES[suite]
     with examinee.targets("impl") as factory:
         drawn = examine(factory, 30, 0, suite=examinee.suite).faults

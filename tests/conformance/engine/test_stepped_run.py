@@ -1,4 +1,4 @@
-"""A run's possible states: kept until an observation decides, and what becomes of the verdict."""
+"""The possible states of a run are kept until an observation decides, and determine the verdict."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ from mqproof.report.model import Verdict, Witness
 
 
 def after(state: int, operation: str) -> Iterable[int]:
-    """`?` is one more or not; a digit is what is seen."""
+    """`?` adds one or nothing; a digit is an observation."""
     return (state, state + 1) if operation == "?" else (state,) * (str(state) == operation)
 
 

@@ -1,4 +1,4 @@
-"""The suite holds on what is right, says what it did not test, and repeats itself for the same seed."""
+"""A suite holds on a correct target, lists the ways it did not test, and repeats itself for a seed."""
 
 import random
 import subprocess
@@ -24,7 +24,7 @@ from mqproof.reference.flush import SYNC_FLUSH
 from mqproof.report.model import Verdict, overall
 
 
-# So many that each invariant is put to the test, and each fault is met.
+# Enough examples to test each invariant and to meet each fault.
 @pytest.mark.parametrize(
     ("factory", "examples"), [(ReferenceTarget, 150), (ImplTarget, 80)], ids=["reference", "impl"]
 )
@@ -38,7 +38,7 @@ def test_every_invariant_holds(factory: Callable[[], Target], examples: int) -> 
 
 
 def test_examples_are_not_variants_of_one_another() -> None:
-    """Else a run of a hundred would look at twenty."""
+    """Otherwise a run of a hundred examples would test only about twenty."""
     scripts: list[set[str]] = []
     examine(
         ReferenceTarget,
@@ -52,7 +52,7 @@ def test_examples_are_not_variants_of_one_another() -> None:
 
 
 class Killed(ReferenceTarget):
-    """Its mode is known, and its processes die."""
+    """Its flush mode is known, and its processes are killed."""
 
     capabilities = frozenset({Capability.SYNC_FLUSH, Capability.KILL})
 
@@ -95,7 +95,7 @@ def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
     assert script[0].who.startswith("open a broker")
     assert script[0].at == "1"
     assert len(script) < 30
-    # Only what came of it while it was made smaller shows anything about FLUSH-1.
+    # Only a run made during shrinking shows anything about FLUSH-1.
     violated_too = {i: result for i, result in found.items() if result.verdict is Verdict.VIOLATED}
     assert violated_too.keys() == {"FLUSH-1", "DELIV-1", "DELIV-4"}
     assert all(result.counts["wrong"] for result in violated_too.values())
@@ -103,7 +103,7 @@ def test_a_violation_is_shrunk_to_a_script_with_its_replay_command() -> None:
 
 
 class Mortal(ReferenceTarget):
-    """Dies at a send, counted over all examples, and cannot be reached any more."""
+    """Fails permanently at one send, counted over all examples."""
 
     sends = 0
     sends_max = 0
@@ -125,8 +125,8 @@ class Mortal(ReferenceTarget):
             raise TargetError(f"no {what}")
 
 
-# At the second of them an example dies that begins like one before, which lived on: what Hypothesis complains
-# of is that they differ.
+# With the second value, the failing example begins like an earlier one that did not fail.
+# Hypothesis reports that the two differ.
 @pytest.mark.parametrize("sends", [5, 300])
 def test_a_target_that_dies_is_reported_with_the_cause(monkeypatch: pytest.MonkeyPatch, sends: int) -> None:
     monkeypatch.setattr(Mortal, "sends", 0)
@@ -137,7 +137,7 @@ def test_a_target_that_dies_is_reported_with_the_cause(monkeypatch: pytest.Monke
 
 
 class Moody(ReferenceTarget):
-    """Sometimes does not answer, whatever was the case in a like example before."""
+    """Sometimes does not answer, independently of earlier examples with the same steps."""
 
     chance = random.Random(1)
 
@@ -153,7 +153,7 @@ def test_a_nondeterministic_target_is_examined_to_the_end() -> None:
 
 
 class DiesOfIt(MutantTarget):
-    """Is wrong, and cannot be brought up any more after a while: in the midst of shrinking."""
+    """Has a defect, and cannot be opened any more after a while, during shrinking."""
 
     opened = 0
 
@@ -193,7 +193,7 @@ def test_a_mutant_leaves_nothing_behind() -> None:
 
 @pytest.fixture
 def name_server(tmp_path: Path) -> Iterator[str]:
-    """The address of a name server with one broker, in a process of their own."""
+    """Yield the address of a name server with one broker, in a separate process."""
     command = [sys.executable, "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
     with subprocess.Popen(
         [*command, "--store", str(tmp_path / "store")], stdout=subprocess.PIPE, text=True

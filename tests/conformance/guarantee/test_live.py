@@ -1,4 +1,4 @@
-"""Cells of the guarantee matrix on brokers of ours: what is lost there is what the model says."""
+"""Entries of the guarantee matrix on our brokers: the losses match those of the model."""
 
 import json
 import re
@@ -21,7 +21,7 @@ NODES = ("master", "slave")
 
 
 def _state(answer: str, **changes: object) -> State:
-    """A state of Guarantee.tla as far as a replay looks at it."""
+    """Return a state of Guarantee.tla with the variables that a replay reads."""
     state = {
         "answer": Function({"m1": answer}),
         "log": Function({"master": (), "slave": ()}),
@@ -65,7 +65,7 @@ SLAVE_ONLY = _trace(
     ("MCDiskLost", _state("SEND_OK", struck=_struck("disk"))),
     ("Restart", _state("SEND_OK", struck=_struck("disk"))),
 )
-"""SYNC_MASTER: the master comes back empty."""
+"""SYNC_MASTER: the master restarts with an empty disk."""
 
 LATE_FLUSH = _trace(
     ("Send", _state("sent")),
@@ -114,7 +114,7 @@ def test_a_random_run_that_ends_worse_than_the_model_is_a_failure() -> None:
 def test_a_step_that_brokers_do_not_take_is_reported() -> None:
     entry = Cell(Setup("SYNC_FLUSH", "none", "sync"), ("process",))
     with pytest.raises(ReplayError, match="answered FLUSH_DISK_TIMEOUT, SEND_OK expected"):
-        replay(entry, _trace(*ASYNC_UNTIL_OK))  # nobody lets the fsync go
+        replay(entry, _trace(*ASYNC_UNTIL_OK))  # no step ends the fsync
 
 
 @pytest.mark.parametrize("number", range(0, len(SAFE), 4))

@@ -1,4 +1,4 @@
-"""Cells of the guarantee matrix with brokers as processes: killed, stopped, their disks removed."""
+"""Entries of the guarantee matrix on broker processes, which are killed, stopped or lose their disks."""
 
 from pathlib import Path
 

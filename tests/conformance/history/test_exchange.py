@@ -1,4 +1,4 @@
-"""Other tools' forms: what goes out comes back with the same meaning; what is none of theirs is refused."""
+"""Formats of other tools: a round trip keeps the meaning, and other files are refused."""
 
 from pathlib import Path
 
@@ -83,9 +83,12 @@ def test_an_anomaly_survives_the_conversion_to_jepsen_and_back(name: str, tmp_pa
 
 
 def test_written_operations_have_the_form_of_jepsens_kafka_checker() -> None:
-    """Every key is a keyword of Jepsen's, micro-operations are [:send k v], answered [:send k [offset v]], or
-    [:poll {k [[offset v] ...]}], indexes are dense, and no process has two operations at a time or one after
-    :info. Where an answer names no place (delayed messages) the offset is nil."""
+    """Checks the form that jepsen.tests.kafka requires.
+
+    Every key is a keyword of Jepsen's. Micro-operations are [:send k v], answered [:send k [offset v]], or
+    [:poll {k [[offset v] ...]}]. Indexes are dense. No process has two operations at a time, or one after
+    :info. If an answer has no place (delayed messages), the offset is nil.
+    """
     untold = 0
     open_: dict[int, str] = {}
     crashed: set[int] = set()
@@ -169,7 +172,7 @@ def test_an_openchaos_history_is_read(tmp_path: Path) -> None:
         ("v2", Outcome.UNKNOWN, -1),
     ]
     assert [line.value.kind for line in history if isinstance(line, lines.Fault)] == ["kill", "start"]
-    assert violated(history) == {"A04"}  # nobody sent v3
+    assert violated(history) == {"A04"}  # v3 was never sent
 
 
 def _chaos(*columns: str) -> str:

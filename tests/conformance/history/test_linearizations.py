@@ -1,4 +1,4 @@
-"""The order of a queue is shown with every step; where there is none, the operations that allow none."""
+"""The order of a queue is shown with every step; without an order, the conflicting operations are shown."""
 
 from itertools import groupby
 
@@ -14,7 +14,7 @@ from mqproof.conformance.history.record import record
 
 
 def polled(history: list[Line], group: str, queue: str) -> list[str]:
-    """What the group was handed of the queue, each message once."""
+    """Return the messages of the queue that the group received, each one once."""
     reads = [read for read in record(history).reads if (read.group, read.queue) == (group, queue)]
     return list(dict.fromkeys(message.id for read in reads for message in read.messages))
 

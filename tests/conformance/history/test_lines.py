@@ -1,4 +1,4 @@
-"""History files: every line comes back as it was written, and what is no line is refused by its place."""
+"""History files: every line is read back as it was written, and an invalid line is refused with its place."""
 
 import pytest
 

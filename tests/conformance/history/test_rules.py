@@ -1,4 +1,4 @@
-"""The rules are held against histories without an anomaly, and against the same with one planted in it."""
+"""The rules are applied to clean histories, and to the same histories with one injected anomaly."""
 
 import random
 import re
@@ -35,7 +35,7 @@ def findings(history: list[Line]) -> dict[str, Finding]:
 
 
 def noticed(world: ExactDelivery) -> set[str]:
-    """The rules that are not content. A02 says no more than that it does not know."""
+    """Return the violated rules, and A02 if it counts unseen messages; A02 itself is then unknown."""
     found = findings(world.lines)
     wrong = {id_ for id_, finding in found.items() if finding.verdict is Verdict.VIOLATED}
     return wrong | ({"A02"} if found["A02"].counts.get("unseen") else set())
@@ -68,14 +68,14 @@ def test_the_page_lists_every_rule_and_every_anomaly_without_one() -> None:
 
 
 def test_rules_named_in_the_catalogue_judge_an_existing_invariant() -> None:
-    """Where an invariant's `rules` name an anomaly that is judged here, it is judged for that invariant."""
+    """A rule named in an invariant's `rules` judges an invariant of the catalogue."""
     named = {name: i.id for i in catalogue().values() for name in i.rules}
     judged = {rule.name: rule.invariant for rule in RULES if rule.name in named}
     assert len(judged) > 10
     assert all(catalogue()[invariant] for invariant in judged.values())
 
 
-# Clean and planted.
+# Clean histories, and injected anomalies.
 
 
 @SLOW
@@ -83,7 +83,7 @@ def test_rules_named_in_the_catalogue_judge_an_existing_invariant() -> None:
 def test_a_clean_history_breaks_no_rule(seed: int) -> None:
     found = findings(clean(seed, 20).lines)
     assert {i for i, f in found.items() if f.verdict is Verdict.VIOLATED} == set()
-    # Undecided is what there was nothing of; the first count says how much was looked at.
+    # A rule without relevant operations is undecided; the first count is the number of operations examined.
     assert not [i for i, f in found.items() if f.verdict is Verdict.UNKNOWN and next(iter(f.counts.values()))]
 
 
@@ -118,7 +118,7 @@ def test_a_missing_line_prevents_held_and_proofs_by_absence(seed: int, each: Inj
         assert judged.finding.verdict is not Verdict.VIOLATED or not judged.rule.by_absence
 
 
-# What has a cause is no anomaly. Each of these is one planted anomaly with what explains it.
+# Events with a known cause. Each function injects one anomaly together with its cause.
 
 
 def setup(world: ExactDelivery, **changes: object) -> None:
@@ -147,7 +147,7 @@ def cut_off_by_a_power_loss(world: ExactDelivery) -> None:
 
 
 def no_client_waits_for_a_lost_tail(world: ExactDelivery) -> None:
-    """What a power loss took is no reason to call a group late, nor an orderly queue blocked."""
+    """After a loss by a power failure, no group is late and no orderly queue is blocked."""
     setup(world, flush_mode="ASYNC_FLUSH")
     for queue in (QUEUE, parts.ORDERED):
         parts.send(world, queue)
@@ -176,7 +176,7 @@ def given_again_after_a_flush_that_timed_out(world: ExactDelivery) -> None:
 
 
 def an_offset_id_of_a_freed_place(world: ExactDelivery) -> None:
-    """The record that was there was never synced, and its producer knew."""
+    """The earlier record was never synced, and its producer was notified of that."""
     message = world.message()
     at = world.append(QUEUE, message)
     answer = lines.SendValue(status="FLUSH_DISK_TIMEOUT", queue=QUEUE, offset=at, offset_id="freed")
@@ -189,8 +189,8 @@ def an_offset_id_of_a_freed_place(world: ExactDelivery) -> None:
 
 
 def another_tag_at_a_freed_place(world: ExactDelivery) -> None:
-    """A group that filters is not handed what is there now."""
-    freed = world.message()  # of the tag that it wants
+    """A group with a filter does not receive the message that is there now."""
+    freed = world.message()  # of the tag to which the group subscribes
     while freed.tag != "A":
         freed = world.message()
     at = world.append(QUEUE, freed)
@@ -256,7 +256,7 @@ def delivered_to_two_owners(world: ExactDelivery) -> None:
 
 
 def kept_by_its_consumer(world: ExactDelivery) -> None:
-    """No broker took it back, so it comes from where it was, as often as that takes."""
+    """No broker accepts the return, so the consumer repeats the message from its first place."""
     message = parts.send(world)
     redelivery.fail(world, message, 3)
     last = replace(message, times=3, offset=10_002)
@@ -264,7 +264,7 @@ def kept_by_its_consumer(world: ExactDelivery) -> None:
 
 
 def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
-    """A broker's death made a copy of what was returned; the consumer has both."""
+    """A broker crash duplicated a returned message; the consumer has both copies."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
     world.fault("kill")
@@ -278,7 +278,7 @@ def kept_by_its_consumer_in_two_copies(world: ExactDelivery) -> None:
 
 
 def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> None:
-    """Its broker knows of one return, when it takes it back at last."""
+    """The broker knows only the one return that it finally accepts."""
     message = parts.send(world)
     world.fault("kill")
     for times in range(3):
@@ -291,7 +291,7 @@ def counted_on_by_a_consumer_that_cannot_give_it_back(world: ExactDelivery) -> N
 
 
 def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
-    """Another had consumed it already; what came of it where the queue is no more counts for nothing."""
+    """Another member had consumed it; a failure after the queue was reassigned does not count."""
     message = parts.send(world)
     redelivery.fail(world, message, 2)
     queue = "%RETRY%r/b/0"
@@ -307,7 +307,7 @@ def failed_where_the_queue_was_taken_away(world: ExactDelivery) -> None:
 
 
 def delayed_while_its_broker_was_away(world: ExactDelivery) -> None:
-    """A fault puts off what is due."""
+    """A fault postpones the delivery of due messages."""
     message = redelivery.delayed(world, 10)
     world.fault("isolate")
     world.wait(100_000)
@@ -350,7 +350,7 @@ def filtered_by_its_tags(world: ExactDelivery) -> None:
 
 
 def committed_by_two_at_a_time(world: ExactDelivery) -> None:
-    """The broker may have heard of the lesser one last."""
+    """The broker may have received the lower offset last."""
     for name in ("x3", "x5"):
         world.did(name, lines.AssignValue("new", name, (QUEUE,)))
     for name, offset in (("x3", 5), ("x5", 4)):
@@ -376,7 +376,7 @@ def committed_less_while_another_member_returns_the_queue(world: ExactDelivery) 
 
 
 def taken_over(world: ExactDelivery, between: Callable[[], None] = lambda: None, first: int = 3) -> None:
-    """The second member is told 3, something happens, and its listener is called for that offset and on."""
+    """The second member receives offset 3, `between` runs, and its listener is called from `first` on."""
     world.did("x5", lines.QueryValue("new", QUEUE, client="x5"), lines.QueryValue(offset=3))
     world.did("x5", lines.AssignValue("new", "x5", (QUEUE,)))
     between()
@@ -399,7 +399,7 @@ def taken_over_and_begun_lower_after_a_restart(world: ExactDelivery) -> None:
 
 
 def read_once_more_behind_what_is_done(world: ExactDelivery) -> None:
-    """An orderly queue does not stand still where its last call was, but where its furthest was."""
+    """The progress of an orderly queue is its furthest call, not its last one."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     parts.consumed(world, "o", parts.ORDERED, "o0", first, second)
     world.fault("kill")
@@ -438,7 +438,7 @@ def overlapping_after_a_restart(world: ExactDelivery) -> None:
 
 
 def overlapping_on_a_lock_that_its_broker_forgot(world: ExactDelivery) -> None:
-    """Its holder began before another had it, and goes on with the next message."""
+    """Its holder began before the other member got the lock, and continues with the next message."""
     first, second = (parts.send(world, parts.ORDERED) for _ in range(2))
     world.fault("kill")
     world.fault("start")
@@ -530,7 +530,7 @@ def test_an_event_with_a_known_cause_is_no_anomaly(explained: Callable[[ExactDel
     assert noticed(world) - {"A02"} == set()
 
 
-# Without a bound nobody can say that something took too long.
+# Without a bound, no delay is too long.
 
 
 @pytest.mark.parametrize(
@@ -563,7 +563,7 @@ def test_empty_polls_count_if_messages_are_visible_immediately() -> None:
 
 
 def test_a_send_without_an_answer_is_neither_lost_nor_a_phantom() -> None:
-    """Delivered, it counts as recovered (A05); not delivered, as nothing."""
+    """If delivered, it counts as recovered (A05); otherwise it does not count."""
     world = clean(6)
     before = findings(world.lines)
     stored, gone = parts.unknown(world), parts.unknown(world)

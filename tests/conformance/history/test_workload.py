@@ -1,4 +1,4 @@
-"""Workloads on our broker in simulated time: the same seed is the same history, and it breaks no rule."""
+"""Workloads on our broker in simulated time: a seed gives the same history, and it violates no rule."""
 
 from collections import Counter
 from pathlib import Path
@@ -53,7 +53,7 @@ def test_a_workload_performs_every_operation_that_the_rules_judge() -> None:
     assert len(decided) >= 30
 
 
-# Defects of broker and client, noticed by what the clients saw.
+# Defects of broker and client, detected from the observations of clients.
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_workload_performs_every_operation_that_the_rules_judge() -> None:
     ],
 )
 def test_a_defect_of_broker_or_client_is_detected(mutant: str, rule: str, first: int) -> None:
-    """Within a few histories: which fault comes when follows from the seed. The first is one that had it."""
+    """Detected within a few histories. The seed determines the faults; the first seed is one that works."""
     with injected({**MUTANTS, **consumers.MUTANTS}[mutant]):
         seeds = range(first, first + 20)
         histories = (run("impl", Workload(messages=30, faults=4, seed=seed)) for seed in seeds)
@@ -84,7 +84,7 @@ def test_the_named_invariant_detects_a_defect_visible_to_clients(name: str) -> N
 
 
 def test_a_workload_runs_on_any_cluster(tmp_path: Path) -> None:
-    """Over real sockets, in real time: only what no time decides is asked."""
+    """Uses real sockets and real time, so only rules that do not depend on time are checked."""
     with broker_bench.ours(tmp_path, broker_bench.ASYNC) as broker:
         assert isinstance(broker, broker_bench.OurBroker)
         target = f"remoting://{broker.name_server}"

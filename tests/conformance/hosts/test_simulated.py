@@ -1,4 +1,4 @@
-"""Simulated machines: their processes start and stop in turn, and what cannot be read is not looked at."""
+"""Simulated machines: their processes start and stop one after the other."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

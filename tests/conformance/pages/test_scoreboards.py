@@ -1,4 +1,4 @@
-"""The tables of how brokers fared: written from reports, and what these do not tell stays."""
+"""The tables of broker results are generated from reports; entries without a report stay unchanged."""
 
 from mqproof.conformance.pages.scoreboards import (
     SUITES,

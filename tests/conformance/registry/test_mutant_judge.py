@@ -1,6 +1,6 @@
-"""The suite is judged by what it catches: every planted defect, by the invariant named for it.
+"""The suites are judged by the mutants that they detect, each by its named invariant.
 
-Each suite's own tests run its mutants; here are those of flush, and what holds of all of them together.
+Each suite's own tests run its mutants. These tests cover flush, and the properties of all mutants together.
 """
 
 import pytest
@@ -17,7 +17,7 @@ from mqproof.spec.catalogue import catalogue
 
 MUTANTS_MIN = 40
 SLOW = {"ack-of-the-next-flush", "queue-not-cut"}
-"""Seldom seen: they are run in the deep profile."""
+"""Rarely detected, so they run in the deep profile."""
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_the_suites_have_at_least_forty_mutants_with_unique_names() -> None:
 
 
 def test_the_page_reports_the_result_of_every_mutant() -> None:
-    """`python -m mqproof.conformance.pages.mutants NAME...` adds what is missing."""
+    """`python -m mqproof.conformance.pages.mutants NAME...` adds missing results."""
     kept = recorded()
     assert [result.name for result in kept] == list(mutant_judge.names())
     assert {result.verdict for result in kept} == {Verdict.HELD}

@@ -1,4 +1,4 @@
-"""Simulated lives under faults of two name servers, a master with its slave, another master, and a client."""
+"""Simulated runs with faults: two name servers, a master with its slave, another master, and a client."""
 
 import asyncio
 import random
@@ -76,7 +76,7 @@ class _Site:
         self._disks[node].crash_process()
 
     async def request(self, address: Address, code: int, header: headers.Header) -> None:
-        """Whatever the answer is, if there is one."""
+        """Send one request; its answer does not matter."""
         with suppress(RemotingError):
             await self.client.invoke(address, new_request(code, headers.write(header)), 3.0)
 
@@ -115,7 +115,7 @@ async def _step(site: _Site) -> None:
             site.silent = chance.choice(sorted(_SERVERS.values()))
             site.network.silence(site.silent)
         case "lost" if site.silent and site.brokers:
-            # Its end is not seen by the name server that is cut off: that one has to notice by itself.
+            # The isolated name server does not see the closed connection, and must detect it itself.
             site.kill(chance.choice(sorted(site.brokers)))
             site.network.heal(site.silent)
             site.silent = None
@@ -136,7 +136,7 @@ async def _live(site: _Site, steps: int) -> None:
 
 
 def run(seed: int, steps: int = 16) -> list[Event]:
-    """The name servers' events of one life; all follows from the seed."""
+    """Return the name servers' events of one run; the seed determines everything."""
     loop = SimulatedLoop()
     site = _Site(loop, seed)
     with expected_warnings("mqproof.impl"):

@@ -1,8 +1,8 @@
-"""How much TLC refuses in each run of `make test`; what it accepts is counted in test_runs.py and
-test_group_runs.py.
+"""Counts the logs that TLC refuses in each run of `make test`.
 
-Each corrupted log is judged by the test beside it, which fails where TLC accepts it. Here they are counted,
-so that none is forgotten and none left to a longer run.
+The test of each corrupted log is in the same folder and fails if TLC accepts it. These tests count the logs,
+so that none is forgotten or left to the deep profile. Accepted logs are counted in test_runs.py and
+test_group_runs.py.
 """
 
 from collections.abc import Callable, Collection

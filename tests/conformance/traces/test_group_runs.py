@@ -1,6 +1,6 @@
-"""Two hundred event logs of DLedger groups are behaviours of Election, and of Replication leader by leader.
+"""Two hundred event logs of DLedger groups are behaviours of Election and, per leader, of Replication.
 
-TLC runs once for each model. That what is wrong is refused is seen in test_group.py and test_reign.py.
+TLC runs once for each model. test_group.py and test_leadership.py test that corrupted logs are refused.
 """
 
 from itertools import pairwise
@@ -49,7 +49,7 @@ def test_each_model_checks_at_least_two_hundred_traces(verdicts: tuple[LogVerdic
 
 
 def _steps_us(log: list[Event]) -> list[int]:
-    """How far the clock of each member goes from one of its events to the next."""
+    """Return the clock step of each member from one of its events to the next."""
     nodes = {event.node for event in log}
     return [two.ts - one.ts for n in nodes for one, two in pairwise([e for e in log if e.node == n])]
 

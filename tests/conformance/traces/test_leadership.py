@@ -1,6 +1,6 @@
-"""Event logs of DLedger groups as traces of Replication, leader by leader: corrupted ones are refused.
+"""Event logs of DLedger groups as traces of Replication, leader by leader: corrupted logs are refused.
 
-TLC runs once for all of them. That simulated runs are accepted is seen in test_group_runs.py.
+TLC runs once for all of them. test_group_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -19,16 +19,16 @@ pytestmark = pytest.mark.xdist_group("group-traces")
 
 Log = list[Event]
 SEED = 3
-"""Of a run with a crash and a second leader."""
+"""The seed of a run with a crash and a second leader."""
 
 
 def _answered(log: Log) -> int:
-    """Where a client is answered, of an entry that the leader's own first one does not stand for."""
+    """Return the index of the first answer to a client."""
     return first(log, Kind.SEND_ACK)
 
 
 def _committed(log: Log) -> int:
-    """Where the leader commits that entry."""
+    """Return the index at which the leader commits that entry."""
     answer = log[_answered(log)]
     return first(log, Kind.RAFT_COMMIT, answer.node, index=answer.attrs["index"])
 
@@ -42,7 +42,7 @@ def _answered_before_the_commit(log: Log) -> Log:
 
 
 def _committed_by_the_leader_only(log: Log) -> Log:
-    """No follower tells that it keeps anything."""
+    """No follower acknowledges an entry."""
     return [event for event in log if event.kind is not Kind.HA_ACK]
 
 
@@ -72,7 +72,7 @@ def _seen_at_a_follower_before_the_commit(log: Log) -> Log:
 
 
 def _answered_after_the_end(log: Log) -> Log:
-    """By somebody who leads no more."""
+    """A former leader answers."""
     at = _answered(log)
     last = log[at]
     end = Event(ts=last.ts, seq=0, node=last.node, kind=Kind.STEP_DOWN, term=9, attrs={"reason": "no_quorum"})
@@ -107,7 +107,7 @@ CORRUPTIONS: dict[Callable[[Log], Log], str] = {
     _acknowledged_record_is_lost: "follow",
     _leader_lacks_acknowledged_record: "reign",
 }
-"""What is done to a log, and the event that no action explains then."""
+"""Maps a corruption to the first event that no action explains."""
 
 
 def _committed_before_any_sync(log: Log) -> Log:
@@ -128,7 +128,7 @@ STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),
     Kind.RAFT_COMMIT: (_answered_before_any_follower_has_it, "answer"),
 }
-"""What is not recorded, what is done to the log, and the event that no action explains all the same."""
+"""Maps an omitted kind to a corruption and the first event that no action explains nevertheless."""
 LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
     *((kind,) for kind in STILL_REFUSED),
     (Kind.VOTE,),
@@ -138,7 +138,7 @@ LEFT_OUT: tuple[tuple[Kind, ...], ...] = (
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Verdicts by name, from one run of TLC."""
+    """Return the verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("reigns")
     logs = {corrupt.__name__: renumbered(corrupt(quiet_run())) for corrupt in CORRUPTIONS}
     logs["good"] = quiet_run()

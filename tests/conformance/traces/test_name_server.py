@@ -1,6 +1,6 @@
-"""Event logs of name servers as traces of Routing: corrupted ones are refused, cut ones accepted.
+"""Event logs of name servers as traces of Routing: corrupted logs are refused, windows accepted.
 
-TLC runs once for all of them. That real lives are accepted is seen in test_traces_of_runs.py.
+TLC runs once for all of them. test_runs.py tests that simulated runs are accepted.
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ _A, _B = ("b-a", "1.0.0.1:10911"), ("b-b", "1.0.0.2:10911")
 
 
 class _Log:
-    """What a name server would write; `at` is in seconds."""
+    """The events that a name server would write; `at` is in seconds."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -36,7 +36,7 @@ class _Log:
 
 
 def _log() -> list[Event]:
-    """Two masters; one falls silent, the other goes away and comes back."""
+    """Return a log of two masters: one falls silent, the other leaves and returns."""
     log = _Log()
     log.broker(0, Kind.REGISTER, _A, id="0")
     log.broker(1.5, Kind.REGISTER, _B, id="0")
@@ -58,13 +58,13 @@ def _log() -> list[Event]:
 
 
 def _forgotten_too_early(log: list[Event]) -> list[Event]:
-    """A broker that was heard a minute ago."""
+    """A broker is removed one minute after its last message."""
     at = first(log, Kind.EXPIRE)
     return changed(moved(log, at, at - 4), at - 3, ts=log[at - 4].ts)
 
 
 def _never_forgotten(log: list[Event]) -> list[Event]:
-    """Silent for longer than expiry and scan, and still there."""
+    """A broker is silent for longer than expiry and scan, and is still registered."""
     at = first(log, Kind.EXPIRE)
     return without(log, at)
 
@@ -125,7 +125,7 @@ CORRUPTIONS: tuple[Callable[[list[Event]], list[Event]], ...] = (
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, LogVerdict]:
-    """Verdicts by name, from one run of TLC."""
+    """Return the verdicts by name, from one run of TLC."""
     folder = tmp_path_factory.mktemp("name-servers")
     logs = {corrupt.__name__: renumbered(corrupt(_log())) for corrupt in CORRUPTIONS}
     logs["good"] = _log()

@@ -1,4 +1,4 @@
-"""From TLC to code and back: counterexamples are replayed, failing scripts are held against the model."""
+"""From TLC to code and back: counterexamples are replayed, and failing scripts are checked by TLC."""
 
 from dataclasses import replace
 from functools import partial
@@ -66,7 +66,7 @@ def test_the_state_after_a_crash_is_examined() -> None:
 
 
 def test_a_step_that_cannot_be_requested_proves_nothing() -> None:
-    """What was seen is lost: ours shows nothing that could be."""
+    """A visible message is lost: our broker never shows a message that could be lost."""
     make = resolve("impl", "Delivery")
     assert make is not None
     answer = replay_counterexample("Delivery", "DeliverySeenBeforeSafe", make)
@@ -90,7 +90,7 @@ def test_our_store_deviates_from_every_counterexample_that_can_be_replayed() -> 
         try:
             answer = replay_counterexample("Flush", name, make)
         except CounterexampleError:
-            continue  # of liveness, or beyond recovery
+            continue  # counterexamples of liveness properties, or without a recovery
         assert answer.left is not None, name
         replayed += 1
     assert replayed >= 14
@@ -127,7 +127,7 @@ def test_a_failing_script_of_a_name_server_becomes_a_trace_that_tlc_refuses() ->
 
 
 def _name_servers_log(listed: str) -> bytes:
-    """One broker that lists one topic, and a route of T that names it."""
+    """Return the log of one broker that lists one topic, with a route of T that contains the broker."""
     broker = {"broker": "b-a", "address": "1.0.0.1:10911", "id": "0", "topics": listed, "version": "0.1.1"}
     events = (
         Event(0, 0, "ns", Kind.RECOVER, attrs={"expiry_ms": "120000", "scan_interval_ms": "10000"}),

@@ -1,7 +1,7 @@
 """Two hundred traces from runs of our brokers and name servers are behaviours of the models.
 
-Simulated lives under faults, and one run on real sockets and files. TLC runs once for each model. That what
-is wrong is refused is seen in the tests beside.
+The logs are from simulated runs with faults, and from one run on real sockets and files. TLC runs once for
+each model. The other tests of this folder test that corrupted logs are refused.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Cutting a broker's event log into traces, and TLC's verdict on them.
 
-TLC runs once for many logs: good ones, and each way of going wrong that the model must refuse.
+TLC runs once for many logs: correct ones, and one log for each corruption that the model must refuse.
 """
 
 from collections.abc import Callable, Iterable
@@ -77,7 +77,7 @@ def _good_lives() -> Iterable[Event]:
     for n in range(5):
         log.message(queue_id=n % 2)
     log.append()
-    log.recovered(crashed=True)  # SIGKILL: the unflushed record lives on in the page cache
+    log.recovered(crashed=True)  # SIGKILL: the unflushed record remains in the page cache
     log.message()
     log.flush(file="queues")
     log.recovered()  # a clean exit

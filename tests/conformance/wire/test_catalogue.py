@@ -1,4 +1,4 @@
-"""The cases as a whole: enough of them, each with a source that there is, each able to fail."""
+"""The catalogue of cases: there are enough, each one has an existing source, and each one can fail."""
 
 import re
 from collections import Counter
@@ -24,7 +24,7 @@ NAMES = {
     "live", "client", "own", "gone", "case", "msg_id", "offset", "half_offset", "half_queue_offset",
 }  # fmt: skip
 SECONDS = 0.05
-"""The servers here answer at once or never do; who is judged too early is judged FAILED, as is wanted."""
+"""The servers here answer at once or never, so a timeout that is too short gives FAILED, as expected."""
 
 
 def test_the_catalogue_has_enough_cases_with_unique_ids() -> None:
@@ -70,7 +70,7 @@ def verdicts(reply: Reply, cases: list[Case]) -> dict[str, Verdict]:
 
 
 def quick(case: Case) -> Case:
-    """One cut is as good as many at a server that is wrong anyway."""
+    """Return the case with one cut: on a wrong server, one cut is enough."""
     steps = tuple(replace(step, cut_step=97) if isinstance(step, Call) else step for step in case.steps)
     return replace(case, steps=steps)
 

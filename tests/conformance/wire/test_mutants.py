@@ -1,4 +1,4 @@
-"""Servers of ours that are wrong in one way each fail the case that is named for it."""
+"""Each mutant of our servers fails the wire case that is named for it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our own name server and broker, asked over the wire as anybody's: no worse than docs/conformance says."""
+"""Our name server and broker over the wire: no worse than docs/conformance records."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,7 +36,7 @@ def conform(*arguments: str) -> tuple[int, str, str]:
 
 
 def worse(judged: Iterable[Judged | Case], server: str) -> list[str]:
-    """What was OK and is not, and what fails and did not."""
+    """Return the cases that were OK and are not any more, and the new failures."""
     kept = wire_answers.read()
     place = kept.servers.index(server)
     found = []
@@ -62,7 +62,7 @@ def test_our_servers_accept_frames_split_at_any_position(ours: list[Address]) ->
 @pytest.mark.apache
 @pytest.mark.parametrize(("line", "since"), [("4.9", Since.V4_9), ("5", Since.V5)])
 def test_apache_answers_as_recorded(line: str, since: Since) -> None:
-    """The first case of each operation, and all by hand. Pops of 5.5.0 are not always answered."""
+    """Tests the first case of each operation and the handwritten ones; 5.5.0 does not answer every pop."""
     server = next(name for name in wire_answers.read().servers if f" {line}." in name)
     globs = ("remoting/*/1", "remoting/*/4??", "remoting/frame*")
     cases = [case for case in choose(globs, since) if case.source != "Pop" and "/acl-" not in case.id]
@@ -122,7 +122,7 @@ def test_a_single_broker_is_distinguished_from_a_name_server(ours: list[Address]
         broker = made.servers[Server.BROKER]
     both = choose(["remoting/cluster-info/1", "remoting/max-offset/1"])
     broker_only = examine([broker], both, lambda *_: None, PATIENT_S)
-    assert [type(one) for one in broker_only] == [Judged, Case]  # there is no name server to ask
+    assert [type(one) for one in broker_only] == [Judged, Case]  # there is no name server for these cases
 
 
 def test_a_dry_run_lists_the_cases_and_sends_no_request() -> None:

@@ -1,4 +1,4 @@
-"""Every verdict, at servers that are wrong in one way each."""
+"""Every verdict, on servers that are wrong in one way each."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,12 +30,12 @@ from tests.conformance.wire.wrong_server import Reading, Reply, answer, is_onewa
 
 PATIENT_S = 60.0
 HASTY_S = 0.3
-"""Where nothing comes, however long one waits."""
+"""The timeout of cases in which no answer ever comes."""
 NAMES = {"topic": "T", "case": "1"}
 
 
 def good(request: Frame) -> bytes:
-    """GET_MAX_OFFSET as it should be answered."""
+    """Answer GET_MAX_OFFSET correctly."""
     if is_oneway(request):
         return b""
     if not request.fields.get("queueId", "").lstrip("-").isdigit() or "topic" not in request.fields:
@@ -141,7 +141,7 @@ def test_a_missing_answer_fails_a_may_case_too() -> None:
 
 def test_a_connection_that_stays_open_fails_the_case() -> None:
     case = case_of(Written(framed(b"x"), closes=True))
-    assert at(case, good).verdict is Verdict.OK  # our reader cannot read that either
+    assert at(case, good).verdict is Verdict.OK  # our reader cannot parse that either
     open_case = case_of(Written(b"\0", closes=True))
     found = at(open_case, good, seconds=HASTY_S)
     assert (found.verdict, found.detail) == (Verdict.FAILED, "the connection is still open after 0.3 s")

@@ -1,4 +1,4 @@
-"""Fetching Apache's jars, with a Maven of our own in its place: no network, no Java."""
+"""Fetching Apache's jars, with a replacement for Maven: the tests need no network and no Java."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ echo '[INFO] looking'; echo '[ERROR] nothing there'; echo '[ERROR] more words'; 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache, and a PATH of which the tests decide what Maven is."""
+    """Provide an empty cache, and a PATH whose `mvn` the test chooses."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
     monkeypatch.setenv("COUNT", str(tmp_path / "count"))
@@ -36,7 +36,7 @@ def _maven(site: Path, script: str) -> None:
 def test_a_release_is_fetched_once(site: Path) -> None:
     _maven(site, FETCHES)
     folder = jars("9.9.9")
-    jars.cache_clear()  # as in the next process
+    jars.cache_clear()  # as in a later process
     assert jars("9.9.9") == folder == site / "cache" / "9.9.9"
     assert [path.name for path in folder.iterdir()] == ["rocketmq-broker-9.9.9.jar"]
     assert (site / "count").read_text() == "once\n"

@@ -1,4 +1,4 @@
-"""How the Java process is talked to, with a stand-in for it that answers by rote."""
+"""Communication with the Java process, replaced here by a program with fixed answers."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Apache's servers as processes: they come up, end in either way, and come back where they were."""
+"""Apache's servers as processes: they start, stop in either way, and restart with their data."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The tap passes frames on, whole and in order, and knows them afterwards."""
+"""The tap forwards complete frames in order and records them."""
 
 import socket
 import threading

@@ -1,5 +1,4 @@
-"""The suites that ask one broker: ours and the reference are held to the model, mutants are caught, and a
-broker that runs is judged and left as it was."""
+"""Suites that test one broker: models hold, mutants are detected, and a running broker stays unchanged."""
 
 import asyncio
 import threading
@@ -27,7 +26,7 @@ SAMPLE = {
     suite: {mutant.breaks: name for name, mutant in reversed(list(each.mutants.items()))}
     for suite, each in EXAMINEES.items()
 }
-"""Of each suite, the first mutant of each invariant."""
+"""The first mutant of each invariant, for each suite."""
 
 
 @pytest.mark.parametrize("suite", EXAMINEES)
@@ -78,7 +77,7 @@ def test_every_invariant_of_the_suite_has_a_mutant(suite: str) -> None:
 
 @pytest.fixture
 def running(tmp_path: Path) -> Iterator[str]:
-    """The address of a name server of ours that knows a broker, on real sockets, in a thread of its own."""
+    """Yield the address of our name server with one broker, on real sockets, in a separate thread."""
     loop = asyncio.new_event_loop()
 
     async def started() -> tuple[NameServer, Broker, Address]:

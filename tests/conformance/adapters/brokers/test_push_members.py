@@ -1,4 +1,4 @@
-"""Our push consumer as the members of a group: the model that judges the suite's own members explains it."""
+"""Our push consumers as members of a group: the suite's model explains their steps."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The suite consumers of `conform`: what it says of ours, of a defect, and of what it cannot examine."""
+"""The suite consumers of `conform`: our consumers, a defect, and targets that it cannot examine."""
 
 import pytest
 

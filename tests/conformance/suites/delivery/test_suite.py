@@ -1,4 +1,4 @@
-"""What the delivery suite may and may not accept: its oracle and checkers on histories written by hand."""
+"""The delivery suite's oracle and checkers on handwritten histories."""
 
 import pytest
 
@@ -59,13 +59,13 @@ def test_queues_are_assigned_as_clients_assign_them() -> None:
         ((Commit("c1", 0, 2, oneway=True), Query(0, 0), Query(0, 2)), set()),
         ((Commit("c1", 0, 2, oneway=True), Query(0, 1)), {"SPEC-1"}),
         ((Commit("c1", 0, 1, oneway=True), Commit("c1", 0, 2, oneway=False), Query(0, 1)), set()),
-        # The second one to come: whoever is there hears of it, and is told of it.
+        # The second member joins: the present member is notified.
         ((C2_JOINS, Rebalance("c1", frozenset({"c1", "c2"}), frozenset({0, 1}), ())), set()),
         ((Membership("c2", Change.JOINS, NONE),), {"SPEC-1"}),
         ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ())), {"SPEC-1"}),
         ((C2_JOINS, Rebalance("c2", frozenset({"c2"}), ALL, ()), Deliver("c1", 0, 0, (M1, M2)), Settled()),
          {"DELIV-6"}),
-        # Who takes over begins where the group is.
+        # A member that takes over a queue begins at the group's offset.
         ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),
           Rebalance("c0", NONE, frozenset(), ((0, 0),))), {"DELIV-3"}),
         ((Commit("c1", 0, 1, oneway=False), Membership("c0", Change.JOINS, NONE),

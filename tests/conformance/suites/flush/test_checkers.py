@@ -1,4 +1,4 @@
-"""Each named invariant on histories of a few steps: held, violated, unknown when nothing could show it."""
+"""Each named invariant on short histories: held, violated, and unknown without relevant operations."""
 
 from dataclasses import replace
 
@@ -77,7 +77,7 @@ VIOLATED = {
     "DELIV-5": [seen(SYNC, Commit(0, 2, True), Query(0, 1)), seen(SYNC, Query(0, 2), Query(0, 1))],
 }
 UNKNOWN = {
-    # under ASYNC_FLUSH an operating system may take back what was acknowledged
+    # under ASYNC_FLUSH, a crash of the operating system may lose acknowledged messages
     "FLUSH-1": seen(ASYNC, stored("m1", 0), OS_CRASHED, UP, nothing(0)),
     "FLUSH-2": seen(ASYNC, stored("m1", 0), OS_CRASHED, UP, nothing(0)),
     "FLUSH-3": seen(SYNC, stored("m1", 0)),

@@ -1,4 +1,4 @@
-"""Small scripts that the model explains, and small lies that it must not."""
+"""Short scripts that the model explains, and small deviations that it must not explain."""
 
 import pytest
 
@@ -33,7 +33,7 @@ POWER = Down(End.POWER_LOSS)
 
 
 def first_unexplained(setup: Setup, *operations: Operation) -> int | None:
-    """The number of the first operation that the model does not explain, from 0; None when all are."""
+    """Return the index of the first operation that the model does not explain; None if it explains all."""
     oracle = Oracle(setup, (setup.flush_mode,))
     return next((n for n, operation in enumerate(operations) if not oracle.observe(operation)), None)
 

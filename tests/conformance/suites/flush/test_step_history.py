@@ -1,4 +1,4 @@
-"""The steps of one client as a history: no rule is displeased by what the model explains."""
+"""The steps of one client as a history: a run that the model explains violates no rule."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A history reads as a script and travels as an event log."""
+"""A history is shown as a script and written as an event log."""
 
 from mqproof.conformance.suites.flush.steps import Commit, Restart, events, numbered
 from mqproof.spec.events import Kind, decode, encode

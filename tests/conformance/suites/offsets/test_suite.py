@@ -1,4 +1,4 @@
-"""What the offsets suite may and may not accept: its oracle on histories written by hand."""
+"""The offsets suite's oracle on handwritten histories."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_a_full_answer_may_end_before_or_after_messages_that_were_not_selected()
         return judged(*SENT, Pull(0, 0, 1, "A", None, pulled))["SPEC-1"]
 
     assert [answer(next_offset) for next_offset in (0, 1, 2, 3)] == [
-        Verdict.UNKNOWN,  # QueueOrder says it already
+        Verdict.UNKNOWN,  # QueueOrder reports it already
         Verdict.HELD,
         Verdict.HELD,
         Verdict.VIOLATED,
@@ -97,7 +97,7 @@ def test_a_wrong_answer_breaks_the_invariant_named_for_it(invariant: str, operat
         (((0, 10), (1, 14)), 15, 2, Verdict.HELD),
         (((0, 10), (1, 14)), 10, 1, Verdict.VIOLATED),
         (((0, 10), (1, 14)), 13, 0, Verdict.VIOLATED),
-        (((1, 14),), 14, 1, Verdict.VIOLATED),  # the first message is there, too
+        (((1, 14),), 14, 1, Verdict.VIOLATED),  # the first message is found, too
     ],
 )
 def test_a_search_by_time_finds_the_message_stored_then(

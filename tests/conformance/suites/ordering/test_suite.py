@@ -1,4 +1,4 @@
-"""What the ordering suite may and may not accept: its oracle and checker on histories written by hand."""
+"""The ordering suite's oracle and checker on handwritten histories."""
 
 import pytest
 
@@ -35,10 +35,10 @@ def violated(*operations: Operation) -> set[str]:
         (lock("c1", 0), lock("c2", 61)),
         (lock("c1", 0), unlock("c2", 1), lock("c2", 2, granted=False)),
         (lock("c1", 0), unlock("c1", 1), lock("c2", 2)),
-        # Near the end of the lease it is open whether it is over.
+        # Near the end of the lease, it may be over or not.
         (lock("c1", 0, until_s=2), lock("c2", 61)),
         (lock("c1", 0, until_s=2), lock("c2", 61, granted=False)),
-        # A request that nobody heard the answer of takes the lock, or does not, or does so late.
+        # A request with a lost answer takes the lock, does not take it, or takes it late.
         (lock("c1", 0, granted=None), lock("c2", 1, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1), lock("c1", 2, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1), unlock("c2", 2), lock("c3", 3, granted=False)),
@@ -57,7 +57,7 @@ def test_the_model_explains_an_allowed_run(operations: tuple[Operation, ...]) ->
         (lock("c1", 0), unlock("c1", 1), lock("c2", 2, granted=False)),
         (lock("c1", 0), lock("c1", 1, granted=False)),
         (lock("c1", 0, granted=None), lock("c2", 1, granted=False), lock("c2", 2)),
-        # It took the lock once, and can take it no more.
+        # It took the lock once, and cannot take it again.
         (lock("c1", 0, None), lock("c2", 1, False), unlock("c1", 2), lock("c2", 3), lock("c3", 99, False)),
     ],
 )

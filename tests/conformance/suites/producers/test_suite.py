@@ -1,5 +1,4 @@
-"""The suite of producers: ours and the reference are held to the model, mutants are caught; and what its
-oracle and checkers may and may not accept, on histories written by hand."""
+"""The suite of producers: models hold, mutants are detected; oracle and checkers on handwritten histories."""
 
 import pytest
 
@@ -16,7 +15,7 @@ from mqproof.conformance.suites.producers.target import Attempt, Fate, Setup
 from mqproof.report.model import Verdict
 
 SAMPLE = {mutant.breaks: name for name, mutant in reversed(list(MUTANTS.items()))}.values()
-"""The first mutant of each invariant; `mqproof mutants` has all."""
+"""The first mutant of each invariant; `mqproof mutants` runs all."""
 RESTS = Setup(brokers=3, queues=1, strategy=True)
 
 
@@ -79,11 +78,11 @@ A_FAILED = (Route(("a", "b")), sent(("a", 0, Fate.BUSY), ("b", 0, Fate.OK)))
         ((sent(("a", 0, Fate.BUSY), done=False),), {"SPEC-1"}),
         ((sent(("a", 0, Fate.OK), ("b", 0, Fate.OK)),), {"SPEC-1"}),
         ((sent(("a", 0, Fate.OK), done=False),), {"SPEC-1"}),
-        # 0.7 s of an answer are 2 s of rest.
+        # An answer after 0.7 s causes a rest of 2 s.
         ((Route(("a", "b")), sent(("a", 0, Fate.SLOW)), sent(("b", 0.7, Fate.OK))), set()),
         ((sent(("a", 0, Fate.SLOW)), sent(("a", 2.6, Fate.OK))), {"ROUTE-6"}),
         ((Route(("a",)), sent(("a", 0, Fate.SLOW)), sent(("a", 0.7, Fate.OK))), set()),
-        # A failure is 10 s of rest, and at its very end both may be.
+        # A failure causes a rest of 10 s; at its exact end, both results are possible.
         ((*A_FAILED, sent(("b", 9, Fate.OK))), set()),
         ((*A_FAILED, sent(("a", 10, Fate.OK))), set()),
         ((*A_FAILED, sent(("b", 10, Fate.OK))), set()),

@@ -1,4 +1,4 @@
-"""Random lives of a master and a slave hold what the catalogue says, and planted defects are noticed."""
+"""Random runs of a master and a slave hold the catalogue's invariants, and injected defects are detected."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from mqproof.report.model import Verdict
 
 LIVES = range(24)
 FIRST = {"last-record-not-compared": 23, "logs-compared-as-shipped": 3, "slave-never-hangs-up": 5}
-"""Where to begin, so that those who are seldom seen are seen soon."""
+"""The first seed for rarely detected mutants, so that they are detected soon."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What the retry suite may and may not accept: its oracle and checkers on histories written by hand."""
+"""The retry suite's oracle and checkers on handwritten histories."""
 
 from typing import cast
 
@@ -76,8 +76,11 @@ def test_a_request_without_a_known_result_may_have_stored_a_copy() -> None:
 
 
 def crashed(*read_again_at_s: float) -> list[Operation]:
-    """Sent back at 0 s and at 2 s, to come 10 s later; at 11 s the broker is killed. Who reads then is handed
-    a copy at each of these times."""
+    """Return a run in which the broker is killed at 11 s.
+
+    A message is sent back at 0 s and at 2 s, each time with a delay of 10 s. A reader receives a copy at 10.5
+    s, and one at each of the given times after the kill.
+    """
     second = SendBack(FIRST, 0, None, Answer.OK, Span(2, 2))
     killed = InjectFault(BrokerFault.KILL, 11)
     again = [read(Place.RETRY, at_s, AGAIN) for at_s in read_again_at_s]
@@ -95,7 +98,7 @@ def test_a_copy_may_arrive_twice_after_a_crash_if_every_copy_arrives(times: tupl
 def test_a_copy_arrives_at_the_time_when_its_broker_stored_it(
     stored_s: float | None, broken: set[str]
 ) -> None:
-    """The broker's clock is 100 s ahead, as the first that is read at once shows; the next is read late."""
+    """The broker's clock is 100 s ahead, as the first copy shows; the next copy is read late."""
     operations = crashed()
     first, late = AGAIN._replace(stored_s=110.0), AGAIN._replace(stored_s=stored_s)
     operations[2] = read(Place.RETRY, 10, first)
@@ -108,8 +111,10 @@ def test_a_repeated_copy_does_not_replace_a_copy_that_was_not_due() -> None:
 
 
 class Late:
-    """A broker in real time that shows a dead letter when its queue is read the second time. One that nobody
-    was promised is there at once."""
+    """A broker in real time that shows a dead letter when its queue is read the second time.
+
+    A copy that was not promised is there at once.
+    """
 
     name = "late"
     is_simulated = False

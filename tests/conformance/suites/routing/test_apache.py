@@ -1,4 +1,4 @@
-"""Apache's name servers, held to the routing model over the wire; one of the examples kills them."""
+"""Apache's name servers are judged by the routing model over the wire; one example kills them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The routing suite: ours is held to the model, every mutant is caught, and a running server is judged."""
+"""The routing suite: our name server holds, every mutant is detected, and a running server is judged."""
 
 import asyncio
 import threading
@@ -89,7 +89,7 @@ def test_some_examples_isolate_our_name_server(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def running() -> Iterator[str]:
-    """The address of a name server of ours on a real socket, in a thread of its own."""
+    """Yield the address of our name server on a real socket, in a separate thread."""
     loop = asyncio.new_event_loop()
     server = loop.run_until_complete(_started())
     thread = threading.Thread(target=loop.run_forever)

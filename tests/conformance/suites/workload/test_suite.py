@@ -1,4 +1,4 @@
-"""The suite workload of `conform`: one history with faults, and every rule on it."""
+"""The suite workload of `conform`: one history with faults, judged by every rule."""
 
 from pathlib import Path
 
