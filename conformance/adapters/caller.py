@@ -61,7 +61,7 @@ class Caller:
         end_s = loop.time() + _SERVES_S
         while not await self._serves():
             if loop.time() > end_s:
-                raise TargetError(f"{self.broker_name} does not serve again within {_SERVES_S:.0f} s")
+                raise TargetError(f"{self.broker_name} did not serve again within {_SERVES_S:.0f} s")
             await asyncio.sleep(_LOOK_S)
 
     async def _serves(self) -> bool:

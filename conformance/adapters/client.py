@@ -41,7 +41,7 @@ class Client:
         brokers = [data.broker_name for data in route.broker_datas if 0 in data.broker_addrs] if route else []
         if not brokers:
             raise TargetError(
-                f"name server {self._name_server} knows no master that creates topics by itself"
+                f"name server {self._name_server} knows no master that creates topics automatically"
                 f" (no route of {TEMPLATE_TOPIC}): set autoCreateTopicEnable on a broker"
             )
         self._broker = self._broker or min(brokers)

@@ -149,7 +149,7 @@ class RemotingTarget(WireOnly):
         self._is_down = False
         self._apply(FaultControl.START)
         if not self._serves():
-            raise RestartFailedError(f"{self._client.place.broker} does not serve after its start")
+            raise RestartFailedError(f"{self._client.place.broker} did not serve after its start")
 
     def disturb(self, fault: Fault) -> None:
         self._fault = fault
@@ -165,7 +165,7 @@ class RemotingTarget(WireOnly):
         elif fault is not None:
             self._apply(_UNDONE[fault][1])
         if not self._serves():
-            raise TargetError(f"{self._client.place.broker} does not serve after {fault}")
+            raise TargetError(f"{self._client.place.broker} did not serve after {fault}")
 
     def close(self) -> None:
         if self._loop is None:
@@ -217,5 +217,5 @@ class RemotingTarget(WireOnly):
         return PulledMessage(message.msg_id, message.body, name, message.queue_id, message.queue_offset)
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)

@@ -53,7 +53,7 @@ class Conditions(Generic[ConfigT, StateT]):
         exec(compile(tree, f"<conditions of {model.name}>", "exec"), known)
         for name, action in model.actions.items():
             apply = action.apply
-            assert isinstance(apply, FunctionType), f"{model.name}: {name} is no function"
+            assert isinstance(apply, FunctionType), f"{model.name}: {name} is not a function"
             # An action lifted from another model has that model's conditions.
             is_here = getattr(module, apply.__name__, None) is apply
             called = _called(apply.__name__, marked) if is_here else {}

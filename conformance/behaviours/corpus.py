@@ -150,7 +150,9 @@ def read(text_lines: Iterable[str], where: str) -> Iterator[Script]:
             disabled = tuple(Stimulus(name, tuple(values), {}) for name, values in refused)
             outcomes = tuple(Outcome(*each) for each in behaviour.get("outcomes", ()))
         except (KeyError, IndexError, TypeError, ValueError):
-            raise CorpusError(f"{where}:{number}: not a behaviour: initial and steps expected") from None
+            raise CorpusError(
+                f"{where}:{number}: not a behaviour: the fields initial and steps are expected"
+            ) from None
         yield Script(begins, steps, at, disabled, head.get("configuration", ""), outcomes)
 
 

@@ -85,7 +85,7 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
     if outcome.trace is None or outcome.violated is None:
         raise CounterexampleError(f"{name}: the model's own actions do not violate {checked}")
     if outcome.trace.stutters or outcome.trace.back_to is not None:
-        raise CounterexampleError(f"{name}: {checked} is violated by what never happens: no step shows it")
+        raise CounterexampleError(f"{name}: {checked} is a liveness property: no single step violates it")
     parsed = {(op, tuple(map(values.parse, arguments))): label for (op, arguments), label in labels.items()}
     try:
         states = [
@@ -100,7 +100,7 @@ def counterexample(model: str, name: str, *, seconds_max: float = 300) -> tuple[
             taken.append(label)
             states.append(state)
     except ValueError:
-        raise CounterexampleError(f"{name}: it ends where {model} cannot recover from") from None
+        raise CounterexampleError(f"{name}: it ends in a state from which {model} cannot recover") from None
     return _script(taken, states, f"{folder.name}/{name}"), outcome.violated
 
 

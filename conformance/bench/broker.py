@@ -348,7 +348,7 @@ def table(result: dict[str, Any]) -> str:
             line += f"{row['sides'][side]['median']:>14,.1f}{_ratio(row, first, side):>8.2f}"
         lines.append(line)
     if others:
-        lines += ["", f"A ratio above 1 says that {first} is the better one. It is not:"]
+        lines += ["", f"A ratio above 1 means that {first} is better. Rows in which it is not:"]
         named = [f"  {row['row']} ({', '.join(sides)})" for row, sides in behind(result)]
         lines += named or ["  nowhere"]
     return "\n".join(lines)

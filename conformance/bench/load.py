@@ -84,7 +84,7 @@ class _Wire(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():
-            self.lost.set_exception(BrokenConnectionError(f"the broker hung up: {exc}"))
+            self.lost.set_exception(BrokenConnectionError(f"the broker closed the connection: {exc}"))
 
     def send(self, frame: bytes) -> None:
         self._out.append(frame)

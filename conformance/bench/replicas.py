@@ -81,7 +81,7 @@ class Site:
                     continue
                 return node
             time.sleep(_POLL_S)
-        raise ClusterError(f"nobody took a message within {_SECONDS_MAX:.0f} s")
+        raise ClusterError(f"no broker accepted a message within {_SECONDS_MAX:.0f} s")
 
 
 Side = Callable[[Path], AbstractContextManager[Site]]
@@ -207,7 +207,7 @@ def _wait_for_slave(site: Site, messages: Messages) -> None:
             time.sleep(_POLL_S)
         else:
             return
-    raise ClusterError("the slave does not follow")
+    raise ClusterError("the slave did not follow")
 
 
 def _throughput(side: Side, folder: Path, amount: Amount) -> float:
@@ -302,7 +302,7 @@ def _until_copied(log: Path, size: int) -> None:
         if sum(file.stat().st_blocks * 512 for file in files) >= size:
             return
         time.sleep(_POLL_S)
-    raise ClusterError(f"the slave has not copied {size} bytes within {_SECONDS_MAX:.0f} s")
+    raise ClusterError(f"the slave did not copy {size} bytes within {_SECONDS_MAX:.0f} s")
 
 
 def table(result: dict[str, Any]) -> str:
@@ -326,12 +326,13 @@ def table(result: dict[str, Any]) -> str:
         lines += [
             f"{len(changes)} masters killed, seconds to the next acknowledged send: {_percentiles(changes)};"
             f" the configured waits sum up to {floor:.1f}.",
-            f"To that of a client: {_percentiles(result['clients_change_seconds'])}.",
+            "Seconds to the next acknowledged send of a client:"
+            f" {_percentiles(result['clients_change_seconds'])}.",
         ]
     mib = copy["bytes"] / (1 << 20)
     lines.append(
-        f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, its start included;"
-        f" a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
+        f"A slave's first copy of {mib:.0f} MiB: {mib / copy['slave_seconds']:.0f} MiB/s, including its"
+        f" start; a plain copy {mib / copy['plain_seconds']:.0f} MiB/s."
     )
     return "\n".join(lines)
 
@@ -341,4 +342,4 @@ def _percentiles(seconds: Sequence[float]) -> str:
     shown = ", ".join(
         f"{fraction:.0%} {load.percentile(ordered, fraction):.1f}" for fraction in (0.5, 0.9, 0.99)
     )
-    return f"{shown}, most {ordered[-1]:.1f}"
+    return f"{shown}, maximum {ordered[-1]:.1f}"

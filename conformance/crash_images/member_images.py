@@ -63,9 +63,9 @@ class _Files:
         """Return the number of entries that a start finds in the image."""
         ballot, log = self._started_from(image)
         if ballot != self._ballot:
-            raise DeviationError(f"a start finds {ballot}, {self._ballot} expected")
+            raise DeviationError(f"a start recovers {ballot}, {self._ballot} expected")
         if list(self._log[: len(log)]) != log:
-            raise DeviationError(f"a start finds {log}, a beginning of {self._log} expected")
+            raise DeviationError(f"a start recovers {log}, a prefix of {self._log} expected")
         return len(log)
 
     def _in_between(self, step: Step, ballot: Ballot) -> None:
@@ -74,7 +74,7 @@ class _Files:
             self._found.images += 1
             found, _ = self._started_from(image)
             if found not in (self._ballot, ballot):
-                raise DeviationError(f"a start finds {found}, {self._ballot} or {ballot} expected")
+                raise DeviationError(f"a start recovers {found}, {self._ballot} or {ballot} expected")
 
     def _started_from(self, image: Image) -> tuple[Ballot | None, list[Mapping[str, Any]]]:
         disk = self.disk.copy()

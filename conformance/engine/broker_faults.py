@@ -31,9 +31,9 @@ The faults are drawn at the beginning of the example and injected at its end at 
 a fault would be chosen too rarely, because it would be only one of about ten rules.
 """
 _DESCRIPTIONS: Final = {
-    BrokerFault.KILL: "the broker is killed, and starts again",
-    BrokerFault.RESTART: "the broker is stopped, and starts again",
-    BrokerFault.POWER_LOSS: "the broker's machine loses its power, and the broker starts again",
+    BrokerFault.KILL: "the broker is killed and restarted",
+    BrokerFault.RESTART: "the broker is stopped and restarted",
+    BrokerFault.POWER_LOSS: "the broker's machine loses its power, and the broker is restarted",
     BrokerFault.FREEZE: "the broker is frozen for a while",
     BrokerFault.CUT: "all connections to the broker break",
 }

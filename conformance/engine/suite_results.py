@@ -69,13 +69,13 @@ def _result(examination: Examination, capabilities: frozenset[str], invariant: s
     need = examination.suite.needs.get(invariant, Need())
     if missing := _missing(need, capabilities):
         return Result(
-            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target cannot be asked for {missing}"
+            invariant, name, layer, Verdict.NOT_TESTED, detail=f"the target does not support {missing}"
         )
     if not examination.held_in[invariant]:
-        detail = "no example showed anything about it"
+        detail = "no example had a relevant observation"
         return Result(invariant, name, layer, Verdict.UNKNOWN, counts, detail=detail)
     lacking = ", ".join(sorted(need.ways - capabilities))
-    detail = f"the target cannot be asked for {lacking}" if lacking else ""
+    detail = f"the target does not support {lacking}" if lacking else ""
     return Result(invariant, name, layer, Verdict.HELD, counts, detail=detail)
 
 

@@ -34,7 +34,7 @@ def live_through(entry: Cell, expected: Outcome, runs: int, folder: Path) -> Liv
         played = live(entry, seed, expected, folder)
         worst = max(worst, played.became, key=lambda outcome: outcome.badness)
         if played.became.badness > expected.badness and not failure:
-            failure = f"seed {seed} ends in {describe(played)}, {expected} is the model's worst"
+            failure = f"seed {seed} ends in {describe(played)}, worse than {expected} in the model"
     return Lived(entry, expected, worst, runs, None, failure)
 
 

@@ -160,7 +160,7 @@ def read_jepsen(path: Path) -> list[Line]:
         try:
             operations.append(_Operation.of(edn.read(text), number))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise HistoryError(f"{path}:{number}: not an operation of Jepsen's: {error}") from None
+            raise HistoryError(f"{path}:{number}: not a Jepsen operation: {error}") from None
     out: list[Line] = [lines.Setup(0, 0, NEMESIS, Type.INFO, SetupValue(name=path.name))]
     ends: dict[Any, _Operation] = {}
     for each in reversed(operations):
@@ -173,7 +173,9 @@ def read_jepsen(path: Path) -> list[Line]:
             for line in _of_jepsen(each):
                 out.append(replace(line, index=len(out), time=each.time))
         except (ValueError, TypeError, IndexError) as error:
-            raise HistoryError(f"{path}:{each.number}: not of the kafka workload: {error}") from None
+            raise HistoryError(
+                f"{path}:{each.number}: not an operation of Jepsen's kafka workload: {error}"
+            ) from None
     return out
 
 
@@ -216,8 +218,8 @@ def _of_jepsen(operation: _Operation) -> Iterator[Line]:
             queue, offset = (f"{key}/jepsen/0", int(pairs[0][0])) if placed else ("", -1)
             messages = tuple(Message(str(value)) for _, value in pairs)
             status = SEND_OK if operation.type is Type.OK else ""
-            value = SendValue(key, messages, status, queue, offset)
-            yield lines.Send(0, 0, f"{operation.process} {key}", operation.type, value)
+            sends = SendValue(key, messages, status, queue, offset)
+            yield lines.Send(0, 0, f"{operation.process} {key}", operation.type, sends)
     elif operation.f == "poll":
         for key, pairs in operation.polled():
             queue, first, after = f"{key}/jepsen/0", int(pairs[0][0]), int(pairs[-1][0]) + 1
@@ -386,15 +388,17 @@ def _check_answer(operation: _Chaos, open_requests: dict[str, _Chaos]) -> None:
     request = open_requests.pop(operation.process, None)
     if operation.request:
         if request is not None:
-            raise ValueError(f"process {operation.process} waits already")
+            raise ValueError(f"process {operation.process} has an open request already")
         open_requests[operation.process] = operation
         return
     if request is None or request.f != operation.f:
-        raise ValueError(f"process {operation.process} did not ask for {operation.f}")
+        raise ValueError(f"process {operation.process} has no open request {operation.f}")
     if operation.f == "enqueue" and operation.value != request.value:
-        raise ValueError(f"{operation.value[:40]!r} is answered, {request.value[:40]!r} was asked")
+        raise ValueError(f"the response has {operation.value[:40]!r}, the request has {request.value[:40]!r}")
     if operation.time_ms < request.time_ms or operation.latency_ms < 0:
-        raise ValueError(f"{operation.latency_ms} ms from {request.time_ms} to {operation.time_ms}")
+        raise ValueError(
+            f"{operation.latency_ms} ms of latency between {request.time_ms} and {operation.time_ms}"
+        )
 
 
 READERS: Final[dict[str, Callable[[Path], list[Line]]]] = {

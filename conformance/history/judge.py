@@ -124,13 +124,13 @@ def _result(judged: Judged, history: Record, layer: str, replay: str) -> Result:
     invariant = catalogue()[rule.invariant]
     promise = f"{rule.invariant} {invariant.name}"
     if finding.verdict is Verdict.NOT_TESTED:
-        detail = f"{promise}: the setup sets no bound, or nothing of the kind was done"
+        detail = f"{promise}: the setup has no bound, or there was no such operation"
         return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN and not any(finding.counts.values()):
-        detail = f"{promise}: the history shows nothing of it"
+        detail = f"{promise}: the history has no relevant operation"
         return Result(rule.id, rule.name, layer, Verdict.NOT_TESTED, finding.counts, detail=detail)
     if finding.verdict is Verdict.UNKNOWN:
-        why = "lines are missing" if history.gap_count else "the history does not decide it"
+        why = "lines are missing" if history.gap_count else "the history is not sufficient to decide"
         return Result(rule.id, rule.name, layer, Verdict.UNKNOWN, finding.counts, finding.witnesses,
                       f"{promise}: {why}")  # fmt: skip
     violated = finding.verdict is Verdict.VIOLATED

@@ -40,7 +40,9 @@ def orders(history: Record) -> Iterator[Order]:
         if isinstance(found, Violation):
             yield Order(seen, (), words(history, seen, found))
             continue
-        assert certified(found, seen.elements, seen.empties), f"{seen.queue}: the order is no queue's"
+        assert certified(found, seen.elements, seen.empties), (
+            f"{seen.queue}: the order is not valid for a queue"
+        )
         ids = {Kind.PUT: seen.elements, Kind.TAKE: seen.elements}
         steps = (
             (kind.value, ids[kind][number].value if kind in ids else "", instant // INSTANTS)

@@ -308,7 +308,7 @@ class _Builder:
 
     def add(self, line: Line) -> None:
         if line.index != self._index:
-            self._gap(f"line {self._index} is missing: {line.index} comes instead")
+            self._gap(f"line {self._index} is missing: line {line.index} follows")
         if line.time < self._time:
             self._gap(f"line {line.index} is older than the one before it")
         self._index, self._time = line.index + 1, line.time
@@ -319,7 +319,9 @@ class _Builder:
             self.record.faults.append(line)  # type: ignore[arg-type]
         elif line.type is Type.INVOKE:
             if (before := self._open.pop(line.process, None)) is not None:
-                self._gap(f"line {line.index}: {line.process} has not ended its operation of {before.index}")
+                self._gap(
+                    f"line {line.index}: {line.process} has not ended its operation of line {before.index}"
+                )
                 self._end(before, None)
             self._open[line.process] = line
             if isinstance(line, lines.Consume):

@@ -427,7 +427,7 @@ class Cluster:
 
     def _store(self, node: str) -> MessageStore:
         store = self.brokers[node].store
-        assert isinstance(store, MessageStore), "its log is its own"
+        assert isinstance(store, MessageStore), "a member has its own log"
         return store
 
     def _committed(self, node: str) -> Sequence[StoredMessage]:

@@ -105,60 +105,62 @@ _TOPICS: Final = "mqproof.impl.broker.state.topics:TopicTable"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "oldest-not-found", "of several messages with a key the oldest is not found", "DELIV-1",
+            "oldest-not-found", "a query by key does not find the oldest message", "DELIV-1",
             f"{_STORE}.find", _oldest_left_out,
         ),
         _mutant(
-            "keys-not-split", "a message is found by all of its keys together only", "DELIV-1",
+            "keys-not-split", "a message is found only by all of its keys together", "DELIV-1",
             "mqproof.impl.store.appender:index_keys", _one_key_only,
         ),
         _mutant(
-            "any-topic-searched", "messages of other topics are found by their key", "DELIV-2",
+            "any-topic-searched", "a query by key also finds messages of other topics", "DELIV-2",
             f"{_STORE}.find", _any_topic,
         ),
         _mutant(
-            "id-of-another", "a look-up by id finds the oldest message of the log", "DELIV-2",
+            "id-of-another", "a query by id finds the oldest message of the log", "DELIV-2",
             f"{_STORE}.record_at", _always_the_first,
         ),
         _mutant(
-            "newest-found-first", "messages with a key are found upside down", "SPEC-1", f"{_STORE}.find",
+            "newest-found-first", "messages with a key are found in reverse order", "SPEC-1",
+            f"{_STORE}.find",
             _newest_first,
         ),
         _mutant(
-            "queues-outlive-topic", "a topic that is made again has its old messages", "SPEC-1",
+            "queues-outlive-topic", "a recreated topic has its old messages", "SPEC-1",
             f"{_STORE}.delete_topic", _queues_stay,
         ),
         _mutant(
-            "queue-counts-stay", "a topic's numbers of queues cannot be changed", "SPEC-1",
+            "queue-counts-stay", "the queue counts of a topic cannot be changed", "SPEC-1",
             f"{_TOPICS}.put_all", _counts_stay,
         ),
         _mutant(
-            "topic-not-deleted", "a topic is not deleted at the broker", "SPEC-1", f"{_TOPICS}.delete",
+            "topic-not-deleted", "a topic is not deleted on the broker", "SPEC-1", f"{_TOPICS}.delete",
             _nothing_is_deleted,
         ),
         _mutant(
-            "group-not-changed", "a group that is there cannot be changed", "SPEC-1",
+            "group-not-changed", "an existing group cannot be changed", "SPEC-1",
             "mqproof.impl.broker.state.subscription_groups:SubscriptionGroupTable.put_all",
             _known_groups_stay,
         ),
         _mutant(
-            "group-may-always", "a group that may not consume does", "SPEC-1",
+            "group-may-always", "a group without permission to consume can consume", "SPEC-1",
             "mqproof.impl.broker.processors.pull:require_consuming_group", _group_may_always,
         ),
         _mutant(
-            "any-queue-is-read", "permission and number of queues do not count for pulls", "SPEC-1",
+            "any-queue-is-read", "pulls ignore the permission and the number of queues", "SPEC-1",
             "mqproof.impl.broker.processors.pull:require_readable_queue", _any_queue,
         ),
         _mutant(
-            "all-groups-forgotten", "with a group's offsets those of all groups are forgotten", "SPEC-1",
+            "all-groups-forgotten", "deleting a group's offsets deletes those of all groups", "SPEC-1",
             "mqproof.impl.broker.state.offsets:OffsetTable.remove_group", _every_group_forgotten,
         ),
         _mutant(
-            "cloned-offsets-added", "a clone keeps offsets in queues in which the other group has none",
+            "cloned-offsets-added", "a clone keeps offsets of queues in which the source group has none",
             "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
         ),
         _mutant(
-            "settings-written-later", "topics and groups are answered before they are written", "SPEC-1",
+            "settings-written-later", "changes of topics and groups are answered before they are written",
+            "SPEC-1",
             "mqproof.impl.broker.state.durable_table:DurableTable.change", _not_written_yet,
         ),
     ]

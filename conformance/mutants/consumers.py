@@ -30,19 +30,19 @@ MUTANTS: Final[dict[str, Mutant]] = {
     each.name: each
     for each in (
         Mutant(
-            "reset-told-to-nobody", "members do not hear that they are to go on elsewhere", "SPEC-1",
+            "reset-told-to-nobody", "members are not notified of an offset reset", "SPEC-1",
             "mqproof.impl.broker.processors.offset_admin:_tell_members", _no_effect,
         ),
         Mutant(
-            "reset-not-obeyed", "a push consumer that is sent elsewhere reads on where it is", "SPEC-1",
+            "reset-not-obeyed", "a push consumer ignores an offset reset", "SPEC-1",
             "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _no_effect,
         ),
         Mutant(
-            "taken-over-too-low", "a push consumer that takes a queue over reads its last message again",
+            "taken-over-too-low", "a push consumer that takes over a queue reads its last message again",
             "SPEC-1", "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_behind,
         ),
         Mutant(
-            "taken-over-too-high", "a push consumer that takes a queue over passes a message over", "SPEC-1",
+            "taken-over-too-high", "a push consumer that takes over a queue skips a message", "SPEC-1",
             "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_ahead,
         ),
     )

@@ -83,47 +83,49 @@ _OFFSETS: Final = "mqproof.impl.broker.state.offsets:OffsetTable"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "group-begins-ahead", "who takes a queue over begins one message too late", "DELIV-1",
+            "group-begins-ahead", "a member that takes over a queue begins one message too late", "DELIV-1",
             f"{_OFFSETS}.query", _one_ahead,
         ),
         _mutant(
-            "members-read-the-neighbour", "a member reads another queue than it asks for", "DELIV-2",
+            "members-read-the-neighbour", "a member reads another queue than it requested", "DELIV-2",
             "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
         ),
         _mutant(
-            "group-begins-behind", "who takes a queue over is handed its last message again", "DELIV-3",
+            "group-begins-behind", "a member that takes over a queue receives its last message again",
+            "DELIV-3",
             f"{_OFFSETS}.query", _one_back,
         ),
         _mutant(
-            "second-left-out", "of several messages the second is not handed out", "DELIV-4",
+            "second-left-out", "the second of several messages is not delivered", "DELIV-4",
             "mqproof.impl.store.base:read_messages", _second_left_out,
         ),
         _mutant(
-            "commit-of-another-queue", "an offset is noted for the queue before", "DELIV-5",
+            "commit-of-another-queue", "an offset is stored for the previous queue", "DELIV-5",
             f"{_OFFSETS}.commit", _of_another_queue,
         ),
         _mutant(
-            "dead-member-stays", "a member whose connection closed is told of as if it were there", "DELIV-6",
+            "dead-member-stays", "a member whose connection closed is still listed", "DELIV-6",
             f"{_CLIENTS}.channel_closed", _closed_connection_stays,
         ),
         _mutant(
-            "newest-member-missing", "members are not told of the newest one", "SPEC-1",
+            "newest-member-missing", "the newest member is not listed", "SPEC-1",
             f"{_CLIENTS}.consumer_ids", _newest_id_missing,
         ),
         _mutant(
-            "silent-member-stays", "a member that says nothing for long is kept", "SPEC-1",
+            "silent-member-stays", "a member that is silent for a long time is kept", "SPEC-1",
             f"{_CLIENTS}.silent_since", _no_silent_clients,
         ),
         _mutant(
-            "nobody-notified", "members do not hear that others came or went", "SPEC-1",
+            "nobody-notified", "members are not notified of changes", "SPEC-1",
             "mqproof.impl.broker.processors.groups:notify", _no_notification,
         ),
         _mutant(
-            "joining-not-told", "members hear of who goes, not of who comes", "SPEC-1",
+            "joining-not-told", "members are notified of leaving members, but not of joining ones", "SPEC-1",
             f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
         ),
         _mutant(
-            "offsets-not-read-at-start", "a broker that starts knows no offsets of groups", "DELIV-3",
+            "offsets-not-read-at-start", "a broker does not read the offsets of groups when it starts",
+            "DELIV-3",
             f"{_OFFSETS}.load", _empty,
         ),
     ]

@@ -131,7 +131,8 @@ _COMMIT: Final = "mqproof.impl.broker.state.offsets:OffsetTable.commit"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "expired-goes-to-the-end", "who asks for what has expired is sent behind all messages", "DELIV-1",
+            "expired-goes-to-the-end", "a pull of an expired offset is moved to the end of the queue",
+            "DELIV-1",
             _REFUSAL, _too_small_goes_to_the_end,
         ),
         _mutant(
@@ -142,43 +143,44 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "answer-upside-down", "an answer has the newest message first", "DELIV-4", _READ, _newest_first,
         ),
         _mutant(
-            "larger-commit-ignored", "a commit that is greater than the last one is not noted", "DELIV-5",
+            "larger-commit-ignored", "a commit that is greater than the last one is not stored", "DELIV-5",
             _COMMIT, _larger_is_not_taken,
         ),
         _mutant(
-            "pull-commits-nothing", "the offset that comes with a pull is not noted", "DELIV-5",
+            "pull-commits-nothing", "the offset in a pull is not stored", "DELIV-5",
             "mqproof.impl.broker.processors.pull:commit_offset", _not_with_a_pull,
         ),
-        _mutant("tags-ignored", "a pull is answered with every tag", "DELIV-10",
+        _mutant("tags-ignored", "a pull returns messages of every tag", "DELIV-10",
                 "mqproof.impl.broker.processors.pull:_tags", _every_tag),
         _mutant(
-            "first-tag-only", "of `A || B` only A is answered", "DELIV-10",
+            "first-tag-only", "of `A || B`, only messages of A are returned", "DELIV-10",
             "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,
         ),
         _mutant(
-            "rest-passed-over", "an answer goes on behind messages that did not fit", "DELIV-10", _READ,
+            "rest-passed-over", "the next offset skips messages that did not fit into the answer", "DELIV-10",
+            _READ,
             _tail_is_passed_over,
         ),
         _mutant(
-            "beyond-goes-to-zero", "who asks beyond the end is sent to offset 0 (issue 2181)", "SPEC-1",
+            "beyond-goes-to-zero", "a pull beyond the end is moved to offset 0 (issue 2181)", "SPEC-1",
             _REFUSAL, _beyond_goes_to_zero,
         ),
         _mutant(
-            "unmatched-asked-again", "where nothing matches, the pull is to go on where it was", "SPEC-1",
+            "unmatched-asked-again", "if no message matches, the next offset is the requested one", "SPEC-1",
             _READ, _unmatched_stays,
         ),
-        _mutant("one-too-many", "an answer has a message more than was asked for", "SPEC-1", _READ,
+        _mutant("one-too-many", "an answer has one message more than requested", "SPEC-1", _READ,
                 _one_too_many),
         _mutant(
             "held-pull-not-woken", "a message does not wake the pull that waits for it", "SPEC-1",
             "mqproof.impl.broker.long_polling:PullHolds.arrived", _no_wake_up,
         ),
         _mutant(
-            "reset-ignored", "a commit that goes back is answered with success and not noted", "SPEC-1",
+            "reset-ignored", "a commit of a lower offset is answered with success and not stored", "SPEC-1",
             _COMMIT, _smaller_is_not_taken,
         ),
         _mutant(
-            "nothing-is-zero", "a group without an offset is at 0 where the first message has expired",
+            "nothing-is-zero", "a group without an offset starts at 0 even if the first message has expired",
             "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.query", _nothing_is_zero,
         ),
         _mutant(
@@ -186,15 +188,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
         ),
         _mutant(
-            "offsets-not-written-at-exit", "a broker that is stopped does not write the latest offsets",
+            "offsets-not-written-at-exit", "a stopping broker does not write the latest offsets",
             "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
         ),
         _mutant(
-            "offsets-written-at-exit-only", "a broker that is killed has written no offsets, however old",
+            "offsets-written-at-exit-only", "a broker writes the offsets only at a clean exit",
             "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
         ),
         _mutant(
-            "expired-is-back-after-start", "a broker that starts tells of messages that it has deleted",
+            "expired-is-back-after-start", "a restarted broker reports messages that it had deleted",
             "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
         ),
     ]

@@ -108,7 +108,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "last-broker-tried-again", "a retry goes to any broker, the last one too", "ROUTE-5", "choose",
+            "last-broker-tried-again", "a retry goes to any broker, including the last one", "ROUTE-5",
+            "choose",
             _last_broker_too,
         ),
         _mutant(
@@ -120,26 +121,26 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "choose", _first_avoided,
         ),
         _mutant(
-            "failures-not-rested", "a broker that failed is not rested", "ROUTE-6", "failed",
+            "failures-not-rested", "a broker that failed is not avoided", "ROUTE-6", "failed",
             _failure_is_nothing,
         ),
         _mutant(
-            "slowness-not-rested", "a broker that was slow is not rested", "ROUTE-6", "answered",
+            "slowness-not-rested", "a broker that was slow is not avoided", "ROUTE-6", "answered",
             _slowness_is_nothing,
         ),
         _mutant(
-            "rested-too-short", "a broker is rested 5 s less than it should be", "ROUTE-6", "_is_rested",
+            "rested-too-short", "a broker is avoided for 5 s less than required", "ROUTE-6", "_is_rested",
             _rested_half_as_long,
         ),
         _mutant(
-            "retry-forgets-rests", "a retry goes to brokers that are to be rested", "ROUTE-6", "choose",
+            "retry-forgets-rests", "a retry goes to brokers that must be avoided", "ROUTE-6", "choose",
             _retry_forgets_rests,
         ),
-        _mutant("no-round-robin", "every send begins at the same queue", "SPEC-1", "choose", _never_in_turn),
-        _mutant("every-other-queue", "the round robin leaves out every other queue", "SPEC-1", "choose",
+        _mutant("no-round-robin", "every send starts at the same queue", "SPEC-1", "choose", _never_in_turn),
+        _mutant("every-other-queue", "the round robin skips every second queue", "SPEC-1", "choose",
                 _every_other),
         _mutant(
-            "rested-too-long", "a broker is rested 3 s more than it should be", "SPEC-1", "answered",
+            "rested-too-long", "a broker is avoided for 3 s more than required", "SPEC-1", "answered",
             _rested_longer,
         ),
     ]
@@ -150,11 +151,11 @@ STEPPED: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "chosen-queue-in-turn", "a send to a queue that the application chose counts in the round robin",
+            "chosen-queue-in-turn", "a send to a queue chosen by the application advances the round robin",
             "SPEC-1", "mqproof.impl.client.producing.producer:Producer._target", _chosen_in_turn,
         ),
         Mutant(
-            "latest-rest-alone", "the end of an attempt ends what other brokers are to be rested", "SPEC-1",
+            "latest-rest-alone", "the end of an attempt ends the rests of other brokers", "SPEC-1",
             "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_rest_only,
         ),
     )

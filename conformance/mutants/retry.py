@@ -83,7 +83,7 @@ def _nearest_message(services: Services, commit_offset: int) -> StoredMessage:
 def _first_copies_only(services: Services, commit_offset: int) -> StoredMessage:
     found = _find(services, commit_offset)
     if found.message.reconsume_times:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, "a copy")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, "it is a copy")
     return found
 
 
@@ -126,15 +126,15 @@ _GIVEN_UP: Final = "mqproof.impl.broker.processors.retries:is_given_up"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "delayed-body-lost", "a delayed message comes with another body", "DELIV-2",
+            "delayed-body-lost", "a delayed message is delivered with another body", "DELIV-2",
             "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
         ),
         _mutant(
-            "origin-of-last-copy", "a message that comes again names its last copy, not its first, as origin",
+            "origin-of-last-copy", "a redelivered message names its last copy, not its first, as origin",
             "DELIV-2", _AGAIN, _copy_of_the_copy,
         ),
         _mutant(
-            "retry-topic-as-origin", "a message that comes again twice says it was sent to the retry topic",
+            "retry-topic-as-origin", "a message redelivered twice says that it was sent to the retry topic",
             "DELIV-2", _AGAIN, _topic_forgotten,
         ),
         _mutant(
@@ -142,50 +142,52 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.delayed:DelayedDelivery._put", _put_twice,
         ),
         _mutant(
-            "dead-too-early", "a message is a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
+            "dead-too-early", "a message becomes a dead letter one retry too early", "DELIV-7", _GIVEN_UP,
             _one_too_few,
         ),
         _mutant(
             "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
         ),
         _mutant(
-            "asked-retries-ignored", "the retries that the request names do not count", "DELIV-7", _GIVEN_UP,
+            "asked-retries-ignored", "the number of retries in the request is ignored", "DELIV-7", _GIVEN_UP,
             _request_ignored,
         ),
         _mutant(
-            "delayed-passed-over", "some delayed messages are taken for delivered", "DELIV-7",
+            "delayed-passed-over", "some delayed messages count as delivered", "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._put", _passed_over,
         ),
         _mutant(
             "level-one-always", "every retry waits for level 1 only", "DELIV-8", _AGAIN, _level_stays_one,
         ),
         _mutant(
-            "due-half-a-second-early", "a delayed message comes half a second early", "DELIV-8",
+            "due-half-a-second-early", "a delayed message is delivered half a second early", "DELIV-8",
             "mqproof.impl.store.appender:unit_code", _half_a_second_early,
         ),
         _mutant(
-            "retries-not-counted", "a message that is sent back does not count it", "DELIV-7", _AGAIN,
+            "retries-not-counted", "the number of returns of a message is not counted", "DELIV-7", _AGAIN,
             _count_stays,
         ),
         _mutant(
-            "nothing-sent-back", "a message that never was is sent back with success", "DELIV-3",
+            "nothing-sent-back", "sending back a message that does not exist succeeds", "DELIV-3",
             "mqproof.impl.broker.processors.retries:_find", _nearest_message,
         ),
         _mutant(
-            "retry-not-sent-back", "a message that came again cannot be sent back", "SPEC-1",
+            "retry-not-sent-back", "a redelivered message cannot be sent back", "SPEC-1",
             "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
         ),
         _mutant(
-            "delayed-lost-at-start", "what is delayed while a broker starts never comes", "DELIV-7",
+            "delayed-lost-at-start", "messages that are delayed when a broker starts are never delivered",
+            "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message", "a delayed message that comes once more after a crash stands for its next"
+            "copy-told-by-message", "a copy repeated after a crash counts as the delivery of the next"
             " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
         ),
         _mutant(
-            "delay-offsets-not-written", "how far delayed messages are is not written, so that all of them"
-            " come again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
+            "delay-offsets-not-written", "the progress of delayed delivery is not written, so all messages"
+            " are delivered again (issue 6881)", "DELIV-3",
+            "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
         ),
     ]

@@ -105,47 +105,49 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_TABLE}.connection_closed", _ignores_hang_up,
         ),
         _mutant(
-            "only-live-record-removed", "of a broker that hung up, the address and queues stay", "ROUTE-1",
+            "only-live-record-removed", "the address and queues of a broker whose connection closed are kept",
+            "ROUTE-1",
             f"{_TABLE}.connection_closed", _forgets_only_the_record,
         ),
         _mutant(
-            "queues-outlive-broker", "the queues of a forgotten broker stay", "ROUTE-1",
+            "queues-outlive-broker", "the queues of a removed broker are kept", "ROUTE-1",
             f"{_TABLE}._forget", _queues_outlive_broker,
         ),
         _mutant(
-            "expired-too-early", "a broker is forgotten after half of its time", "ROUTE-2",
+            "expired-too-early", "a broker is removed after half of its expiry time", "ROUTE-2",
             f"{_TABLE}.expire", _expires_at_half_time,
         ),
         _mutant(
-            "unchanged-not-refreshed", "a registration that says nothing new is no sign of life",
+            "unchanged-not-refreshed", "a registration without changes does not refresh the broker",
             "ROUTE-2", f"{_TABLE}.register", _unchanged_is_no_contact,
         ),
         _mutant(
-            "slave-unregisters-master", "a slave that unregisters takes its master along", "ROUTE-2",
+            "slave-unregisters-master", "unregistering a slave also removes its master", "ROUTE-2",
             f"{_TABLE}.unregister", _slave_takes_its_master_along,
         ),
         _mutant(
-            "nothing-expires", "a silent broker is kept for ever", "ROUTE-3",
+            "nothing-expires", "a silent broker is never removed", "ROUTE-3",
             f"{_TABLE}.expire", _nothing_expires,
         ),
         _mutant(
-            "permission-ignored", "a client sends to queues that are not to be written", "ROUTE-4",
+            "permission-ignored", "a client sends to queues without write permission", "ROUTE-4",
             "mqproof.conformance.adapters.routing.player:publish_queues", _permission_ignored,
         ),
         _mutant(
-            "slave-written", "a client sends to a broker name that has no master", "ROUTE-4",
+            "slave-written", "a client sends to a broker name without a master", "ROUTE-4",
             "mqproof.conformance.adapters.routing.player:publish_queues", _slave_is_written,
         ),
         _mutant(
-            "wipe-undone", "a registration that says nothing new gives the write permission back", "SPEC-1",
+            "wipe-undone", "a registration without changes restores the write permission", "SPEC-1",
             f"{_TABLE}._record_queues", _wipe_undone,
         ),
         _mutant(
-            "change-not-taken", "a registration with a new version changes no queue that is known", "SPEC-1",
+            "change-not-taken", "a registration with a new version changes no known queue", "SPEC-1",
             f"{_TABLE}._record_queues", _change_is_not_taken,
         ),
         _mutant(
-            "slave-always-speaks", "a slave says which queues its name has beside a master", "SPEC-1",
+            "slave-always-speaks", "a slave reports the queues of its name although there is a master",
+            "SPEC-1",
             f"{_TABLE}._is_least", _slave_always_speaks,
         ),
     ]

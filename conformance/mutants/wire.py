@@ -128,7 +128,7 @@ _read, _write = headers.read, headers.write
 
 def _known_fields_only(kind: type[H], fields: dict[str, str]) -> H:
     if unknown := fields.keys() - set(kind.__struct_encode_fields__):
-        raise HeaderError(f"{kind.__name__}: nobody knows {', '.join(sorted(unknown))}")
+        raise HeaderError(f"{kind.__name__}: unknown fields {', '.join(sorted(unknown))}")
     return _read(kind, fields)
 
 
@@ -149,7 +149,7 @@ def _unknown_fails(processors: Mapping[int, Handler]) -> Handler:
     def handle(request: Command, channel: Channel) -> Reply | Awaitable[Reply]:
         if request.code in processors:
             return known(request, channel)
-        return request.answer(ResponseCode.SYSTEM_ERROR, remark="what is that?")
+        return request.answer(ResponseCode.SYSTEM_ERROR, remark="unknown request")
 
     return handle
 
@@ -174,11 +174,11 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "cut-frame-taken", "what has come of a frame is taken for all of it", "remoting/max-offset/7",
+            "cut-frame-taken", "a part of a frame is treated as the whole frame", "remoting/max-offset/7",
             f"{_CHANNEL}:read_frame", _whatever_came,
         ),
         Mutant(
-            "one-frame-a-read", "of frames that come together the others wait for the next bytes",
+            "one-frame-a-read", "of several frames read together, only the first is answered at once",
             "remoting/max-offset/6", f"{_CHANNEL}:Channel._read_frames", _one_frame_a_read,
         ),
         Mutant(
@@ -190,11 +190,11 @@ MUTANTS: Final = {
             f"{_CHANNEL}:Channel._answer", _one_way_too,
         ),
         Mutant(
-            "number-unquoted", "a field that is a number is no string", "remoting/max-offset/1",
+            "number-unquoted", "a number in a field is not written as a string", "remoting/max-offset/1",
             f"{_COMMAND}:_encode_json", _bare_offset,
         ),
         Mutant(
-            "zero-left-out", "an offset that is 0 is left out", "remoting/min-offset/1",
+            "zero-left-out", "an offset of 0 is omitted", "remoting/min-offset/1",
             f"{_HEADERS}:write", _without_zero,
         ),
         Mutant(
@@ -202,15 +202,15 @@ MUTANTS: Final = {
             f"{_COMMAND}:_encode_field", _long_key,
         ),
         Mutant(
-            "unknown-field-refused", "a request with a field that is not known is refused",
+            "unknown-field-refused", "a request with an unknown field is refused",
             "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
         ),
         Mutant(
-            "unknown-code-fails", "a request code that is not known is answered as an error of the system",
+            "unknown-code-fails", "an unknown request code is answered with a system error",
             "remoting/code/batch", f"{_BROKER}:handler", _unknown_fails,
         ),
         Mutant(
-            "unknown-code-hangs-up", "a request code that is not known ends the connection",
+            "unknown-code-hangs-up", "an unknown request code closes the connection",
             "remoting/code/goes-on", f"{_BROKER}:handler", _unknown_ends_it,
         ),
     )

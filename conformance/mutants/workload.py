@@ -87,15 +87,15 @@ MUTANTS: Final = {
             "mqproof.impl.client.consuming.rebalance:Rebalancer._share", _everything,
         ),
         Mutant(
-            "never-given-up", "no message comes often enough to be a dead letter", "DELIV-7",
+            "never-given-up", "no message is returned often enough to become a dead letter", "DELIV-7",
             "mqproof.impl.broker.processors.retries:is_given_up", _never_given_up,
         ),
         Mutant(
-            "delays-ignored", "a delayed message is stored where it can be read at once", "DELIV-8",
+            "delays-ignored", "a delayed message is stored where it can be read immediately", "DELIV-8",
             "mqproof.impl.broker.processors.send:scheduled_or_refused", _at_once,
         ),
         Mutant(
-            "wanted-messages-dropped", "a subscription by tags leaves some of its messages out", "DELIV-10",
+            "wanted-messages-dropped", "a subscription by tags omits some of its messages", "DELIV-10",
             "mqproof.impl.client.consuming.group_requests:_wanted", _some_of_the_wanted,
         ),
         Mutant(
@@ -104,7 +104,7 @@ MUTANTS: Final = {
             "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
         ),
         Mutant(
-            "two-lanes", "an orderly queue is consumed by several at a time", "DELIV-13",
+            "two-lanes", "an orderly queue is consumed by several calls at the same time", "DELIV-13",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
         ),
     )

@@ -1,8 +1,8 @@
-"""The compatibility matrix: the verdicts of several servers, kept as data and as a page.
+"""Writes the compatibility matrix, which has the verdicts of several servers, as data and as a page.
 
-    python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
+python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
 
-reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
+Reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
 """
 
 import json
@@ -24,17 +24,17 @@ from mqproof.spec.checkout import expect_checkout
 
 FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
 NOT_REQUESTED: Final = "-"
-"""Of a rule that holds since a later release only."""
+"""Marks a rule that holds only since a later release."""
 _DETAIL_MAX: Final = 160
 
-_INTRODUCTION: Final = """# Wire cases: who answers how
+_INTRODUCTION: Final = """# Wire cases: the answers of each server
 
-`mqproof conform --suite wire` asks a broker and a name server {cases} numbered questions, and judges what
-comes back. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only told (INFORMATIONAL).
-UNIMPLEMENTED is the server's own word: it answers that it does not know the request code. `--dry-run` lists
-the cases with their sources. 4.9 is asked only what holds since 4.9.
+`mqproof conform --suite wire` sends {cases} numbered requests to a broker and a name server, and judges the
+answers. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only reported (INFORMATIONAL).
+UNIMPLEMENTED means that the server answers that it does not know the request code. `--dry-run` lists the
+cases with their sources. For 4.9, only the rules that hold since 4.9 are judged.
 
-This page is made, of the reports of three runs (the last command writes it and `wire.json`):
+This page is generated from the reports of three runs (the last command writes it and `wire.json`):
 
 ```
 mqproof conform --target apache:4.9 --suite wire --json 4.9.json
@@ -43,39 +43,39 @@ mqproof conform --target impl --suite wire --json ours.json
 python -m mqproof.conformance.pages.wire_answers "{first}=4.9.json" "{second}=5.json" {third}=ours.json
 ```
 
-Servers of your own: `mqproof conform --target remoting://HOST:PORT --suite wire`, where the address is a name
-server's, which knows the broker; or both addresses, with a comma between them. Topics and groups whose names
-begin with `wire_` stay behind.
+To test your own servers: `mqproof conform --target remoting://HOST:PORT --suite wire`. The address is that of
+a name server that knows the broker; or give both addresses, separated by a comma. The run leaves topics and
+groups whose names begin with `wire_`.
 """
 
-_EXPLAINED: Final = """## What failed
+_EXPLAINED: Final = """## Failed cases
 
-- QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers answer a one-way request too, when they find
-  messages. Clients drop such an answer.
+- QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers also answer a one-way request if they find messages.
+  Clients drop such an answer.
 - GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 does not answer at all while access control is off.
 
-Seen on the way, and told in docs/protocol.md: a registration without a broker's name breaks 5.5.0's list of
-system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP keeps the group at 5.5.0
-unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap leaves pops unanswered;
-`apache:5` gives it 1 GiB.
+Other observations, described in docs/protocol.md: a registration without a broker's name breaks 5.5.0's list
+of system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP keeps the group on 5.5.0
+unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap does not answer pops; `apache:5`
+starts it with 1 GiB.
 """
 
 _LOOSE: Final = """## NON-STRICT
 
-The numbers of the cases. Those that end in 0 and 1 are a mandatory field that is missing, or not of its type,
-and is not refused; the title of any other is what `--dry-run` tells.
+The numbers of the cases. In those that end in 0 and 1, a mandatory field that is missing, or not of its type,
+is not refused. `--dry-run` shows the titles of the others.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """What is kept in wire.json."""
+    """The content of wire.json."""
 
     servers: tuple[str, ...]
     verdicts: dict[str, tuple[str, ...]]
     """Case id to the verdict at each server."""
     failures: dict[str, dict[str, str]]
-    """Server to case id to what was seen."""
+    """Server to case id to the observed failure."""
 
 
 def read(path: Path = FOLDER / "wire.json") -> Matrix:
@@ -83,7 +83,7 @@ def read(path: Path = FOLDER / "wire.json") -> Matrix:
 
 
 def gather(reports: dict[str, Path]) -> Matrix:
-    """Raises ReportFileError, OSError."""
+    """Read the reports and return their matrix. Raises ReportFileError, OSError."""
     seen = {}
     failures: dict[str, dict[str, str]] = {}
     for server, path in reports.items():
@@ -100,7 +100,7 @@ def gather(reports: dict[str, Path]) -> Matrix:
 
 
 def data(matrix: Matrix) -> str:
-    """What `read` reads, a case a line."""
+    """Return the text that `read` parses, with one case per line."""
     lines = (f"{json.dumps(one)}:{json.dumps(verdicts)}" for one, verdicts in matrix.verdicts.items())
     servers, failures = json.dumps(matrix.servers), json.dumps(matrix.failures, indent=1)
     separated = ",\n".join(lines)
@@ -108,7 +108,7 @@ def data(matrix: Matrix) -> str:
 
 
 def page(matrix: Matrix) -> str:
-    """The page in Markdown; a function of the data."""
+    """Return the page in Markdown, generated only from the data."""
     return "\n".join(_lines(matrix)) + "\n"
 
 
@@ -148,7 +148,7 @@ def _by_operation(matrix: Matrix) -> dict[str, list[str]]:
 
 
 def _loose(matrix: Matrix) -> Iterator[tuple[str, ...]]:
-    """Numbers of the cases that are NON-STRICT."""
+    """Yield the numbers of the NON-STRICT cases."""
     for operation, ids in _by_operation(matrix).items():
         cells = tuple(
             ", ".join(
@@ -165,7 +165,7 @@ def _loose(matrix: Matrix) -> Iterator[tuple[str, ...]]:
 def _operations(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     for operation, ids in _by_operation(matrix).items():
         cells = (_total([matrix.verdicts[one][place] for one in ids]) for place in range(len(matrix.servers)))
-        yield operation, *(cell or "not asked" for cell in cells)
+        yield operation, *(cell or "not run" for cell in cells)
 
 
 def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -137,7 +137,7 @@ class _Stage:
             self._hold(SLAVE, MASTER)
         for step in trace.steps[1:]:
             await self._STEPS[step.action.removeprefix("MC")](self, step)
-        await self._until(lambda: "m1" in self._send_results, "the sender is told anything")
+        await self._until(lambda: "m1" in self._send_results, "the sender receives a result")
         return await self._settle()
 
     async def _connect(self) -> None:
@@ -147,7 +147,7 @@ class _Stage:
         for node in self._pair:
             await self._flushed(node)
         if SLAVE in self._pair:
-            await self._until(self._has_reported, "the slave has all")
+            await self._until(self._has_reported, "the slave has all records")
 
     async def _send(self, _: Step) -> None:
         self._sending = asyncio.create_task(self._send_one("m1", BROKER_NAMES[MASTER]))
@@ -175,11 +175,11 @@ class _Stage:
 
     async def _transfer(self, _: Step) -> None:
         with self._let(MASTER, SLAVE):
-            await self._until(self.cluster.has_caught_up, "the slave has what its master has")
+            await self._until(self.cluster.has_caught_up, "the slave has its master's records")
 
     async def _report(self, _: Step) -> None:
         with self._let(SLAVE, MASTER):
-            await self._until(self._has_reported, "the master hears of it")
+            await self._until(self._has_reported, "the master receives the report")
 
     def _has_reported(self) -> bool:
         server = self.cluster.brokers[MASTER].replicas.server
@@ -192,10 +192,10 @@ class _Stage:
         send_result = self._send_results["m1"]
         # If disk and slave are both late, either timeout may be returned.
         if (send_result == "SEND_OK") != (wanted == "SEND_OK") or send_result == "error":
-            raise ReplayError(f"the send is answered {send_result}, {wanted} expected")
+            raise ReplayError(f"the send was answered {send_result}, {wanted} expected")
 
     async def _gave_up(self, _: Step) -> None:
-        await self._until(lambda: "m1" in self._send_results, "the sender is told of an error")
+        await self._until(lambda: "m1" in self._send_results, "the sender receives an error")
 
     async def _fault(self, step: Step) -> None:
         state: Any = step.state
@@ -369,7 +369,7 @@ class _Stage:
         end_s = asyncio.get_running_loop().time() + _STEP_S_MAX
         while not condition():
             if asyncio.get_running_loop().time() > end_s:
-                raise ReplayError(f"{self._cell}: it does not happen that {what}")
+                raise ReplayError(f"{self._cell}: not reached: {what}")
             await asyncio.sleep(every_s)
 
 

@@ -113,7 +113,7 @@ class SteppedConsumers:
         self._run(member.rebalance())
         self._serve(member)
         if not member.is_reading:
-            raise DeviationError(f"{name} does not read the queue that it has")
+            raise DeviationError(f"{name} does not read its queue")
 
     def _deliver(self, _: int, name: str, queue: str) -> None:
         del queue
@@ -130,7 +130,7 @@ class SteppedConsumers:
         del queue
         member = self._members[name]
         if (member.consumer._offsets.get(QUEUE) or 0) < member.position:
-            raise ImpossibleError(f"{name} tells what it has consumed, not where it began")
+            raise ImpossibleError(f"{name} commits the consumed offset, not the start offset")
         self._saved(member)
         self._service.noted(at)
 
@@ -149,7 +149,7 @@ class SteppedConsumers:
 
     def _reset(self, at: int, queue: str, offset: int) -> None:
         if any(IDLE < member.position < offset for member in self._members.values()):
-            raise ImpossibleError("a member that is behind goes on there, too")
+            raise ImpossibleError("a member behind the reset offset continues at it as well")
         self._service.reset(at, queue, offset)
         for member in self._members.values():
             if member.is_reading:
@@ -165,7 +165,7 @@ class SteppedConsumers:
         for name, member in self._members.items():
             if member.position > end:
                 if self._pulled(member):
-                    raise DeviationError(f"{name} is handed what is not there")
+                    raise DeviationError(f"{name} received a message that does not exist")
                 self._serve(member)
         del self._seen[end:]
         self._service.noted(at)
@@ -180,11 +180,11 @@ class SteppedConsumers:
             return False
         self._service.ready(member.position)
         pull = member.under_way(RequestCode.PULL_MESSAGE)
-        assert pull is not None, "it has a position"
+        assert pull is not None, "a member with a position has a pull in progress"
         if (
             answer := self._service.request(pull.request)
         ) is not None and answer.code == ResponseCode.SUCCESS:
-            raise DeviationError(f"{name} is handed what is not there")
+            raise DeviationError(f"{name} received a message that does not exist")
         return True
 
     def _refuses_start(self, name: str, queue: str) -> bool:
@@ -216,7 +216,7 @@ class SteppedConsumers:
     def _pulled(self, member: _Member) -> bool:
         """Answer the member's pull; return whether that delivers a message."""
         pull = member.under_way(RequestCode.PULL_MESSAGE)
-        assert pull is not None, "who reads pulls"
+        assert pull is not None, "a reading member has a pull in progress"
         before = len(member.delivered)
         self._answer(pull)
         return len(member.delivered) > before
@@ -225,7 +225,7 @@ class SteppedConsumers:
         saving = self._loop.create_task(member.consumer._offsets.save())
         self._run(at_rest())
         self._serve(member)
-        assert saving.done(), "it waits for nothing else"
+        assert saving.done(), "the save waits for nothing else"
 
     def _serve(self, member: _Member) -> None:
         """Answer the member's offset requests until there are no more."""

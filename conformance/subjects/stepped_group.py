@@ -131,7 +131,7 @@ class SteppedGroup:
     def take(self, at: int) -> None:
         step = self._steps[at]
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
@@ -179,7 +179,7 @@ class SteppedGroup:
         if not member.is_ahead:
             self._tick(member)
         if not member.is_ahead:
-            raise ImpossibleError(f"{node} knows of no term to enter")
+            raise ImpossibleError(f"{node} does not know a later term")
         member.term, member.voted_for = member.core.state.term, member.core.state.voted_for
 
     def _handle_vote(self, source: str, target: str, term: int) -> None:
@@ -275,7 +275,7 @@ class SteppedGroup:
     def _advance_commit(self, node: str) -> None:
         member = self._members[node]
         if member.core.state.role is not Role.LEADER:
-            raise ImpossibleError(f"{node} does not lead")
+            raise ImpossibleError(f"{node} is not the leader")
         member.does(lambda: member.core.flushed(member.synced - 1))
         self._deliver_answers(node, lambda _, response: response in self._arrived)
 
@@ -292,7 +292,7 @@ class SteppedGroup:
         request = self._last(PushRequest, source, target, term)
         has = {(entry.index, entry.term) for entry in self._members[target].entries}
         if not has.issuperset((entry.index, entry.term) for entry in request.batch_entry):
-            raise ImpossibleError(f"{source} tells {target} of an entry with it")
+            raise ImpossibleError(f"{source} also sends an entry to {target}")
         self._deliver(request)
 
     # Messages
@@ -303,20 +303,20 @@ class SteppedGroup:
         member.does(lambda: appended.append(member.core.append(message.encode(), member.now)))
         code, index = appended[0]
         if code is not ResponseCode.SUCCESS:
-            raise DeviationError(f"{node} answers {code}")
+            raise DeviationError(f"{node} answered {code}")
         self._taken[message] = (index, member.core.state.term)
         self._answer[self._number(message)] = "waiting"
 
     def _refuse(self, node: str, message: str) -> None:
         member = self._members[node]
         if member.core.append(message.encode(), member.now)[0] is not ResponseCode.NOT_LEADER:
-            raise DeviationError(f"{node} takes a message and does not lead")
+            raise DeviationError(f"{node} accepted a message although it is not the leader")
         self._answer[self._number(message)] = "NOT_LEADER"
 
     def _acknowledge(self, node: str, message: str) -> None:
         state, (index, term) = self._members[node].core.state, self._taken[message]
         if (state.role, state.term) != (Role.LEADER, term) or state.commit < index:
-            raise DeviationError(f"{message} is not committed by the leader that took it")
+            raise DeviationError(f"{message} is not committed by the leader that accepted it")
         self._answer[self._number(message)] = "SUCCESS"
 
     def _fail(self, message: str) -> None:
@@ -329,7 +329,7 @@ class SteppedGroup:
         if member.is_down or member.core.state.role is Role.LEADER:
             return False
         if member.core.append(b".", member.now)[0] is not ResponseCode.NOT_LEADER:
-            raise DeviationError(f"{node} takes a message and does not lead")
+            raise DeviationError(f"{node} accepted a message although it is not the leader")
         return True
 
     def _refuses_acknowledging(self, node: str, message: str) -> bool:
@@ -340,7 +340,7 @@ class SteppedGroup:
             self._acknowledge(node, message)
         except DeviationError:
             return True
-        raise DeviationError(f"{message} is acknowledged by {node}")
+        raise DeviationError(f"{message} was acknowledged by {node}")
 
     def _number(self, message: str) -> int:
         return int(message.removeprefix("m")) - 1
@@ -370,7 +370,7 @@ class SteppedGroup:
     def _last(self, kind: type[R], source: str, target: str, term: int) -> R:
         found = self._members[source].last_request(kind, target)
         if found is None or found.term != term:
-            raise ImpossibleError(f"{source} has not asked {target} in term {term}")
+            raise ImpossibleError(f"{source} has not sent a request to {target} in term {term}")
         return found
 
     def _deliver(self, request: Request) -> None:

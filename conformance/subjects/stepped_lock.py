@@ -139,7 +139,7 @@ class _Member(SteppedMember):
             held.remove(held.first(2)[len(self.calls) :])
 
     async def _listen(self, messages: Sequence[ReceivedMessage]) -> None:
-        assert len(messages) == 1, "one message is handed out at a time"
+        assert len(messages) == 1, "one message is delivered at a time"
         call: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.calls.append(call)
         try:
@@ -226,10 +226,10 @@ class SteppedLock:
         """Request the lock: by rebalancing for the first time or again, by the renewal task to renew it."""
         member = self._members[name]
         if member.is_leaving:
-            raise ImpossibleError(f"{name} is not done with the queue that it had")
+            raise ImpossibleError(f"{name} has not finished its former queue")
         await member.request_lock()
         if member.under_way(RequestCode.LOCK_BATCH_MQ) is None:
-            raise DeviationError(f"{name} does not ask for the lock")
+            raise DeviationError(f"{name} did not request the lock")
 
     async def _lock_queue(self, name: str) -> None:
         member = self._members[name]
@@ -238,7 +238,7 @@ class SteppedLock:
     async def _receive_answer(self, name: str) -> None:
         member = self._members[name]
         judged, member.judged = member.judged, None
-        assert judged is not None, "the broker has not answered"
+        assert judged is not None, "the broker has not answered yet"
         self._request(member).answer(judged)
         await member.settle()
 
@@ -260,9 +260,9 @@ class SteppedLock:
             held.answer(self._broker.unlock(held.request))
             await at_rest()
         elif believed:
-            raise DeviationError(f"{name} leaves the queue locked")
+            raise DeviationError(f"{name} did not unlock the queue")
         elif self._holder() == name:
-            raise ImpossibleError(f"{name} never heard that it has the lock")
+            raise ImpossibleError(f"{name} never received the grant of its lock")
 
     async def _lose_unlock(self, name: str) -> None:
         held = await self._unlocks(name)
@@ -278,7 +278,7 @@ class SteppedLock:
             unlocks.set_result(None)
             await at_rest()
         elif member.is_leaving:
-            raise DeviationError(f"{name} has not settled what it had of the queue")
+            raise DeviationError(f"{name} has not settled its messages of the queue")
         return member.under_way(RequestCode.UNLOCK_BATCH_MQ)
 
     # Consuming
@@ -286,7 +286,7 @@ class SteppedLock:
     async def _begin(self, name: str) -> None:
         member = self._members[name]
         if not await member.deliver():
-            raise DeviationError(f"{name} does not pull")
+            raise DeviationError(f"{name} has no pull in progress")
         if not member.calls:
             await asyncio.sleep(_UNLOCKED_PAUSE_S)
             await at_rest()
@@ -343,7 +343,7 @@ class SteppedLock:
             member.unlocks.set_result(None)
         await at_rest()
         if member.under_way(RequestCode.UNLOCK_BATCH_MQ) is not None:
-            raise DeviationError(f"{name} unlocks a queue that it is not done with")
+            raise DeviationError(f"{name} unlocked a queue that it has not finished")
         return True
 
     async def _refuses_begin(self, name: str) -> bool:
@@ -355,7 +355,7 @@ class SteppedLock:
         await asyncio.sleep(_UNLOCKED_PAUSE_S)
         await at_rest()
         if len(member.calls) != calls:
-            raise DeviationError(f"Begin({name}) is disabled, and was done")
+            raise DeviationError(f"Begin({name}) is disabled, but was executed")
         member.take_back()
         return True
 
@@ -390,7 +390,7 @@ class SteppedLock:
 
     def _request(self, member: _Member) -> Held:
         held = member.under_way(RequestCode.LOCK_BATCH_MQ)
-        assert held is not None, "nothing was asked"
+        assert held is not None, "no lock request is in progress"
         return held
 
     def _asking(self, member: _Member) -> str:

@@ -58,7 +58,7 @@ class _NameServer:
         """
         reply = self._handle(request, cast(Channel, channel))
         answer = await reply if isinstance(reply, Awaitable) else reply
-        assert answer is not None, f"request {request.code} is not answered"
+        assert answer is not None, f"request {request.code} was not answered"
         return answer
 
 
@@ -127,7 +127,7 @@ class SteppedNameServers:
         parameters = [tuple(each) if isinstance(each, list) else each for each in step.parameters]
         self._server_of = dict(zip(self._clients, self._servers_over_time[at], strict=True))
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         self._run(_ACTIONS[step.action](self, *parameters))
 
     def look(self) -> Variables:
@@ -173,7 +173,7 @@ class SteppedNameServers:
         n = await self._polled_server(client)
         server = self._servers[n]
         if n != self._server_of[client] or server is None:
-            raise ImpossibleError(f"{client} turned to {n} when its connection closed")
+            raise ImpossibleError(f"{client} switched to {n} when its connection closed")
         state.source, state.route = "topic", await self._answered(state, server)
         if state.route is None:
             # A producer without a route uses the queues of the default topic for a new topic.
@@ -203,7 +203,7 @@ class SteppedNameServers:
             return  # its connection was closed, so it did not even try
         address, _, answer = state.wire.take()
         state.wire.connected.discard(address)
-        answer.set_exception(ConnectionLostError(f"{n} does not answer"))
+        answer.set_exception(ConnectionLostError(f"{n} did not answer"))
         await _until_it_rests(state)
         if state.polling is not None and state.polling.done():
             assert isinstance(state.polling.exception(), RemotingError)
@@ -215,7 +215,7 @@ class SteppedNameServers:
         if state.polling is None:
             state.polling = asyncio.ensure_future(Routes(state.choice).refresh(TOPICS[0]))
             await _until_it_rests(state)
-        assert state.wire.open_request is not None, f"{client} asks nobody"
+        assert state.wire.open_request is not None, f"{client} sent no request"
         return self._name_of(state.wire.open_request[0])
 
     # Time passes
@@ -289,11 +289,11 @@ class SteppedNameServers:
             )
             if (await choice.known())[0] == first:
                 return _Client(wire, choice)
-        raise AssertionError(f"no client asks {server} first")
+        raise AssertionError(f"no client polls {server} first")
 
     def _serving(self, n: str) -> _NameServer:
         server = self._servers[n]
-        assert server is not None, f"{n} is not there"
+        assert server is not None, f"{n} does not run"
         return server
 
     def _name_of(self, address: Address) -> str:
@@ -330,7 +330,7 @@ async def _until_it_rests(client: _Client) -> None:
         if client.wire.open_request is not None or (client.polling is not None and client.polling.done()):
             return
         await asyncio.sleep(0)
-    raise DeviationError("a client that polls asks nobody")
+    raise DeviationError("a polling client sent no request")
 
 
 async def _ended(clients: Iterable[_Client]) -> None:

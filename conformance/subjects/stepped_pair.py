@@ -191,7 +191,7 @@ class SteppedPair:
     def take(self, at: int) -> None:
         step = self._steps[at]
         if step.action not in _ACTIONS:
-            raise ImpossibleError(f"there is no {step.action} here")
+            raise ImpossibleError(f"the action {step.action} is not supported")
         _ACTIONS[step.action](self, *step.parameters)
 
     def refuses(self, step: Stimulus) -> bool:
@@ -287,7 +287,7 @@ class SteppedPair:
         try:
             self._feed.received(self._report)
         except StreamError:
-            raise ImpossibleError("a first record is asked for from its second byte on") from None
+            raise ImpossibleError("the first record of a log is requested from its second byte on") from None
 
     def _sent(self) -> int:
         assert self._feed is not None
@@ -302,7 +302,7 @@ class SteppedPair:
         except StreamError:
             self._hang_up(MASTER)
         else:
-            raise DeviationError("a report beyond the master's end is accepted")
+            raise DeviationError("a report beyond the master's end was accepted")
 
     def _transfer_record(self) -> None:
         assert self._feed is not None
@@ -315,7 +315,7 @@ class SteppedPair:
         try:
             answer = self._follow.received(self._transfers[frame["position"]])
         except (DivergedError, StreamError) as error:
-            raise DeviationError(f"a transfer is refused: {error}") from None
+            raise DeviationError(f"a transfer was refused: {error}") from None
         self._acknowledged[len(self._records(SLAVE))] = answer
 
     def _refuse_transfer(self, frame: Mapping[str, Any]) -> None:
@@ -326,7 +326,7 @@ class SteppedPair:
             self._hang_up(SLAVE)
             self._refused = True
         else:
-            raise DeviationError("a transfer that differs is taken")
+            raise DeviationError("a different transfer was accepted")
 
     def _receive_ack(self, frame: Mapping[str, Any]) -> None:
         assert self._feed is not None
@@ -356,7 +356,7 @@ class SteppedPair:
     def _correct_offset(self) -> None:
         found = self._nodes[MASTER].running().get(TOPIC, 0, len(self._seen), 1)
         if found.status not in _MOVED:
-            raise DeviationError(f"a pull behind the end is answered {found.status}")
+            raise DeviationError(f"a pull beyond the end was answered {found.status}")
         del self._seen[found.next_offset :]
         if self._commits:
             for n in (MASTER, SLAVE):
@@ -365,7 +365,7 @@ class SteppedPair:
     def _commit_offset(self, n: int) -> None:
         """Commit and write the offset immediately: in the model a crash does not lose offsets."""
         if self._nodes[n].store is None:
-            raise ImpossibleError("a broker that is down hears of no offset")
+            raise ImpossibleError("a stopped broker receives no offset")
         self._nodes[n].offsets.commit(_GROUP, TOPIC, 0, len(self._seen))
         self._run(self._nodes[n].offsets.persist())
 
@@ -564,5 +564,5 @@ _REFUSALS: Final[Mapping[str, Any]] = {
 
 def _refused(is_refused: bool, action: str) -> bool:
     if not is_refused:
-        raise DeviationError(f"{action} is disabled, and was done")
+        raise DeviationError(f"{action} is disabled, but was executed")
     return True

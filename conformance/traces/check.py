@@ -90,7 +90,7 @@ def _check(
     closest: dict[int, tuple[Obstacles, ...]] = {}
     if flat:
         events = sum(len(window.events) for window in flat)
-        on_stage(f"TLC holds {events} events in {len(flat)} traces against {model.name}")
+        on_stage(f"TLC checks {events} events in {len(flat)} traces against {model.name}")
         outcome = check_traces(
             model.module,
             model.config_text(size, flat),
@@ -134,7 +134,7 @@ def _closest(
     """Return the closest actions by the number of a refused trace."""
     if not refused:
         return {}
-    on_stage(f"TLC looks for the actions of {model.name} that came closest")
+    on_stage(f"TLC searches for the closest actions of {model.name}")
     prefixes = [flat[n].events[: verdicts[n].explained + 1] for n in refused]
     found = nearest(model.module, model.config_text(size, flat), prefixes, (TLA,))
     return dict(zip(refused, found, strict=True))
@@ -157,12 +157,12 @@ def _result(log: LogVerdict, seconds: float) -> Result:
     if refused:
         verdict, detail = (
             Verdict.VIOLATED,
-            f"{len(refused)} of {len(log.windows)} traces are no behaviour of {log.model}",
+            f"{len(refused)} of {len(log.windows)} traces are not behaviours of {log.model}",
         )
     elif log.events:
         verdict, detail = Verdict.HELD, ""
     else:
-        verdict, detail = Verdict.UNKNOWN, f"the log holds nothing that {log.model} could be asked about"
+        verdict, detail = Verdict.UNKNOWN, f"the log has no events of {log.model}"
     about = " ".join(filter(None, (log.path.name, log.node, "" if log.model == "Flush" else log.model)))
     return Result(
         id="SPEC-1",

@@ -182,7 +182,7 @@ def _recover(group: _Group, event: Event) -> None:
         group.began.add(node)
         if index or term_of(event, group.where) != 1:
             raise EventError(
-                f"{group.where}: {node} begins with {index} entries: the log of its start is missing"
+                f"{group.where}: {node} begins with {index} entries: the events of its start are missing"
             )
         return
     if node not in group.down:  # killed without a crash event

@@ -21,10 +21,10 @@ def unrecorded(events: Iterable[Event], where: str) -> frozenset[str]:
     named = {kind for event in starts for kind in event.attrs.get("unrecorded", "").split(",") if kind}
     if unknown := sorted(named - OPTIONAL):
         raise EventError(
-            f"{where}: {unknown[0][:40]!r} is not recorded, which only {_listed(OPTIONAL)} may be"
+            f"{where}: {unknown[0][:40]!r} is omitted, but only {_listed(OPTIONAL)} may be omitted"
         )
     if {Kind.VOTE, Kind.STEP_DOWN} <= named:
-        raise EventError(f"{where}: neither vote nor step_down is recorded: nothing tells of terms")
+        raise EventError(f"{where}: neither vote nor step_down is recorded: the terms are unknown")
     return frozenset(named)
 
 

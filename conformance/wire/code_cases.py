@@ -17,7 +17,7 @@ def code_cases() -> Iterator[Case]:
     for server in Server:
         yield from _unsupported(server)
     for code, name in EXISTING.items():
-        title = f"{name} is answered, by whom it knows and whom it does not"
+        title = f"{name} is answered"
         step = Call(Request(code), ANY)
         yield Case(
             f"remoting/code/{code}", title, Server.BROKER, _SOURCE, (step,), Since.V5, Strength.MAY
@@ -27,13 +27,13 @@ def code_cases() -> Iterator[Case]:
 def _unsupported(server: Server) -> Iterator[Case]:
     named = {**WITHOUT_HANDLER, **OF_CLIENTS, **{code: f"code {code}" for code in UNKNOWN}}
     for code, name in named.items():
-        title = f"{name} is told to be not supported"
+        title = f"{name} is answered as not supported"
         yield _case(server, str(code), title, Call(Request(code), _UNSUPPORTED))
     behind = Call(Request(UNKNOWN[0]), _UNSUPPORTED)
     batch = Call(Request(UNKNOWN[0]), _UNSUPPORTED, Manner.BATCH)
     oneway = Call(Request(UNKNOWN[0]), _UNSUPPORTED, Manner.ONEWAY)
     yield _case(server, "batch", "each of five unknown requests in one write is answered", batch)
-    yield _case(server, "goes-on", "a connection goes on behind an unknown request", behind, behind)
+    yield _case(server, "goes-on", "a connection continues after an unknown request", behind, behind)
     # 4.9 answers, and its clients drop the answer.
     yield _case(server, "one-way", "an unknown one-way request is not answered", oneway, since=Since.V5)
 

@@ -201,7 +201,7 @@ def _call(connection: Connection, request: Request, names: dict[str, str]) -> Fr
     """
     answer = _answer(connection, request, names)
     if answer.code != 0:
-        raise FixturesError(f"request {request.code} is answered with code {answer.code}: {answer.remark}")
+        raise FixturesError(f"request {request.code} was answered with code {answer.code}: {answer.remark}")
     return answer
 
 

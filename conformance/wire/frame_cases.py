@@ -52,7 +52,7 @@ def _broken_frames(server: Server) -> Iterator[_Row]:
         ("a length of zero", struct.pack(">i", 0) + bytes(64)),
         ("a length of three, less than the header word", struct.pack(">i", 3) + bytes(64)),
         ("a negative length", struct.pack(">i", -1) + bytes(64)),
-        ("the least length", struct.pack(">i", -(2**31)) + bytes(64)),
+        ("the smallest length", struct.pack(">i", -(2**31)) + bytes(64)),
         ("a frame of 16 MiB and a byte", struct.pack(">i", (1 << 24) - 3) + bytes(1 << 16)),
         ("the greatest length", struct.pack(">i", 2**31 - 1) + bytes(1 << 16)),
         ("a header longer than its frame", struct.pack(">iI", 4 + len(header), len(header) + 1) + header),
@@ -62,18 +62,18 @@ def _broken_frames(server: Server) -> Iterator[_Row]:
         ("text instead of a frame", b"GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"),
     ):
         steps = (Written(data, closes=True), _call(server))
-        yield f"{title} closes the connection, and only that", _FRAME, Strength.SHOULD, steps
+        yield f"{title} closes the connection, and no other one", _FRAME, Strength.SHOULD, steps
 
 
 def _json_headers(server: Server) -> Iterator[_Row]:
     for title, header in (
         ("an empty JSON header", b""),
-        ("a JSON header that is no JSON", b"{code:"),
+        ("a header that is not JSON", b"{code:"),
         ("a JSON header that is an array", b"[]"),
         ("a JSON header whose code is a text", _json(code="x")),
     ):
         steps: tuple[Step, ...] = (Written(framed(header)), _call(server, "b"))
-        yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
+        yield f"{title} does not affect other connections", _COMMAND, Strength.MUST, steps
     changes: tuple[tuple[str, dict[str, Any]], ...] = (
         ("a header without extFields", {"extFields": None}),
         ("a header without remark and serializeTypeCurrentRPC", {"serializeTypeCurrentRPC": None}),
@@ -85,7 +85,7 @@ def _json_headers(server: Server) -> Iterator[_Row]:
         ("the version of Go clients", {"version": 317}),
         ("the language CPP", {"language": "CPP"}),
         ("the language OTHER", {"language": "OTHER"}),
-        ("a flag with bits that mean nothing", {"flag": 16}),
+        ("a flag with undefined bits", {"flag": 16}),
         ("a negative opaque", {"opaque": -5}),
     )
     for title, members in changes:
@@ -129,7 +129,7 @@ def _binary_headers(server: Server) -> Iterator[_Row]:
         ),
     ):
         steps = (Written(_as_binary(header)), _call(server, "b"))
-        yield f"{title} harms nobody else's connection", _COMMAND, Strength.MUST, steps
+        yield f"{title} does not affect other connections", _COMMAND, Strength.MUST, steps
 
 
 def _whole_frames(server: Server) -> Iterator[_Row]:
@@ -145,7 +145,7 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
         (Written(large, answers=_OPAQUE, expect=answered), _call(server)),
     )  # fmt: skip
     yield (
-        "the next frame is read behind one of the other serialization", _COMMAND, Strength.MUST,
+        "the next frame is read after one of the other serialization", _COMMAND, Strength.MUST,
         (
             Written(_as_binary(_binary(entry("topic", "wire_nobody"))) + framed(_json(opaque=78)),
                     answers=_OPAQUE, expect=answered),
@@ -153,11 +153,11 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
         ),
     )  # fmt: skip
     yield (
-        "an answer that nobody asked for is passed over", _COMMAND, Strength.MUST,
+        "an answer without a request is ignored", _COMMAND, Strength.MUST,
         (Written(framed(_json(flag=1, opaque=12345, code=0))), _call(server)),
     )  # fmt: skip
     yield (
-        "a connection that is closed in the middle of a frame harms nobody else's", _FRAME, Strength.MUST,
+        "a connection closed in the middle of a frame does not affect others", _FRAME, Strength.MUST,
         (Written(plain[:30]), _call(server, "b")),
     )  # fmt: skip
 

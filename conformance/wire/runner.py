@@ -179,7 +179,7 @@ class _Play:
         for _ in range(2):
             self._once(connection, replace(frame, opaque=next(_OPAQUES)), expect)
         if connection.has_answer(silent.opaque):
-            raise _NotMetError("the one-way request is answered")
+            raise _NotMetError("the one-way request was answered")
 
     def _cuts(self, connection: Connection, frame: Frame, expect: Expect, step: int) -> None:
         """Send frames split at every position, without needing pauses.
@@ -226,7 +226,7 @@ class _Play:
     def _answered(
         self, connection: Connection, opaque: int, expect: Expect, at: float = 0.0, cut: int | None = None
     ) -> Frame:
-        where = "" if cut is None else f"cut behind byte {cut}: "
+        where = "" if cut is None else f"split after byte {cut}:  "
         try:
             answer = connection.answer(opaque)
             took = time.monotonic() - at
@@ -301,7 +301,7 @@ def kept(answer: Frame, what: str) -> str:
     try:
         return str(int(answer.fields.get("msgId", "")[-16:], 16))
     except ValueError:
-        raise MalformedError(f"msgId {answer.fields.get('msgId')!r} is no offset message id") from None
+        raise MalformedError(f"msgId {answer.fields.get('msgId')!r} is not an offset message id") from None
 
 
 def records(body: bytes) -> int:

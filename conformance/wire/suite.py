@@ -94,7 +94,7 @@ def _summed(members: list[Result]) -> Result:
 
 def _result(one: Judged | Case, run: Run) -> Result:
     if isinstance(one, Case):
-        witness = Witness(f"there is no {one.server} to ask", {"verdict": "-"})
+        witness = Witness(f"there is no {one.server} to test", {"verdict": "-"})
         return Result(
             one.id, one.title, LAYER, model.Verdict.NOT_TESTED, witnesses=(witness,), detail=witness.text
         )  # fmt: skip

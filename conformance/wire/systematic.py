@@ -52,22 +52,26 @@ def _frame_cases(operation: Operation) -> Iterator[Case]:
     if operation.code <= _BINARY_CODE_MAX:
         binary = replace(request, header=Header.BINARY)
         yield _case(
-            operation, 2, "is answered alike with a binary header", Call(binary, expect), source=_FRAME
+            operation,
+            2,
+            "is answered in the same way with a binary header",
+            Call(binary, expect),
+            source=_FRAME,
         )
     extra = replace(request, fields={**request.fields, "wireUnknownField": "1"})
-    yield _case(operation, 3, "ignores a field that it does not know", Call(extra, expect), source=_HEADERS)
+    yield _case(operation, 3, "ignores an unknown field", Call(extra, expect), source=_HEADERS)
     for number, manner, title in (
         (4, Manner.OPAQUE_REUSED, "answers each of three requests with one opaque"),
         (5, Manner.ONEWAY, "is never answered when it is one-way"),
         (6, Manner.BATCH, "answers each of five frames in one write"),
-        (7, Manner.CUTS, "is answered wherever its frame is cut"),
+        (7, Manner.CUTS, "is answered wherever its frame is split"),
     ):
         yield _case(
             operation, number, title, Call(request, expect, manner, operation.cut_step), source=_FRAME
         )
     lowest = Call(replace(request, opaque=-(2**31)), expect)
     highest = Call(replace(request, opaque=2**31 - 1), expect)
-    yield _case(operation, 8, "repeats the least and the greatest opaque", lowest, highest, source=_FRAME)
+    yield _case(operation, 8, "repeats the smallest and the largest opaque", lowest, highest, source=_FRAME)
 
 
 def _field_cases(operation: Operation, field: Field, number: int) -> Iterator[Case]:
@@ -105,9 +109,9 @@ def _body_cases(operation: Operation) -> Iterator[Case]:
     unknown = '{"wireUnknownMember":[1],' + operation.body[1:]
     for number, title, body, expect in (
         (_BODY, "without its body is answered", "", ANY),
-        (_BODY + 1, "with a body that lacks its end is answered", operation.body[:-1], ANY),
+        (_BODY + 1, "with an incomplete body is answered", operation.body[:-1], ANY),
         (_BODY + 2, "with a body that is an array is answered", "[1]", ANY),
-        (_BODY + 3, "ignores a member of the body that it does not know", unknown, operation.expect),
+        (_BODY + 3, "ignores an unknown member of the body", unknown, operation.expect),
     ):
         ask = Call(replace(request, body=body), expect)
         yield _case(operation, number, title, ask, source="JSON bodies")

@@ -100,12 +100,12 @@ class ApacheServer:
 
     @property
     def pid(self) -> int:
-        assert self._process is not None, f"{self.name} does not run"
+        assert self._process is not None, f"{self.name} is not running"
         return self._process.pid
 
     def start(self) -> None:
         """Start the server and return when it answers. Raises ApacheServerError."""
-        assert self._process is None, f"{self.name} runs already"
+        assert self._process is None, f"{self.name} is already running"
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 self._command,
@@ -120,7 +120,7 @@ class ApacheServer:
         while not self._is_ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise ApacheServerError(f"{self.name} does not come up; see {self.log}")
+                raise ApacheServerError(f"{self.name} did not start; see {self.log}")
             time.sleep(_POLL_SECONDS)
 
     def stop(self) -> None:
@@ -136,7 +136,7 @@ class ApacheServer:
         except subprocess.TimeoutExpired:
             self.kill()
             raise ApacheServerError(
-                f"{self.name} does not end within {STOP_SECONDS_MAX:.0f} s; see {self.log}"
+                f"{self.name} did not stop within {STOP_SECONDS_MAX:.0f} s; see {self.log}"
             ) from None
         self._process = None
 

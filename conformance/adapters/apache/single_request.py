@@ -24,6 +24,6 @@ def _frame(connection: socket.socket) -> bytes:
     buffer = bytearray()
     while (frame := read_frame(buffer, FRAME_BYTES_MAX)) is None:
         if not (received := connection.recv(1 << 16)):
-            raise FrameError("the peer closed the connection before its answer")
+            raise FrameError("the peer closed the connection before it answered")
         buffer += received
     return frame

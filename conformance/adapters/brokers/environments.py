@@ -168,7 +168,7 @@ class SimulatedEnvironment:
         self.run(self._cluster.start_all())
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
     def found(self, place: Place) -> None:
@@ -246,7 +246,7 @@ class RunningEnvironment:
         self.runtime = production(self._network)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
     def found(self, place: Place) -> None:
@@ -346,7 +346,7 @@ def environments(
             yield lambda: RunningEnvironment(name, address, CONFIG, fault_controls)
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of this suite, expected reference, impl, remoting://HOST:PORT,"
+            f"{name!r} is not a target of this suite, expected reference, impl, remoting://HOST:PORT,"
             " apache:LINE, mutant:NAME or python:MODULE:CLASS"
         )
 

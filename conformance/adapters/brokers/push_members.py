@@ -179,7 +179,7 @@ class PushMembers(Stepped[State, Operation]):
 
         async def watched(address: Any, request: Command, timeout_s: float) -> Command:
             if member.gone:
-                raise ConnectError(f"{name} is gone")
+                raise ConnectError(f"{name} has failed")
             self._before_request(name, request)
             answer = await invoke(address, request, timeout_s)
             self._after_answer(name, request, answer)

@@ -95,8 +95,8 @@ def targets(
             )
     else:
         raise UnknownTargetError(
-            f"{name!r} is no target of the suite routing, expected impl, remoting://HOST:PORT, apache:LINE,"
-            " mutant:NAME or python:MODULE:CLASS"
+            f"{name!r} is not a target of the suite routing, expected impl, remoting://HOST:PORT,"
+            " apache:LINE, mutant:NAME or python:MODULE:CLASS"
         )
 
 
@@ -171,7 +171,7 @@ class _Played:
         await self._player.stop()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        assert self._loop is not None, "open comes first"
+        assert self._loop is not None, "call open first"
         return self._loop.run_until_complete(work)
 
 

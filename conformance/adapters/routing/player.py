@@ -98,7 +98,7 @@ class Player:
                 await self._asker.invoke(self._name_server, request, _TIMEOUT_S)
                 return
             await asyncio.sleep(_ANSWERS_LOOK_S)
-        raise TargetError(f"name server {self._name_server} does not answer")
+        raise TargetError(f"name server {self._name_server} did not answer")
 
     async def unregister(self, broker: Broker) -> None:
         header = headers.UnregisterBrokerRequest(

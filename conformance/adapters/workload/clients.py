@@ -165,7 +165,7 @@ class Clients:
             if isinstance(outcome, Sent):
                 return
             await asyncio.sleep(_AGAIN_S)
-        raise TargetError(f"no message of {topic} was taken")
+        raise TargetError(f"no message of {topic} was stored")
 
     async def _produce(self, name: str, producer: Producer) -> None:
         chance = random.Random(f"{self._workload.seed} {name}")
@@ -464,7 +464,7 @@ async def _until_known(session: Session, group: str, topic: str) -> list[Message
         with suppress(ClientError):
             return await consumer.queues(topic)
         await asyncio.sleep(_AGAIN_S)
-    raise TargetError(f"nobody knows the route of {topic}")
+    raise TargetError(f"no name server has a route of {topic}")
 
 
 def _line_message(message: Message, now: int) -> LineMessage:

@@ -106,7 +106,7 @@ def overlapping(history: Record) -> Finding:
             tally.explained += 1
         else:
             text = f"{read.client} began with {read.queue} at index {read.span.start}, while {before.client}"
-            tally.found(f"{text} was at work on it", queue=read.queue, group=read.group)
+            tally.found(f"{text} was consuming it", queue=read.queue, group=read.group)
         if read.span.end > before.span.end or before.span.end == NEVER:
             working[at] = read
     return tally.finding("calls")
@@ -141,6 +141,8 @@ def head_block(history: Record) -> Finding:
         if read.span.end == NEVER:
             since = max(min(sent.span.ended for sent in waiting), read.span.began)
         if history.last_time - since > within * _MS:
-            text = f"{queue} of {group} stands still at {done} for {(history.last_time - since) // _MS} ms"
+            text = (
+                f"{queue} of {group} makes no progress at {done} for {(history.last_time - since) // _MS} ms"
+            )
             tally.found(text, queue=queue, group=group, offset=done)
     return tally.finding("queues")

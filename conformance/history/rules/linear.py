@@ -88,7 +88,7 @@ def words(history: Record, seen: Seen, found: Violation) -> str:
         lived = (f"{each.value} (sent by {_index(each.put_end)}, polled from {_index(each.take_start)})"
                  for each in found.elements)  # fmt: skip
         nothing = f"{group} found nothing in {seen.queue} {_lines(found.empty.start, found.empty.end)}"
-        return f"{nothing}, where {', then '.join(lived)} was all the time"
+        return f"{nothing}, where {', then '.join(lived)} was not empty at any time"
     return f"{group} polled {_take(first)} of {seen.queue} before {_put(history, first)}"
 
 

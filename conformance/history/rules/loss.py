@@ -22,7 +22,7 @@ def lost_write(history: Record) -> Finding:
             if lost and history.excuse(sent):
                 tally.explained += 1
             elif lost:
-                _lose(tally, sent, "a reader went past it")
+                _lose(tally, sent, "a reader passed its offset")
     return tally.finding("acknowledged")
 
 
@@ -37,7 +37,7 @@ def acknowledgement_class(history: Record) -> Finding:
                 if history.excuse(sent):
                     tally.explained += 1
                 else:
-                    _lose(tally, sent, "nothing happened that this status warns of")
+                    _lose(tally, sent, "no failure that this status warns of happened")
     return tally.finding("stored")
 
 
@@ -194,7 +194,7 @@ def _lose(tally: Tally, sent: Sent, why: str) -> None:
 
 def _unseen(sent: Sent) -> Witness:
     where = f"at {sent.offset} of {sent.queue}" if sent.offset >= 0 else f"in {sent.topic}"
-    return Witness(f"{sent.message.id} was answered {sent.status} {where}; nobody was handed it")
+    return Witness(f"{sent.message.id} was answered {sent.status} {where}; no client received it")
 
 
 def _passed(history: Record) -> list[tuple[Sent, bool]]:
@@ -406,10 +406,12 @@ def _judge_offset(
         if ends.deny(offset, after, before):
             if history.starts.between(ends.start[after], seen.last.at):
                 result.back.append(
-                    (f"{where} was there, was gone, and came back by a restart", queue, offset)
+                    (f"{where} was readable, disappeared, and returned after a restart", queue, offset)
                 )
             else:
-                result.flickered.append((f"{where} was there, was gone, and was there again", queue, offset))
+                result.flickered.append(
+                    (f"{where} was readable, disappeared, and was readable again", queue, offset)
+                )
         if sent and ends.deny(offset, bisect_right(ends.start, seen.last.at), everything):
             result.cut.append(sent)
             return
@@ -430,9 +432,9 @@ def _judge_offset(
     due = _due(history, ends, sent)
     if seen:
         if ends.deny(offset, due, until):
-            result.flickered.append((f"{where} was acknowledged, and not readable in time", queue, offset))
+            result.flickered.append((f"{where} was acknowledged, but not readable in time", queue, offset))
         elif ends.deny(offset, since, until):
-            text = f"{where} was acknowledged, was gone after a restart, and came back"
+            text = f"{where} was acknowledged, disappeared after a restart, and returned"
             result.back.append((text, queue, offset))
         else:
             result.late += 1

@@ -46,8 +46,10 @@ def offset_regression(history: Record) -> Finding:
     for taken in history.once(_taken_over):
         tally.looked += 1
         if taken.first < taken.queried_offset:
-            text = f"{taken.client} was told {taken.queried_offset} of {taken.queue}, which it took over"
-            tally.found(f"{text}, and handed {taken.first}", queue=taken.queue, offset=taken.first)
+            text = f"{taken.client} took over {taken.queue} with committed offset {taken.queried_offset}"
+            tally.found(
+                f"{text}, but its listener received {taken.first}", queue=taken.queue, offset=taken.first
+            )
     offsets = _CommittedOffsets(history, tally)
     for index, what, step in _timeline(history):
         if what == "assign":
@@ -103,7 +105,7 @@ class _CommittedOffsets:
         low = min(was.offset, floor.offset)
         if value.offset < low and not self.history.ends.between(step.span.start, index):
             text = f"{value.group} is at {value.offset} of {value.queue} at index {index}"
-            self.tally.found(f"{text}, {low} was committed", queue=value.queue, offset=value.offset)
+            self.tally.found(f"{text}, but {low} was committed", queue=value.queue, offset=value.offset)
         if not self.running[at]:
             self.floors[at] = _Floor(value.offset, index, floor.client)
 
@@ -121,7 +123,9 @@ class _CommittedOffsets:
                 self.tally.explained += 1
             else:
                 text = f"{client} committed {value.offset} of {value.queue} for {value.group}"
-                self.tally.found(f"{text} after {floor.offset}", queue=value.queue, offset=value.offset)
+                self.tally.found(
+                    f"{text} after offset {floor.offset}", queue=value.queue, offset=value.offset
+                )
             self.floors[at] = _Floor(value.offset, index, client)
 
     def end(self, index: int, step: Step) -> None:
@@ -183,8 +187,10 @@ def offset_to_minimum(history: Record) -> Finding:
         if read.kind == "poll" and read.offset >= 0 and read.next >= 0:
             tally.looked += 1
             if read.next < min(read.offset, read.max):
-                text = f"{read.client} asked for {read.offset} of {read.queue}, which ends at {read.max}"
-                tally.found(f"{text}, and was sent back to {read.next}", queue=read.queue, offset=read.next)
+                text = (
+                    f"{read.client} requested offset {read.offset} of {read.queue}, which ends at {read.max}"
+                )
+                tally.found(f"{text}, and was moved back to {read.next}", queue=read.queue, offset=read.next)
     for step in history.commits:
         tally.looked += 1
         if step.value.offset < 0:
@@ -205,8 +211,8 @@ def offset_ahead(history: Record) -> Finding:
             continue
         tally.looked += 1
         if (passed := _passed_over(history, taken)) is not None:
-            text = f"{taken.client} was told {taken.queried_offset} of {taken.queue}, which it took over"
-            tally.found(f"{text}, and began at {taken.first}", queue=taken.queue, offset=passed)
+            text = f"{taken.client} took over {taken.queue} with committed offset {taken.queried_offset}"
+            tally.found(f"{text}, but began at {taken.first}", queue=taken.queue, offset=passed)
     reach: dict[tuple[str, str], int] = {}
     reads = [(read.at, read, None) for read in history.reads if read.messages or read.next >= 0]
     steps = sorted([(s.span.start, None, s) for s in history.commits], key=lambda event: event[0])
@@ -222,8 +228,10 @@ def offset_ahead(history: Record) -> Finding:
             if value.reset or at not in reach:
                 reach[at] = max(reach.get(at, -1), value.offset)
             elif value.offset > reach[at]:
-                text = f"{step_client(step)} committed {value.offset} of {value.queue}; {value.group} was"
-                tally.found(f"{text} handed no more than {reach[at]}", queue=value.queue, offset=value.offset)
+                text = (
+                    f"{step_client(step)} committed {value.offset} of {value.queue}; {value.group} received"
+                )
+                tally.found(f"{text} nothing beyond {reach[at]}", queue=value.queue, offset=value.offset)
                 reach[at] = value.offset
     return tally.finding("commits")
 

@@ -57,7 +57,7 @@ def _polled(history: Record) -> _Polled:
             for message in read.messages:
                 found.filtered.looked += 1
                 if message.tag not in tags:
-                    text = f"{read.group} subscribes to {' || '.join(tags)} and was handed {message.id}"
+                    text = f"{read.group} subscribes to {' || '.join(tags)} but received {message.id}"
                     found.filtered.found(f"{text} with tag {message.tag!r}", id=message.id, queue=read.queue)
         if read.kind != "poll":
             continue
@@ -72,7 +72,7 @@ def _polled(history: Record) -> _Polled:
         for message in read.messages:
             offset = message.offset
             if offset <= before and inside:
-                text = f"{read.client} got offset {offset} of {read.queue} after {before}"
+                text = f"{read.client} received offset {offset} of {read.queue} after {before}"
                 found.back.found(text, queue=read.queue, offset=offset, index=read.at)
             elif offset > before + 1 and inside:
                 _jumped(history, found, read, before + 1, offset, tags)
@@ -99,17 +99,17 @@ def _jumped(history: Record, found: _Polled, read: Read, low: int, high: int, ta
             # A place freed by a crash may hold another message.
             sent = acked.get(offset)
             if sent and sent.message.tag in tags and not history.excuse(sent, read.at):
-                text = f"{read.client} was not handed {sent.message.id}, which it subscribed to"
+                text = f"{read.client} did not receive {sent.message.id}, to which it subscribes"
                 found.filtered.found(text, queue=read.queue, offset=offset)
         return
     if passed:
-        text = f"{read.client} went from {low} to {high} of {read.queue}, over {passed[0]}"
+        text = f"{read.client} moved from {low} to {high} of {read.queue}, past {passed[0]}"
         found.skip.found(text, queue=read.queue, offset=passed[0], index=read.at)
     if stop - begin < high - low and is_own(read.queue):
         missing = next((o for o, k in enumerate(known[begin:stop], low) if o != k), low + stop - begin)
         if missing < first:
             return
-        text = f"{read.client} went from {low} to {high} of {read.queue}; nobody ever had {missing}"
+        text = f"{read.client} moved from {low} to {high} of {read.queue}; no client ever received {missing}"
         found.hole.found(text, queue=read.queue, offset=missing, index=read.at)
 
 
@@ -184,7 +184,7 @@ def duplicate_delivery(history: Record) -> Finding:
             if moved or (read.client != before.client and _owned(history, read, before.at)):
                 tally.explained += 1
             else:
-                text = f"{receiver} was handed {message.id} at {message.offset} of {read.queue} twice"
+                text = f"{receiver} received {message.id} at {message.offset} of {read.queue} twice"
                 tally.found(text, id=message.id, queue=read.queue, offset=message.offset)
     return tally.finding("handed")
 
@@ -219,8 +219,8 @@ def nonmonotonic_send(history: Record) -> Finding:
             if history.excuse(before, sent.span.end):
                 tally.explained += 1
             else:
-                text = f"{sent.span.process} sent {sent.message.id} after what lies at {before.offset} of"
-                text = f"{text} {sent.queue}, and it lies at {sent.offset}"
+                text = f"{sent.span.process} sent {sent.message.id} after the message at {before.offset} of"
+                text = f"{text} {sent.queue}, but it is at {sent.offset}"
                 tally.found(text, id=sent.message.id, queue=sent.queue, offset=sent.offset)
         last[at] = sent
     return tally.finding("acknowledged")
@@ -269,7 +269,7 @@ def _torn(
         if 0 <= place < len(batch):
             there, at = held.get((queue, offset + place - member.place), ("", -1))
             if there and there != batch[place].message.id:
-                return f"beside {there} instead of {batch[place].message.id}", at
+                return f"next to {there} instead of {batch[place].message.id}", at
     return "", -1
 
 

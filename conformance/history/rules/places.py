@@ -56,7 +56,7 @@ def _held(history: Record) -> tuple[Tally, Tally]:
         if history.excuse(sent, read.at) or history.forgets(read.at, sent.span.end):
             one.explained += 1
         else:
-            text = f"{queue} offset {offset} was answered to {sent.message.id}, {read.client} read"
+            text = f"{queue} offset {offset} was acknowledged for {sent.message.id}, but {read.client} read"
             one.found(f"{text} {message.id} there", queue=queue, offset=offset)
     return one, two
 
@@ -90,8 +90,8 @@ def offset_collision(history: Record) -> Finding:
                 if history.excuse(first, sent.span.end):
                     tally.explained += 1
                 else:
-                    text = f"{queue} offset {offset} was answered to {first.message.id}"
-                    tally.found(f"{text} and to {sent.message.id}", queue=queue, offset=offset)
+                    text = f"{queue} offset {offset} was acknowledged for {first.message.id}"
+                    tally.found(f"{text} and for {sent.message.id}", queue=queue, offset=offset)
     return tally.finding("acknowledged")
 
 
@@ -171,7 +171,7 @@ def phantom(history: Record) -> Finding:
             why = f"was sent to {topic}"
         else:
             continue
-        tally.found(f"{read.client} was handed {id_}, which {why}", id=id_, queue=read.queue)
+        tally.found(f"{read.client} received {id_}, which {why}", id=id_, queue=read.queue)
     tally.looked = len(history.sights)
     return tally.finding("messages", recovered=len(recovered))
 
@@ -221,7 +221,9 @@ def message_ids(history: Record) -> Finding:
             tally.explained += 1
             answered[sent.offset_id] = sent
         else:
-            tally.found(f"offset id {sent.offset_id} was answered for two places", offset_id=sent.offset_id)
+            tally.found(
+                f"offset id {sent.offset_id} was acknowledged for two places", offset_id=sent.offset_id
+            )
     places: dict[str, tuple[str, int]] = {}
     for read, message in history.sights:
         # A replica other than the requested one uses its own address.
@@ -234,7 +236,7 @@ def message_ids(history: Record) -> Finding:
         if place == here and sent_there and not history.excuse(sent_there, read.at):
             place = (sent_there.queue, sent_there.offset)
         if place != here:
-            text = f"offset id {message.offset_id} is of {place[0]} {place[1]} and of {read.queue}"
+            text = f"offset id {message.offset_id} belongs to {place[0]} {place[1]} and to {read.queue}"
             tally.found(f"{text} {message.offset}", offset_id=message.offset_id)
     return tally.finding("ids")
 
@@ -247,12 +249,16 @@ def misplaced(history: Record) -> Finding:
             for message in read.messages:
                 tally.looked += 1
                 if message.queue:
-                    text = f"{read.client} asked for {read.queue} and got {message.id} of {message.queue}"
+                    text = (
+                        f"{read.client} requested {read.queue} and received {message.id} of {message.queue}"
+                    )
                     tally.found(text, queue=read.queue, offset=message.offset)
                 elif not read.offset <= message.offset < read.next:
-                    text = f"{read.client} asked for {read.offset} of {read.queue} and got {message.id} of"
+                    text = (
+                        f"{read.client} requested {read.offset} of {read.queue} and received {message.id} of"
+                    )
                     tally.found(
-                        f"{text} offset {message.offset}, to go on at {read.next}",
+                        f"{text} offset {message.offset}, next offset {read.next}",
                         queue=read.queue,
                         offset=message.offset,
                     )
@@ -274,9 +280,9 @@ def times(history: Record) -> Finding:
             tally.looked += 1
             if message.stored < latest - skew:
                 text = f"{message.id} at {offset} of {queue} was stored {latest - message.stored} ns before"
-                tally.found(f"{text} one in front of it", id=message.id, queue=queue, offset=offset)
+                tally.found(f"{text} the message before it", id=message.id, queue=queue, offset=offset)
             if message.born and message.born > message.stored + skew:
-                text = f"{message.id} at {offset} of {queue} was born {message.born - message.stored} ns"
+                text = f"{message.id} at {offset} of {queue} was created {message.born - message.stored} ns"
                 tally.found(f"{text} after it was stored", id=message.id, queue=queue, offset=offset)
             latest = max(latest, message.stored)
     return tally.finding("stored")

@@ -37,17 +37,17 @@ def timer(history: Record) -> Finding:
         for message in read.messages:
             id_ = message.id
             if id_ in recalled and recalled[id_] < read.span.start:
-                tally.found(f"{id_} was taken back, and {read.client} was handed it", id=id_)
+                tally.found(f"{id_} was recalled, but {read.client} received it", id=id_)
             if id_ not in due or id_ in delivered:
                 continue
             delivered.add(id_)
             tally.looked += 1
             early = due[id_].message.deliver_at - skew - time
             if early > 0:
-                tally.found(f"{id_} came {early} ns before its time, to {read.client}", id=id_)
+                tally.found(f"{id_} was delivered {early} ns early, to {read.client}", id=id_)
             late = min(read.span.began, time) - _put_off(history, due[id_], read.span.start) - skew
             if within is not None and late > within * _MS:
-                tally.found(f"{id_} came {late // _MS} ms after its time, to {read.client}", id=id_)
+                tally.found(f"{id_} was delivered {late // _MS} ms late, to {read.client}", id=id_)
     for id_, sent in due.items():
         if within is None:
             break
@@ -59,7 +59,7 @@ def timer(history: Record) -> Finding:
                 if history.excuse(sent):
                     tally.explained += 1
                 else:
-                    tally.found(f"{id_} has not come {over // _MS} ms after its time", id=id_)
+                    tally.found(f"{id_} was not delivered within {over // _MS} ms after its time", id=id_)
     return tally.finding("delayed")
 
 
@@ -132,15 +132,15 @@ def retry_and_dead_letter(history: Record) -> Finding:
 
 def _come(history: Record, tally: Tally, read: Read, message: Delivered, was: _Returns) -> None:
     group, times, place = history.group(read.group), message.times, (read.queue, message.offset)
-    text = f"{message.id} came to {read.group} with {times} returns"
+    text = f"{message.id} was delivered to {read.group} with {times} returns"
     if was.dead < read.span.start:
-        tally.found(f"{text}, and is a dead letter", id=message.id)
+        tally.found(f"{text}, but is a dead letter", id=message.id)
     elif times > was.most + 1:
-        tally.found(f"{text}, {was.most + 1} are known of", id=message.id)
+        tally.found(f"{text}, {was.most + 1} are known", id=message.id)
     elif times > group.reconsume_max and place in was.kept and was.kept[place].times == times - 1:
         tally.explained += 1  # it could not be returned: its consumer still has it and retries
     elif times > group.reconsume_max:
-        tally.found(f"{text}, at most {group.reconsume_max} were to be", id=message.id)
+        tally.found(f"{text}, at most {group.reconsume_max} expected", id=message.id)
     elif was.failed and times == was.most + 1 and was.most < len(group.retry_delays_ms):
         failed = was.failed.span
         since = failed.ended if failed.ended < NEVER else failed.began
@@ -162,7 +162,7 @@ def _come(history: Record, tally: Tally, read: Read, message: Delivered, was: _R
 def _bury(history: Record, tally: Tally, group: str, id_: str, was: _Returns, at: int) -> None:
     if was.dead == NEVER and was.most < (most := history.group(group).reconsume_max):
         text = f"{id_} is a dead letter of {group} after {max(was.most, 0)} returns"
-        tally.found(f"{text}, {most} were to be", id=id_)
+        tally.found(f"{text}, {most} expected", id=id_)
     was.dead = min(was.dead, at)
 
 
@@ -185,7 +185,7 @@ def _missing(history: Record, tally: Tally, returns: dict[tuple[str, str], _Retu
             if kept.stored >= most and not (place in was.done and _was_reassigned(history, kept.read))
         ]
         if any(read.span.outcome is Outcome.FAILED and read.span.end < end for read in failed):
-            text = f"{id_} failed {group} after {was.most} returns, and is no dead letter"
+            text = f"{id_} failed in {group} after {was.most} returns, but is not a dead letter"
             tally.found(text, id=id_, group=group)
 
 
@@ -232,7 +232,7 @@ def invisibility(history: Record) -> Finding:
                 continue
             if acked.get(at, NEVER) < read.span.start:
                 tally.found(
-                    f"{message.id} was acknowledged, and popped again by {read.client}", id=message.id
+                    f"{message.id} was acknowledged, but popped again by {read.client}", id=message.id
                 )
             elif read.span.ended < before.span.began + before.invisible_ms * _MS - skew:
                 text = f"{message.id} was popped by {before.client}, and by {read.client} while it was"
@@ -243,6 +243,8 @@ def invisibility(history: Record) -> Finding:
             break
         again = read.span.ended + (read.invisible_ms + within) * _MS + skew
         if at not in requested_acks and last[at[0], at[1]] > again:
-            text = f"offset {at[2]} of {at[1]} was popped by {read.client}, not acknowledged, and never came"
+            text = (
+                f"offset {at[2]} of {at[1]} was popped by {read.client}, not acknowledged, and never popped"
+            )
             tally.found(f"{text} again", queue=at[1], offset=at[2])
     return tally.finding("popped")

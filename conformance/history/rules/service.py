@@ -25,7 +25,7 @@ def metadata_loss(history: Record) -> Finding:
             # Without a route, the broker may be unavailable, not the topic.
             away = missing == "NO_ROUTE" and calm_at(history.once(calm), span.start) is None
             if missing and not away and deleted.get(topic, NEVER) > span.end:
-                text = f"{topic} was there at index {works[topic]}; at {span.end} it is unknown: {span.error}"
+                text = f"{topic} existed at index {works[topic]}; at {span.end} it is unknown: {span.error}"
                 tally.found(text, topic=topic, index=span.end)
     tally.looked += len(works)
     return tally.finding("topics_and_refusals")
@@ -47,7 +47,7 @@ def unavailable(history: Record) -> Finding:
             continue  # C20 judges unknown topics
         window = calm_at(stretches, span.start)
         if window is not None and window.since + within * _MS < span.began and _within(span, window.end):
-            text = f"a {f} of {topic} at index {span.start} did not succeed, and nothing was wrong"
+            text = f"a {f} of {topic} at index {span.start} did not succeed, without a fault"
             tally.found(f"{text}: {span.error or 'no answer'}", index=span.start)
     return tally.finding("asked", worst_recovery_ms=worst)
 

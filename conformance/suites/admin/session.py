@@ -38,7 +38,7 @@ class AdminSession(Stepped[State, Operation]):
         self.sent: dict[str, str] = {}
         """The stored messages: id to offset message id."""
         self._drawn = 0
-        super().__init__("a broker with none of our topics and groups", EXPLANATION, CHECKERS)
+        super().__init__("a broker without the topics and groups of this run", EXPLANATION, CHECKERS)
         target.open()
 
     # -- administration

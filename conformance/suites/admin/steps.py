@@ -19,7 +19,7 @@ class MakeTopic:
     settings: Topic
 
     def __str__(self) -> str:
-        return f"make topic {self.topic}: {_topic(self.settings)}"
+        return f"create topic {self.topic}: {_topic(self.settings)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class MakeGroup:
     settings: Group
 
     def __str__(self) -> str:
-        return f"make group {self.group}: {self.settings}"
+        return f"create group {self.group}: {self.settings}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Clone:
     topic: str
 
     def __str__(self) -> str:
-        return f"{self.destination} is to go on in {self.topic} where {self.source} is"
+        return f"{self.destination} gets the offsets of {self.source} in {self.topic}"
 
 
 Operation = (

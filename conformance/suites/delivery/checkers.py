@@ -115,7 +115,9 @@ def no_acked_lost(run: Run[Operation]) -> Finding:
                     for message in messages:
                         tally.looked += 1
                         if (queue_id, message.offset) not in facts.delivered:
-                            tally.found(f"step {step}: {message} of queue {queue_id} was handed to nobody")
+                            tally.found(
+                                f"step {step}: {message} of queue {queue_id} was delivered to no member"
+                            )
     return tally.finding("messages")
 
 
@@ -155,7 +157,7 @@ def queue_order(run: Run[Operation]) -> Finding:
             tally.looked += 1
             offsets = [message.offset for message in operation.messages]
             if offsets != list(range(operation.offset, operation.offset + len(offsets))):
-                tally.found(f"step {step}: from {operation.offset} on it is handed {offsets}")
+                tally.found(f"step {step}: from {operation.offset} on, offsets {offsets} were delivered")
     return tally.finding("reads")
 
 
@@ -166,7 +168,7 @@ def offset_monotone(run: Run[Operation]) -> Finding:
         if isinstance(operation, Query):
             tally.looked += 1
             if facts.goes_back(operation.queue_id, operation.offset):
-                tally.found(f"step {step}: {operation}, {facts.least(operation.queue_id)} was")
+                tally.found(f"step {step}: {operation}, {facts.least(operation.queue_id)} expected")
     return tally.finding("queries")
 
 
@@ -179,7 +181,7 @@ def one_owner(run: Run[Operation]) -> Finding:
                 tally.looked += 1
                 owners = sorted(member for member, queues in facts.owned.items() if queue_id in queues)
                 if len(owners) != 1:
-                    readers = ", ".join(owners) or "nobody"
+                    readers = ", ".join(owners) or "no member"
                     tally.found(f"step {step}: queue {queue_id} is read by {readers}")
     return tally.finding("queues")
 

@@ -36,8 +36,8 @@ Scope = Callable[[Record, int, int], bool]
 
 def judge(history: History) -> dict[str, Finding]:
     """Judge every named invariant; return the findings by id."""
-    history = record(as_lines(history))
-    return {invariant: checker(history) for invariant, checker in CHECKERS.items()}
+    operations = record(as_lines(history))
+    return {invariant: checker(operations) for invariant, checker in CHECKERS.items()}
 
 
 # Durability
@@ -141,7 +141,7 @@ def recovery_ends(history: Record) -> Finding:
         if fault.value.kind == "start":
             tally.looked += 1
             if fault.value.failure:
-                tally.found(f"step {step_at(fault.time)}: the broker did not come up: {fault.value.failure}")
+                tally.found(f"step {step_at(fault.time)}: the broker did not start: {fault.value.failure}")
     return tally.finding("restarts")
 
 
@@ -160,11 +160,11 @@ def queue_points_into_log(history: Record) -> Finding:
         if not message.id:
             _found(tally, read, message, "cannot be read as a message")
         elif message.queue:
-            _found(tally, read, message, f"belongs to {message.queue}, {read.queue} was asked for")
+            _found(tally, read, message, f"belongs to {message.queue}, {read.queue} was requested")
         elif not read.offset <= message.offset < read.next:
             _found(tally, read, message, f"has an offset outside {read.offset}..{read.next - 1}")
         elif sent and sent.message.body != message.body:
-            _found(tally, read, message, "has another body than was sent")
+            _found(tally, read, message, "has another body than the sent message")
     return tally.finding("records")
 
 
@@ -241,10 +241,10 @@ def recovered_prefix(history: Record) -> Finding:
             tally.looked += present or absent
             if present:
                 if name in gone:
-                    tally.found(f"{name} was lost and is back in life {life}", msg_id=name)
+                    tally.found(f"{name} was lost and reappeared after start {life}", msg_id=name)
                 for hole in holes:
                     if last_known[hole] >= stored_in:
-                        text = f"{name} survived into life {life}, {hole}, stored before it, did not"
+                        text = f"{name} survived start {life}, but {hole}, stored before it, did not"
                         tally.found(text, msg_id=name)
                 last_known[name] = life
             elif absent and name not in gone:
@@ -312,7 +312,7 @@ def queue_order(history: Record) -> Finding:
     for read in history.reads:
         tally.looked += 1
         if not read.messages and read.offset < read.max:
-            text = f"step {_step(read)} found nothing at offset {read.offset}, the queue goes on"
+            text = f"step {_step(read)} found nothing at offset {read.offset}, but the queue continues"
             tally.found(f"{text} to {read.max}", queue=read.queue)
         expected = list(range(read.offset, read.next))
         if [message.offset for message in read.messages] != expected:
@@ -328,7 +328,7 @@ def queue_order(history: Record) -> Finding:
     for read, message in first.values():
         _, lost = _fate(history, message.id, read.queue, message.offset, read.at, _promised)
         if lost:
-            _found(tally, read, message, f"was there, then {lost}")
+            _found(tally, read, message, f"was readable, then {lost}")
     return tally.finding("pulls")
 
 

@@ -67,7 +67,7 @@ class Pull:
         answer = self.answer
         found = ", ".join(_describe(message) for message in answer.messages)
         result = f"{answer.status} {found}".rstrip()
-        how = "look at" if self.peek else "pull from"
+        how = "examine" if self.peek else "pull from"
         return (
             f"{how} queue {self.queue_id} at offset {self.offset}, at most {self.max_count}: {result};"
             f" next {answer.next_offset}, min {answer.min_offset}, max {answer.max_offset}"
@@ -126,7 +126,7 @@ class Restart:
 @dataclass(frozen=True, slots=True)
 class SyncsFail:
     def __str__(self) -> str:
-        return "from here on every fsync fails"
+        return "every fsync fails from now on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class Disturb:
 @dataclass(frozen=True, slots=True)
 class Calm:
     def __str__(self) -> str:
-        return "calm again"
+        return "end of the disturbance"
 
 
 Operation = Send | Pull | Commit | Query | Bounds | Down | Restart | SyncsFail | Disturb | Calm

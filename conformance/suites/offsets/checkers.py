@@ -113,9 +113,9 @@ def filter_sound(run: Run[Operation]) -> Finding:
             tally.looked += 1
             selected = selects(pull.expression, message.tag)
             if selected and message not in answer.messages and message.offset >= answer.min_offset:
-                tally.found(f"step {step}: {message} was passed over, {pull.expression} selects it")
+                tally.found(f"step {step}: {message} was skipped, but {pull.expression} selects it")
             if not selected and message in answer.messages:
-                tally.found(f"step {step}: {message} is answered, {pull.expression} does not select it")
+                tally.found(f"step {step}: {message} was returned, but {pull.expression} does not select it")
     return tally.finding("messages")
 
 

@@ -58,7 +58,7 @@ class Commit:
     oneway: bool
 
     def __str__(self) -> str:
-        unknown = ", not waiting for it" if self.oneway else ""
+        unknown = ", without waiting for the answer" if self.oneway else ""
         return f"commit {self.offset} of queue {self.queue_id}{unknown}"
 
 
@@ -94,7 +94,7 @@ class Write:
     """The broker has written the offsets of the group to disk."""
 
     def __str__(self) -> str:
-        return "time passes, in which offsets are written"
+        return "time passes, and offsets are written"
 
 
 Operation = Send | Pull | Hold | Commit | Query | Bounds | Search | Expire | Write | InjectFault

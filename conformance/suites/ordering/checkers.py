@@ -30,7 +30,7 @@ def never_overlaps(lease_s: float, run: Run[Operation]) -> Finding:
                     same_queue = other[:2] == (group, queue_id) and other[2] != member
                     if same_queue and at_s - granted_s[other] <= lease_s:
                         text = f"step {step}: {member} of {group} consumes queue {queue_id}, {other[2]} still"
-                        tally.found(f"{text} does, whose lock was granted at {granted_s[other]:.3f} s")
+                        tally.found(f"{text} consumes it, with a lock granted at {granted_s[other]:.3f} s")
                 calls.add((group, queue_id, member))
             case InjectFault(fault) if fault in ENDS:
                 calls.clear()

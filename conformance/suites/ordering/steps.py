@@ -52,7 +52,7 @@ class End:
     queue_id: int
 
     def __str__(self) -> str:
-        return f"{self.member} of {self.group} is done with queue {self.queue_id}"
+        return f"{self.member} of {self.group} finishes queue {self.queue_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,9 @@ def retry_avoids_last_broker(setup: Setup, run: Run[Operation]) -> Finding:
             if choice - {last.broker}:
                 tally.looked += 1
                 if then.broker == last.broker:
-                    tally.found(f"step {step}: {then.broker} is tried again, {sorted(choice)} may be")
+                    tally.found(
+                        f"step {step}: {then.broker} is tried again, expected one of {sorted(choice)}"
+                    )
     return tally.finding("retries")
 
 
@@ -41,7 +43,9 @@ def faulty_broker_rested(setup: Setup, run: Run[Operation]) -> Finding:
                 tally.looked += 1
                 if attempt.broker in resting:
                     until_s = until[attempt.broker]
-                    tally.found(f"step {step}: {attempt} is rested until {until_s:.3f} s, {sorted(free)} not")
+                    tally.found(
+                        f"step {step}: {attempt} must rest until {until_s:.3f} s, {sorted(free)} need not"
+                    )
     return tally.finding("choices")
 
 

@@ -115,9 +115,9 @@ def _resting(state: State, at_s: float) -> set[frozenset[str]]:
 
 def _describe(state: State) -> str:
     rests = ", ".join(
-        f"{b} is rested until {s:.3f} s" for b, s in zip(BROKERS, state.rested_until_s, strict=False) if s
+        f"{b} is avoided until {s:.3f} s" for b, s in zip(BROKERS, state.rested_until_s, strict=False) if s
     )
-    return f"next is place {state.counter} of {', '.join(state.route)}; {rests or 'nobody is rested'}"
+    return f"next is place {state.counter} of {', '.join(state.route)}; {rests or 'no broker is avoided'}"
 
 
 def _action(operation: Operation) -> str:

@@ -30,7 +30,7 @@ class ProducerSession(Stepped[State, Operation]):
     def __init__(self, target: ProducerTarget, setup: Setup) -> None:
         self.target = target
         self.setup = setup
-        strategy = "rests brokers" if setup.strategy else "rests nobody"
+        strategy = "avoids brokers" if setup.strategy else "avoids no broker"
         opened = f"a producer that {strategy}; {setup.brokers} brokers with {setup.queues} queues each"
         super().__init__(opened, explanation(setup), checkers(setup))
         target.open(setup)

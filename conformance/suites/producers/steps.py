@@ -12,7 +12,7 @@ class Send:
     """The producer reported that the message is stored."""
 
     def __str__(self) -> str:
-        return f"send to {', then '.join(map(str, self.attempts)) or 'nobody'}"
+        return f"send to {', then '.join(map(str, self.attempts)) or 'no broker'}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Route:
     brokers: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"the topic is at {', '.join(self.brokers)}"
+        return f"the topic is on {', '.join(self.brokers)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ def _describe(state: State) -> str:
         f"{way.msg_id} (retry {way.times}) to the {way.place} from {way.earliest_s:.3f} s on"
         for way in state.ways
     ]
-    return "on their way: " + (", ".join(copies) or "nothing")
+    return "pending: " + (", ".join(copies) or "nothing")
 
 
 def _action(operation: Operation) -> str:

@@ -28,7 +28,7 @@ class SendBack:
 
     def __str__(self) -> str:
         most = "" if self.times_max is None else f", at most {self.times_max} retries"
-        what = self.copy or "a message that never was"
+        what = self.copy or "a message that does not exist"
         return f"send back {what}, delay level {self.level}{most}: {self.answer}"
 
 

@@ -79,11 +79,13 @@ def tables_agree(history: History) -> Finding:
             members = operation.answer
         for broker in _named(members):
             if broker not in facts.silent_s:
-                tally.found(f"step {step}: {broker} is told, which is gone or never registered")
+                tally.found(f"step {step}: {broker} is listed, but it left or never registered")
     for (step, first, _), (_, then, _) in pairwise(_followed(history)):
         if isinstance(first, QueryRoute) and isinstance(then, QueryCluster) and first.answer:
             for name in sorted(first.answer.members.keys() - then.answer.keys()):
-                tally.found(f"step {step}: the route of {first.topic} has broker {name}, the cluster has not")
+                tally.found(
+                    f"step {step}: the route of {first.topic} has broker {name}, but the cluster does not"
+                )
     return tally.finding("answers")
 
 
@@ -97,7 +99,7 @@ def live_broker_kept(history: History) -> Finding:
                 if silent_s <= history.times.expiry_s:
                     tally.looked += 1
                     if broker.broker_id not in operation.answer.get(broker.name, ()):
-                        tally.found(f"step {step}: {broker} is not known, heard of {silent_s:g} s ago")
+                        tally.found(f"step {step}: {broker} is not listed, last contact {silent_s:g} s ago")
     return tally.finding("live_brokers")
 
 
@@ -112,7 +114,9 @@ def dead_broker_forgotten(history: History) -> Finding:
             for broker in (broker for broker, silent_s in facts.silent_s.items() if silent_s > most_s):
                 tally.looked += 1
                 if broker.broker_id in members.get(broker.name, ()):
-                    tally.found(f"step {step}: {broker} is told, silent for {facts.silent_s[broker]:g} s")
+                    tally.found(
+                        f"step {step}: {broker} is listed, but silent for {facts.silent_s[broker]:g} s"
+                    )
     return tally.finding("silent_brokers")
 
 
@@ -129,7 +133,7 @@ def master_only_writes(history: History) -> Finding:
             members = first.answer.members if first.answer else {}
             for name in sorted(then.answer):
                 if queues.get(name) != "write":
-                    tally.found(f"step {step}: a client sends to {name}, which is not to be written")
+                    tally.found(f"step {step}: a client sends to {name}, which has no write permission")
                 elif MASTER not in members.get(name, ()):
                     tally.found(f"step {step}: a client sends to {name}, which has no master")
     return tally.finding("publish_routes")

@@ -35,7 +35,7 @@ class Wipe:
     name: str
 
     def __str__(self) -> str:
-        return f"write permission of {self.name} is wiped"
+        return f"the write permission of {self.name} is removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Wait:
 @dataclass(frozen=True, slots=True)
 class Restart:
     def __str__(self) -> str:
-        return "the name server dies and starts again"
+        return "the name server is killed and restarted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RegisterIsolated:
     topics: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is cut off"
+        return f"{self.broker} registers with {', '.join(self.topics)}: the name server is isolated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class QueryPublish:
     answer: frozenset[str]
 
     def __str__(self) -> str:
-        return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'nobody'}"
+        return f"a client sends {self.topic} to: {', '.join(sorted(self.answer)) or 'no broker'}"
 
 
 Operation = (

@@ -43,7 +43,7 @@ RULES: Final = (
     Rule(
         CREATE_TOPIC,
         400,
-        "with a name that no topic can have is refused",
+        "with an invalid topic name is refused",
         (call(CREATE_TOPIC, _REFUSED, topic="a b"),),
     ),
     Rule(
@@ -56,13 +56,13 @@ RULES: Final = (
     Rule(
         CREATE_TOPIC,
         403,
-        "is among all topics then",
+        "is then in the list of all topics",
         (_CREATED, call(ALL_TOPICS, Expect(has=('"topicName":"$gone"',)))),
     ),
     Rule(
         CREATE_TOPIC,
         404,
-        "makes queues that can be sent to",
+        "creates queues that accept sends",
         (
             _CREATED,
             call(SEND_V2, SEND_V2.expect, b="$gone", e="1"),
@@ -82,39 +82,39 @@ RULES: Final = (
     Rule(
         CREATE_TOPIC,
         406,
-        "without the permission to read is not pulled from",
+        "without read permission cannot be pulled",
         (call(CREATE_TOPIC, topic="$gone", perm="2"), call(PULL, code(16), topic="$gone")),
     ),
     Rule(DELETE_TOPIC, 400, "of a system topic is refused", (call(DELETE_TOPIC, _REFUSED, topic="TBW102"),)),
     Rule(
         DELETE_TOPIC,
         401,
-        "is unknown then",
+        "is then unknown",
         (_CREATED, call(DELETE_TOPIC), call(PULL, code(17), topic="$gone")),
     ),
     Rule(
         DELETE_TOPIC,
         402,
-        "is not among all topics then",
+        "is then not in the list of all topics",
         (_CREATED, call(DELETE_TOPIC), call(ALL_TOPICS, Expect(lacks=('"topicName":"$gone"',)))),
     ),
     Rule(TOPIC_CONFIG, 400, "of an unknown topic is refused", (call(TOPIC_CONFIG, code(17), topic="$gone"),)),
     Rule(
         SYSTEM_TOPICS,
         400,
-        "lacks what is no system topic",
+        "contains only system topics",
         (call(SYSTEM_TOPICS, Expect(lacks=('"$topic"',))),),
     ),
     Rule(
         CREATE_GROUP,
         400,
-        "is among all groups then",
+        "is then in the list of all groups",
         (Call(valid(CREATE_GROUP, _group())), call(ALL_GROUPS, Expect(has=('"groupName":"$gone"',)))),
     ),
     Rule(
         CREATE_GROUP,
         401,
-        "that may not consume does not pull",
+        "without permission to consume cannot pull",
         (
             Call(valid(CREATE_GROUP, _group(consumeEnable="false"))),
             call(PULL, code(16), consumerGroup="$gone"),
@@ -123,7 +123,7 @@ RULES: Final = (
     Rule(
         DELETE_GROUP,
         400,
-        "is not among all groups then",
+        "is then not in the list of all groups",
         (
             Call(valid(CREATE_GROUP, _group())),
             call(DELETE_GROUP),
@@ -133,7 +133,7 @@ RULES: Final = (
     Rule(
         GROUP_CONFIG,
         400,
-        "of an unknown group is told so, or makes it",
+        "of an unknown group is refused, or creates it",
         (call(GROUP_CONFIG, code(26, 0), group="$gone"),),
     ),
     Rule(
@@ -147,7 +147,7 @@ RULES: Final = (
     Rule(
         CONSUME_STATS,
         400,
-        "of a topic tells of each queue",
+        "of a topic reports each queue",
         (call(CONSUME_STATS, Expect(has=('"brokerOffset":8', '"consumerOffset":3')), topic="$topic"),),
     ),
     Rule(
@@ -165,7 +165,7 @@ RULES: Final = (
     Rule(
         CLONE_OFFSET,
         400,
-        "gives a group another one's offsets",
+        "copies the offsets of another group",
         (
             call(CLONE_OFFSET, destGroup="$gone"),
             call(QUERY_OFFSET, Expect(values={"offset": "3"}), consumerGroup="$gone"),
@@ -174,7 +174,7 @@ RULES: Final = (
     Rule(
         CONSUME_QUEUE,
         400,
-        "of a queue tells its extent",
+        "of a queue reports its range",
         (call(CONSUME_QUEUE, Expect(has=('"maxQueueIndex":8', '"minQueueIndex":0'))),),
     ),
 )

@@ -41,11 +41,11 @@ _LISTED: Final = call(CONSUMER_LIST, CONSUMER_LIST.expect)
 
 
 RULES: Final = (
-    Rule(HEART_BEAT, 400, "of a second member is told to the first", (*BEATEN, _SECOND, _IDS_CHANGED)),
+    Rule(HEART_BEAT, 400, "of a second member notifies the first", (*BEATEN, _SECOND, _IDS_CHANGED)),
     Rule(
         HEART_BEAT,
         401,
-        "makes the group's retry topic",
+        "creates the group's retry topic",
         (*BEATEN, call(ALL_TOPICS, Expect(has=('"%RETRY%$live":{',)))),
     ),
     Rule(
@@ -65,13 +65,13 @@ RULES: Final = (
     Rule(
         UNREGISTER,
         401,
-        "of a client that nobody knows succeeds",
+        "of an unknown client succeeds",
         (call(UNREGISTER, clientID="nobody", producerGroup="$gone", consumerGroup="$gone"),),
     ),
     Rule(
         UNREGISTER,
         402,
-        "of the producer alone leaves the consumer",
+        "of only the producer keeps the consumer",
         (*BEATEN, call(UNREGISTER, consumerGroup=None), _LISTED),
     ),
     Rule(
@@ -83,7 +83,7 @@ RULES: Final = (
     Rule(
         CONSUMER_CONNECTIONS,
         400,
-        "of a group without members is told so",
+        "of a group without members is refused",
         (call(CONSUMER_CONNECTIONS, code(206), consumerGroup="$gone"),),
     ),
     Rule(
@@ -92,7 +92,7 @@ RULES: Final = (
         "of a group without members is refused",
         (call(PRODUCER_CONNECTIONS, code(1), producerGroup="$gone"),),
     ),
-    Rule(LOCK, 400, "is not given to a second client", (_LOCKED, _by_other(_NOT_LOCKED))),
+    Rule(LOCK, 400, "is not granted to a second client", (_LOCKED, _by_other(_NOT_LOCKED))),
     Rule(LOCK, 401, "is renewed by its holder", (_LOCKED, _LOCKED)),
     Rule(
         LOCK,
@@ -116,7 +116,7 @@ RULES: Final = (
     Rule(
         RUNNING_INFO,
         400,
-        "is passed on, and the answer comes back",
+        "is forwarded, and the answer is returned",
         (
             *BEATEN,
             call(RUNNING_INFO, ANY),
@@ -128,7 +128,7 @@ RULES: Final = (
     Rule(
         CONSUME_DIRECTLY,
         400,
-        "is passed on with the message, and the answer comes back",
+        "is forwarded with the message, and the answer is returned",
         (
             *BEATEN,
             call(CONSUME_DIRECTLY, ANY),
@@ -146,7 +146,7 @@ RULES: Final = (
     Rule(
         CONSUMER_STATUS,
         400,
-        "asks each member",
+        "queries each member",
         (
             *BEATEN,
             call(CONSUMER_STATUS, ANY),
@@ -178,7 +178,7 @@ RULES: Final = (
     Rule(
         SEND_REPLY_V2,
         401,
-        "to a client that is not there is refused",
+        "to an unknown client is refused",
         (call(SEND_REPLY_V2, Expect(codes=(), not_codes=(0,))),),
         strength=Strength.SHOULD,
     ),

@@ -76,12 +76,12 @@ def _ended(expect: Expect | None = None, **fields: str | None) -> Call:
 
 
 RULES: Final = (
-    Rule(SEND_V2, 400, "to a queue that the topic has not is refused", (call(SEND_V2, _REFUSED, e="4"),)),
+    Rule(SEND_V2, 400, "to a missing queue is refused", (call(SEND_V2, _REFUSED, e="4"),)),
     Rule(SEND_V2, 401, "to queue -1 goes to any queue", (call(SEND_V2, SEND_V2.expect, e="-1"),)),
     Rule(
         SEND_V2,
         402,
-        "to a name that no topic can have is refused",
+        "to an invalid topic name is refused",
         (call(SEND_V2, _REFUSED, b="a b"),),
         source="Topics",
     ),
@@ -132,7 +132,7 @@ RULES: Final = (
         "is refused with region and trace switch",
         (call(SEND_V2, Expect(codes=(16,), fields=_TRACED), b="SELF_TEST_TOPIC"),),
     ),
-    Rule(SEND_V2, 414, "stores what can be pulled", (_FRESH, _sent(), _found(_FOUND_ONE))),
+    Rule(SEND_V2, 414, "stores a message that can be pulled", (_FRESH, _sent(), _found(_FOUND_ONE))),
     Rule(
         SEND_V2,
         415,
@@ -142,7 +142,7 @@ RULES: Final = (
     Rule(
         SEND_V2,
         416,
-        "with a delay is not to be pulled yet",
+        "with a delay cannot be pulled yet",
         (_FRESH, _sent("late", i="DELAY\x0118\x02"), _sent(), _found(replace(_FOUND_ONE, lacks=("late",)))),
         source="Delayed messages",
     ),
@@ -162,7 +162,7 @@ RULES: Final = (
     Rule(
         SEND,
         400,
-        "stores what can be pulled",
+        "stores a message that can be pulled",
         (_FRESH, Call(valid(SEND, "wire-$case", topic="$own", queueId="1")), _found(_FOUND_ONE)),
     ),
     Rule(
@@ -184,7 +184,7 @@ RULES: Final = (
     Rule(
         SEND_BATCH,
         402,
-        "of what is no batch is answered",
+        "of an invalid batch is answered",
         (Call(valid(SEND_BATCH, b"wire", e="2"), Expect(codes=(), not_codes=(0,))),),
         strength=Strength.SHOULD,
     ),
@@ -234,7 +234,7 @@ RULES: Final = (
         ),
     ),
     Rule(PULL, 405, "from an unknown topic is refused", (call(PULL, code(17), topic="$gone"),)),
-    Rule(PULL, 406, "from a queue that the topic has not is refused", (call(PULL, _REFUSED, queueId="4"),)),
+    Rule(PULL, 406, "from a missing queue is refused", (call(PULL, _REFUSED, queueId="4"),)),
     Rule(PULL, 407, "from queue -1 is refused", (call(PULL, _REFUSED, queueId="-1"),)),
     Rule(
         PULL,
@@ -245,7 +245,7 @@ RULES: Final = (
     Rule(
         PULL,
         409,
-        "without a subscription takes that of the heartbeat",
+        "without a subscription uses that of the heartbeat",
         (*BEATEN, call(PULL, PULL.expect, consumerGroup="$live", sysFlag="0", subVersion="1")),
     ),
     Rule(
@@ -264,13 +264,13 @@ RULES: Final = (
     Rule(
         PULL,
         412,
-        "brings no more than was asked for",
+        "returns no more messages than requested",
         (call(PULL, Expect(records=2, values={"nextBeginOffset": "2"}), maxMsgNums="2"),),
     ),
     Rule(
         PULL,
         413,
-        "brings at most 32 messages, and goes on from there",
+        "returns at most 32 messages, with the matching next offset",
         (
             call(
                 PULL, Expect(records=8, values={"nextBeginOffset": "8", "minOffset": "0"}), maxMsgNums="1000"
@@ -280,13 +280,13 @@ RULES: Final = (
     Rule(
         PULL,
         414,
-        "tells the end of the queue",
+        "returns the end of the queue",
         (call(PULL, Expect(codes=(19,), values={"maxOffset": "8", "minOffset": "0"}), queueOffset="8"),),
     ),
     Rule(
         PULL,
         415,
-        "brings the messages of its tag only",
+        "returns only the messages of its tag",
         (
             _FRESH,
             _tagged("TagA"),
@@ -299,7 +299,7 @@ RULES: Final = (
     Rule(
         PULL,
         416,
-        "brings the messages of either of two tags",
+        "returns the messages of either of two tags",
         (
             _FRESH,
             _tagged("TagA"),
@@ -311,19 +311,19 @@ RULES: Final = (
     Rule(
         PULL,
         417,
-        "where no tag matches is told to go on",
+        "without a matching tag returns a later next offset",
         (_FRESH, _tagged("TagA"), _found(Expect(codes=(20,)), subscription="TagB")),
     ),
     Rule(
         PULL,
         418,
-        "by SQL is refused where that is off",
+        "by SQL is refused if it is disabled",
         (call(PULL, code(1, 23), expressionType="SQL92", subscription="a >"),),
     ),
     Rule(
         PULL,
         419,
-        "is held until a message comes",
+        "is held until a message arrives",
         (
             _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
@@ -334,7 +334,7 @@ RULES: Final = (
     Rule(
         PULL,
         420,
-        "is not held for less than it asks",
+        "is not held for less than the requested time",
         (
             _FRESH,
             _pulled(
@@ -347,7 +347,7 @@ RULES: Final = (
     Rule(
         PULL,
         421,
-        "commits the offset that it brings",
+        "commits the offset in the request",
         (
             *BEATEN,
             call(PULL, PULL.expect, consumerGroup="$live", sysFlag="5", commitOffset="4"),
@@ -357,7 +357,7 @@ RULES: Final = (
     Rule(
         PULL,
         422,
-        "goes on behind a held one on the same connection",
+        "continues after a held one on the same connection",
         (
             _FRESH,
             Put("held", _pulled(_FOUND_ONE, sysFlag="6", suspendTimeoutMillis="60000").request),
@@ -367,12 +367,12 @@ RULES: Final = (
         ),
     ),
     Rule(
-        SEND_BACK, 400, "of what is no message is refused", (call(SEND_BACK, code(1), offset="99999999999"),)
+        SEND_BACK, 400, "of a missing message is refused", (call(SEND_BACK, code(1), offset="99999999999"),)
     ),
     Rule(
         SEND_BACK,
         401,
-        "makes the dead letter at once with level -1",
+        "creates the dead letter at once with level -1",
         (
             *BEATEN,
             call(SEND_BACK, group="$live", delayLevel="-1"),
@@ -382,7 +382,7 @@ RULES: Final = (
     Rule(
         SEND_BACK,
         402,
-        "beyond its greatest number of times makes a dead letter",
+        "beyond the maximum number of retries creates a dead letter",
         (
             *BEATEN,
             call(SEND_BACK, group="$live", maxReconsumeTimes="0"),
@@ -408,14 +408,14 @@ RULES: Final = (
     Rule(
         QUERY_MESSAGE,
         401,
-        "by a unique key finds that one",
+        "by a unique key finds that message",
         (call(QUERY_MESSAGE, Expect(records=1, has=("${key}3",)), key="${key}3", _UNIQUE_KEY_QUERY="true"),),
     ),
     Rule(QUERY_MESSAGE, 402, "finds all messages of a key", (call(QUERY_MESSAGE, Expect(records=8)),)),
     Rule(
         QUERY_MESSAGE,
         403,
-        "finds no more than was asked for",
+        "finds no more messages than requested",
         (call(QUERY_MESSAGE, Expect(records=3), maxNum="3"),),
     ),
     Rule(
@@ -427,7 +427,7 @@ RULES: Final = (
     Rule(
         VIEW_MESSAGE,
         400,
-        "where no message begins is refused",
+        "at an offset without a message is refused",
         (call(VIEW_MESSAGE, code(1), offset="99999999999"),),
     ),
     Rule(
@@ -457,14 +457,14 @@ RULES: Final = (
     Rule(
         END_TRANSACTION,
         404,
-        "of what is no message is refused",
+        "of a missing message is refused",
         (_FRESH, _HALF, _ended(code(1), commitLogOffset="99999999999")),
     ),
-    Rule(RESUME_CHECK, 400, "of what is no message is refused", (call(RESUME_CHECK, code(1)),)),
+    Rule(RESUME_CHECK, 400, "of a missing message is refused", (call(RESUME_CHECK, code(1)),)),
     Rule(
         RECALL,
         400,
-        "with a handle that nobody gave is refused",
+        "with an unknown handle is refused",
         (call(RECALL, Expect(codes=(), not_codes=(0,))),),
         since=Since.V5,
     ),

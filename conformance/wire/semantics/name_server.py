@@ -48,25 +48,25 @@ def _routed(*texts: str) -> Call:
 _NO_ROUTE: Final = call(ROUTE, code(17), topic=_TOPIC)
 
 RULES: Final = (
-    Rule(ROUTE, 400, "of an unknown topic is told so", (call(ROUTE, code(17), topic="$gone"),)),
+    Rule(ROUTE, 400, "of an unknown topic is refused", (call(ROUTE, code(17), topic="$gone"),)),
     Rule(
         ROUTE,
         401,
-        "has quoted broker ids for whom asks since 4.9.4",
+        "has quoted broker ids for clients since 4.9.4",
         (call(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
         source="JSON bodies",
     ),
     Rule(
         ROUTE,
         402,
-        "has bare broker ids for older ones",
+        "has unquoted broker ids for older clients",
         (Call(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
         source="JSON bodies",
     ),
     Rule(
         ROUTE,
         403,
-        "has quoted broker ids for an older one that asks so",
+        "has quoted broker ids for an older client that requests them",
         (
             Call(
                 replace(valid(ROUTE, acceptStandardJsonOnly="true"), version=_OLD),
@@ -76,7 +76,10 @@ RULES: Final = (
         source="JSON bodies",
     ),
     Rule(
-        REGISTER, 400, "makes a route", (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4'))
+        REGISTER,
+        400,
+        "creates a route",
+        (_registered(), _routed('"${ns_broker}_$case"', '"writeQueueNums":4')),
     ),
     Rule(
         REGISTER,
@@ -99,7 +102,7 @@ RULES: Final = (
     Rule(
         REGISTER,
         403,
-        "of a slave is in the route beside its master",
+        "of a slave is in the route with its master",
         (
             _registered(),
             _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
@@ -109,10 +112,12 @@ RULES: Final = (
     Rule(
         REGISTER,
         404,
-        "is in the cluster then",
+        "is then in the cluster",
         (_registered(), call(CLUSTER_INFO, Expect(has=('"${ns_cluster}_$case":["${ns_broker}_$case"]',)))),
     ),
-    Rule(REGISTER, 405, "without a body makes no topics", (Call(valid(REGISTER, "", **_BROKER)), _NO_ROUTE)),
+    Rule(
+        REGISTER, 405, "without a body creates no topics", (Call(valid(REGISTER, "", **_BROKER)), _NO_ROUTE)
+    ),
     Rule(
         UNREGISTER,
         400,
@@ -122,7 +127,7 @@ RULES: Final = (
     Rule(
         UNREGISTER,
         401,
-        "of the slave leaves the master",
+        "of the slave keeps the master",
         (
             _registered(),
             _registered(brokerId="1", brokerAddr="127.0.0.3:$case"),
@@ -133,19 +138,19 @@ RULES: Final = (
     Rule(
         DATA_VERSION,
         400,
-        "of an unknown broker is changed",
+        "of an unknown broker reports a change",
         (call(DATA_VERSION, Expect(values={"changed": "true"}), **_BROKER),),
     ),
     Rule(
         DATA_VERSION,
         401,
-        "that was registered is not changed",
+        "of a registered broker reports no change",
         (_registered(), call(DATA_VERSION, Expect(values={"changed": "false"}), **_BROKER)),
     ),
     Rule(
         DATA_VERSION,
         402,
-        "with another counter is changed",
+        "with another counter reports a change",
         (
             _registered(),
             Call(
@@ -157,7 +162,7 @@ RULES: Final = (
     Rule(
         WIPE,
         400,
-        "takes the permission to write",
+        "removes the write permission",
         (
             _registered(),
             call(WIPE, Expect(values={"wipeTopicCount": "3"}), brokerName=_BROKER["brokerName"]),
@@ -173,7 +178,7 @@ RULES: Final = (
     Rule(
         ADD,
         400,
-        "gives the permission to write back",
+        "restores the write permission",
         (
             _registered(),
             call(WIPE, brokerName=_BROKER["brokerName"]),
@@ -185,14 +190,14 @@ RULES: Final = (
     Rule(
         DELETE_TOPIC,
         401,
-        "in another cluster leaves the route",
+        "in another cluster keeps the route",
         (_registered(), call(DELETE_TOPIC, topic=_TOPIC, clusterName="$gone"), _routed('"perm":6')),
         strength=Strength.SHOULD,
     ),
     Rule(
         REGISTER_TOPIC,
         400,
-        "makes a route at a known broker",
+        "creates a route at a known broker",
         (
             call(REGISTER_TOPIC, topic="$gone"),
             call(ROUTE, Expect(has=('"$ns_broker"', '"$ns_address"')), topic="$gone"),
@@ -215,7 +220,7 @@ RULES: Final = (
     Rule(
         PUT_KV,
         400,
-        "is read then",
+        "can then be read",
         (
             call(PUT_KV, namespace="$gone", value="wire-$case"),
             call(GET_KV, Expect(values={"value": "wire-$case"}), namespace="$gone"),
@@ -236,7 +241,7 @@ RULES: Final = (
     Rule(
         DELETE_KV,
         400,
-        "is not found then",
+        "is then not found",
         (
             call(PUT_KV, namespace="$gone"),
             call(DELETE_KV, namespace="$gone"),

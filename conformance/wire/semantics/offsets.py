@@ -28,30 +28,30 @@ _COMMIT_2_ELSEWHERE: Final = call(
 )
 
 RULES: Final = (
-    Rule(QUERY_OFFSET, 400, "tells what was committed", (call(QUERY_OFFSET, _is("3")),)),
+    Rule(QUERY_OFFSET, 400, "returns the committed offset", (call(QUERY_OFFSET, _is("3")),)),
     Rule(
         QUERY_OFFSET,
         401,
-        "of a group that committed nothing is 0 where the first message is there",
+        "of a group without a commit is 0 if the first message exists",
         (call(QUERY_OFFSET, _is("0"), consumerGroup="$live"),),
     ),
     Rule(
         QUERY_OFFSET,
         402,
-        "of a group that committed nothing is not found where it asks so",
+        "of a group without a commit is not found if the request says so",
         (call(QUERY_OFFSET, code(22), consumerGroup="$live", setZeroIfNotFound="false"),),
         Since.V5,
     ),
     Rule(
         UPDATE_OFFSET,
         400,
-        "is what a query tells then",
+        "is then returned by a query",
         (*BEATEN, _COMMIT_5, call(QUERY_OFFSET, _is("5"), consumerGroup="$live")),
     ),
     Rule(
         UPDATE_OFFSET,
         401,
-        "overwrites, also with less",
+        "overwrites, also with a lower offset",
         (
             *BEATEN,
             _COMMIT_5,
@@ -62,7 +62,7 @@ RULES: Final = (
     Rule(
         UPDATE_OFFSET,
         402,
-        "of one queue leaves the others alone",
+        "of one queue does not affect the others",
         (*BEATEN, _COMMIT_5, _COMMIT_2_ELSEWHERE, call(QUERY_OFFSET, _is("5"), consumerGroup="$live")),
     ),
     Rule(MAX_OFFSET, 400, "of an unknown topic is 0", (call(MAX_OFFSET, _is("0"), topic="$gone"),)),

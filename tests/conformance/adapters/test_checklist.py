@@ -121,20 +121,20 @@ def _silent_beyond(broker: MyBroker, *args: Any) -> Pulled:
     [
         ({"send": _short_of_one}, "members", "send takes 4 arguments"),
         ({"capabilities": ["kill"]}, "capabilities", "a frozenset expected"),
-        ({"capabilities": frozenset({"fly"})}, "capabilities", "'fly' is none of"),
-        ({"capabilities": frozenset({Capability.ABANDON})}, "capabilities", "abandon is WireOnly's"),
+        ({"capabilities": frozenset({"fly"})}, "capabilities", "'fly' is not one of"),
+        ({"capabilities": frozenset({Capability.ABANDON})}, "capabilities", "abandon is that of WireOnly"),
         ({"open": _remembers}, "again", "min and max offset of queue 0 are 0, 2"),
         ({"send": lambda *_: Sent(Outcome.FAILED, "no")}, "send", "message 0 is not stored: failed, no"),
         ({"send": _from_one}, "send", "queue_offset 1, not 0"),
         ({"send": _own_id}, "pull", "msg_id is the unique key"),
-        ({"pull": _truncated}, "pull", "expected, there is PulledMessage"),
+        ({"pull": _truncated}, "pull", "expected, found PulledMessage"),
         ({"pull": _last_is_max}, "pull", "one more than the last"),
-        ({"pull": _greedy}, "pull-few", "at most 1 was asked for, there are 2"),
+        ({"pull": _greedy}, "pull-few", "at most 1 was requested, received 2"),
         ({"pull": _silent_beyond}, "pull-end", "a pull beyond the end: OFFSET_MOVED expected"),
         ({"max_offset": lambda broker, *_: len(broker.queues[0])}, "queues", "its max offset is 2"),
-        ({"commit_offset": lambda *_: None}, "offsets", "commit_offset answers None"),
-        ({"query_offset": lambda *_: 0}, "offsets", "1 was committed, the broker has 0"),
-        ({"restart": _stays_down}, "kill", "does not come up again: no such file"),
+        ({"commit_offset": lambda *_: None}, "offsets", "commit_offset returned None"),
+        ({"query_offset": lambda *_: 0}, "offsets", "1 was committed, but the broker has 0"),
+        ({"restart": _stays_down}, "kill", "does not restart: no such file"),
     ],
 )
 def test_the_checklist_finds_the_defect(changes: dict[str, Any], check_id: str, said: str) -> None:
@@ -175,7 +175,7 @@ def test_an_import_error_of_an_adapter_is_reported() -> None:
         ),
         (
             "python:mqproof.conformance.suites.flush.target:Outcome",
-            "is no Target: it lacks name, capabilities, open, send",
+            "is not a Target: it lacks name, capabilities, open, send",
         ),
     ],
 )

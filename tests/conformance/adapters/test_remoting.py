@@ -263,10 +263,10 @@ def test_the_name_of_a_peer_is_not_executed_as_a_command(tmp_path: Path) -> None
         ),
         ({"kill": "kill {", "start": "x"}, "--kill 'kill {': "),
         ({"kill": "kill {}", "start": "x"}, "unknown field {}"),
-        ({"kill": "kill"}, "--stop, --kill: of no use without --start"),
-        ({"isolate": "x"}, "--isolate, --rejoin: each is of no use without the other"),
-        ({"thaw": "x"}, "--freeze, --thaw: each is of no use without the other"),
-        ({"namesrv_kill": "x"}, "--namesrv-start, --namesrv-kill: each is of no use without the other"),
+        ({"kill": "kill"}, "--stop, --kill: --start is required as well"),
+        ({"isolate": "x"}, "--isolate, --rejoin: both are required"),
+        ({"thaw": "x"}, "--freeze, --thaw: both are required"),
+        ({"namesrv_kill": "x"}, "--namesrv-start, --namesrv-kill: both are required"),
         (
             {"namesrv_kill": "x {broker}", "namesrv_start": "x"},
             "--namesrv-kill 'x {broker}': unknown field {broker}, expected {name_server}",
@@ -284,7 +284,7 @@ def test_an_unusable_command_template_gives_a_one_line_error(templates: dict[str
 def test_shell_commands_are_accepted_for_running_clusters_only() -> None:
     done = CliRunner().invoke(app, ["conform", "--target", "impl", "--start", "x", "--kill", "y"])
     assert (done.exit_code, done.stderr) == (
-        Exit.USAGE, "mqproof: --start: only targets remoting:// take commands\n"
+        Exit.USAGE, "mqproof: --start: only remoting:// targets accept commands\n"
     )  # fmt: skip
 
 

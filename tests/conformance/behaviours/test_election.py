@@ -50,12 +50,12 @@ def test_recovery_from_any_crash_image_has_the_ballot_and_the_durable_entries() 
 def test_a_disk_image_detects_a_ballot_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ballot_file, "write_durably", _replaced_without_a_sync)
     whys = [failure.why for failure in expanded().failures]
-    assert any("a start finds None" in why or "currTerm is ''" in why for why in whys)
+    assert any("a start recovers None" in why or "currTerm is ''" in why for why in whys)
 
 
 def test_a_disk_image_detects_a_ledger_that_is_not_synced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Flush, "sync", lambda _: None)
-    assert "recovery lands in 0, where the model does not" in expanded().failures[0].why
+    assert "recovery reaches 0, which the model does not allow" in expanded().failures[0].why
 
 
 def _replaced_without_a_sync(disk: Disk, path: str, data: bytes) -> None:

@@ -40,7 +40,7 @@ def test_the_table_compares_changes_with_configured_waits_and_rates_with_one_bro
         }
     )
     assert "3 masters killed, seconds to the next acknowledged send: 50% 6.0, 90% 9.0, 99% 9.0" in shown
-    assert "To that of a client: 50% 6.5, 90% 9.5, 99% 9.5, most 9.5" in shown
+    assert "acknowledged send of a client: 50% 6.5, 90% 9.5, 99% 9.5, maximum 9.5" in shown
     assert "sum up to 7.0" in shown
     assert "0.50" in next(line for line in shown.splitlines() if line.startswith("group"))
-    assert "32 MiB/s, its start included; a plain copy 128 MiB/s" in shown
+    assert "32 MiB/s, including its start; a plain copy 128 MiB/s" in shown

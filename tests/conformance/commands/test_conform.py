@@ -126,8 +126,8 @@ def test_too_few_examples_are_inconclusive() -> None:
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--target", "nothing"], "mqproof: --target 'nothing' is no target"),
-        (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is no mutant of any suite"),
+        (["--target", "nothing"], "mqproof: --target 'nothing' is not a target"),
+        (["--target", "mutant:nope"], "mqproof: --target 'mutant:nope' is not a mutant of any suite"),
         ([], "mqproof: conform: --target is missing"),
         (["--target", "impl", "--suite", "nothing"], "mqproof: --suite nothing: expected flush"),
         (["--target", "impl", "--id", "NO-*"], "mqproof: --id NO-*: no invariant and no case"),

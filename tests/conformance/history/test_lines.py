@@ -49,8 +49,8 @@ def test_a_torn_last_line_leaves_its_operation_open() -> None:
 @pytest.mark.parametrize(
     ("spoil", "gap"),
     [
-        (lambda lines: lines[:5] + lines[6:], "line 5 is missing: 6 comes instead"),
-        (lambda lines: [*lines[:-1], lines[-3]], "comes instead"),
+        (lambda lines: lines[:5] + lines[6:], "line 5 is missing: line 6 follows"),
+        (lambda lines: [*lines[:-1], lines[-3]], "follows"),
     ],
 )
 def test_gaps_are_named(spoil, gap: str) -> None:  # type: ignore[no-untyped-def]

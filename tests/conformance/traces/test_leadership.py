@@ -67,7 +67,7 @@ def _seen_at_a_follower_before_the_commit(log: Log) -> Log:
     index = log[at].attrs["index"]
     leads = first(log, Kind.RAFT_COMMIT, log[_answered(log)].node, index=index)
     written = first(log, Kind.RAFT_APPEND, log[at].node, index=index)
-    assert written < leads, "it has the entry, and nobody knows yet that it is committed"
+    assert written < leads, "it has the entry before the commit is known"
     return moved(log, at, written)
 
 

@@ -177,12 +177,12 @@ def _no_java(*_: Any, **__: Any) -> NoReturn:
 
 
 def test_an_unclassified_failure_states_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classed: the target keeps no event log"
+    assert str(classes(_failed("FLUSH-1"))["FLUSH-1"]) == "not classified: the target keeps no event log"
     ordering = classes(_failed("DELIV-13", suite=ORDERING))["DELIV-13"]
-    assert str(ordering) == "not classed: no event log is held against OrderLock"
+    assert str(ordering) == "not classified: event logs of OrderLock are not checked"
     monkeypatch.setattr("mqproof.conformance.traces.round_trip.check_logs", _no_java)
     result_class = classes(_failed("FLUSH-1", Event(0, 0, "b0", Kind.RECOVER)))["FLUSH-1"]
-    assert str(result_class) == "not classed: no Java"
+    assert str(result_class) == "not classified: no Java"
 
 
 def test_the_class_is_shown_with_the_failure() -> None:

@@ -20,7 +20,7 @@ def _server(folder: Path, script: str, is_ready: Callable[[], bool]) -> ApacheSe
 
 def test_a_server_that_exits_at_once_is_reported_with_its_log(tmp_path: Path) -> None:
     server = _server(tmp_path, "print('no such class')", lambda: False)
-    with pytest.raises(ApacheServerError, match=r"stand-in does not come up; see .*stand-in\.log"):
+    with pytest.raises(ApacheServerError, match=r"stand-in did not start; see .*stand-in\.log"):
         server.start()
     assert server.log.read_text() == "no such class\n"
 

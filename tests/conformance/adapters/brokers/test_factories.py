@@ -130,10 +130,10 @@ async def _topics(name_server: str) -> bytes:
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        ("mutant:none", "'mutant:none' is no mutant of this suite"),
+        ("mutant:none", "'mutant:none' is not a mutant of this suite"),
         ("remoting://nowhere", "remoting://HOST:PORT of a name server expected"),
         ("apache:1", "expected a release of"),
-        ("other", "'other' is no target of this suite"),
+        ("other", "'other' is not a target of this suite"),
     ],
 )
 def test_an_unknown_target_name_is_refused(target: str, expected: str) -> None:

@@ -50,7 +50,7 @@ def test_the_same_seed_gives_the_same_run() -> None:
 
 def test_an_unknown_target_name_is_refused() -> None:
     for name in ("remoting://127.0.0.1:1", "mutant:none", "no-round-robin"):
-        with pytest.raises(UnknownTargetError, match=r"is no producer|is no mutant"), targets(name):
+        with pytest.raises(UnknownTargetError, match=r"is not a producer|is not a mutant"), targets(name):
             pass
 
 

@@ -138,8 +138,8 @@ def test_a_violation_is_shown_with_its_minimal_script(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["--target", "reference"], "mqproof: --target 'reference' is no target of the suite routing"),
-        (["--target", "mutant:none"], "mqproof: --target 'mutant:none' is no mutant"),
+        (["--target", "reference"], "mqproof: --target 'reference' is not a target of the suite routing"),
+        (["--target", "mutant:none"], "mqproof: --target 'mutant:none' is not a mutant"),
         (["--target", "impl", "--since", "3"], "mqproof: --since 3: expected 4.9 or 5"),
         (["--target", "apache:1"], "mqproof: --target apache:1: expected a release of"),
     ],
