@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.raft_events import (
-    check_dense,
     index_of,
     number_of,
     term_of,

@@ -11,8 +11,8 @@ before it voted for this leader.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.raft_events import (
-    check_dense,
     index_of,
     number_of,
     term_of,

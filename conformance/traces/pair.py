@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from mqproof.conformance.traces.event_sequence import check_dense
 from mqproof.conformance.traces.store import RECORDS_MAX, TraceEvent, Window
 from mqproof.spec.events import Event, EventError, Kind
 
@@ -100,7 +101,7 @@ def traces(events: Iterable[Event], where: str, records_max: int = RECORDS_MAX) 
     if names is None:
         return
     log = [event for event in log if event.node in names]
-    _check_dense(log, where)
+    check_dense(log, where)
     opening = _opening(log, names)
     pair = _Pair(where, opening, {node: _Node(name) for node, name in names.items()}, _fates(log, names))
     pair.emit(0, "open", **opening)
@@ -121,17 +122,6 @@ def _names(log: Sequence[Event]) -> dict[str, str] | None:
     if len(masters) != 1 or len(slaves) > 1 or any(event.commit_offset for event in first.values()):
         return None
     return dict.fromkeys(masters, MASTER) | dict.fromkeys(slaves, SLAVE)
-
-
-def _check_dense(log: Sequence[Event], where: str) -> None:
-    expected: dict[str, int] = {}
-    for event in log:
-        missing = expected.get(event.node, 0)
-        if event.seq != missing:
-            raise EventError(
-                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
-            )
-        expected[event.node] = event.seq + 1
 
 
 def _opening(log: Sequence[Event], names: dict[str, str]) -> TraceEvent:

@@ -32,22 +32,6 @@ def _listed(kinds: Iterable[str]) -> str:
     return ", ".join(sorted(kinds))
 
 
-def check_dense(log: Iterable[Event], where: str) -> None:
-    """Check that no events are missing.
-
-    Raises:
-        EventError: a member's `seq` is not dense.
-    """
-    expected: dict[str, int] = {}
-    for event in log:
-        missing = expected.get(event.node, 0)
-        if event.seq != missing:
-            raise EventError(
-                f"{where}: {event.node}: seq {event.seq}, {missing} expected: events are missing"
-            )
-        expected[event.node] = event.seq + 1
-
-
 def index_of(event: Event, where: str) -> int:
     """Return the index, counted from 1."""
     return number_of(event, "index", where) + 1

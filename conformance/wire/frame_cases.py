@@ -113,7 +113,7 @@ def _binary_headers(server: Server) -> Iterator[_Row]:
         ("a binary header with a remark", _binary(topic, remark=b"wire")),
         ("a binary header with an unknown field", _binary(topic + entry("wire", "1"))),
         ("a binary header with an empty value", _binary(topic + entry("wire", ""))),
-        ("a binary header whose field comes twice", _binary(entry("topic", "other") + topic)),
+        ("a binary header with a repeated field", _binary(entry("topic", "other") + topic)),
     ):
         steps: tuple[Step, ...] = (Written(_as_binary(header), answers=_OPAQUE, expect=_ANSWERED[server]),)
         yield f"{title} is answered", _COMMAND, Strength.MUST, steps
@@ -141,7 +141,7 @@ def _whole_frames(server: Server) -> Iterator[_Row]:
         (Written(framed(_json(), b"wire"), answers=_OPAQUE, expect=answered),),
     )  # fmt: skip
     yield (
-        "a body of 1 MiB is taken", _FRAME, Strength.MUST,
+        "a body of 1 MiB is accepted", _FRAME, Strength.MUST,
         (Written(large, answers=_OPAQUE, expect=answered), _call(server)),
     )  # fmt: skip
     yield (

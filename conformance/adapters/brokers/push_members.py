@@ -14,7 +14,7 @@ from typing import Any, Final
 from mqproof.conformance.adapters.brokers.environments import SimulatedEnvironment
 from mqproof.conformance.adapters.caller import Caller
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.consumers.suite import CHANGES
 from mqproof.conformance.suites.delivery.checkers import CHECKERS

@@ -107,7 +107,7 @@ def _born_too_late(world: ExactDelivery) -> None:
 
 
 INJECTED: Final = (
-    Injected("A04", "message-of-nobody", _phantom),
+    Injected("A04", "unsent-message", _phantom),
     Injected("A04", "refused-message", _refused),
     Injected("A04", "message-of-another-topic", _of_another_topic),
     Injected("A06", "message-at-two-places", _at_two_places),

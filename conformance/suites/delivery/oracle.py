@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault, found_after
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.delivery.steps import (
     Change,
@@ -223,7 +223,7 @@ def _action(operation: Operation) -> str:
             return "CommitOffset"
         case Reset():
             return "Reset"
-    return "(a look)"
+    return "(observation)"
 
 
 EXPLANATION: Final[Explanation[State, Operation]] = Explanation((INITIAL,), after, _describe, _action)

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 from mqproof.conformance.engine.broker_faults import InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.suites.delivery.target import Message
 
 

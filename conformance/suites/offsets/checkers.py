@@ -10,7 +10,7 @@ from typing import Final
 
 from mqproof.conformance.engine.broker_faults import CRASHES, BrokerFault, InjectFault
 from mqproof.conformance.engine.finding import Finding, Tally
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Checkers, Run
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault, found_after
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.offsets.steps import (
     Bounds,
@@ -179,14 +179,14 @@ def _action(operation: Operation) -> str:
             return "Store"
         case Pull(answer=answer) | Hold(held=answer):
             status = answer.status if isinstance(answer, Pulled) else answer.answer.status
-            return {Status.FOUND: "Deliver", Status.MOVED: "CorrectOffset"}.get(status, "(a look)")
+            return {Status.FOUND: "Deliver", Status.MOVED: "CorrectOffset"}.get(status, "(observation)")
         case Commit():
             return "CommitOffset"
         case Expire():
             return "(expiry)"
         case InjectFault(fault) if fault in ENDS:
-            return "(an end)"
-    return "(a look)"
+            return "(stop)"
+    return "(observation)"
 
 
 EXPLANATION: Final[Explanation[State, Operation]] = Explanation((State(),), after, _describe, _action)

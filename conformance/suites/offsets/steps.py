@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.suites.offsets.target import Held, Message, Pulled, Searched
 
 

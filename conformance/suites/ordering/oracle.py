@@ -133,6 +133,6 @@ def _action(operation: Operation) -> str:
         case Unlock():
             return "UnlockQueue"
         case InjectFault(fault):
-            return "(an end)" if fault in ENDS else "(a fault)"
+            return "(stop)" if fault in ENDS else "(fault)"
         case _:
             return {"Begin": "Begin", "End": "End"}.get(type(operation).__name__, "Tick")

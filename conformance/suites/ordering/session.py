@@ -7,10 +7,11 @@ from collections.abc import Iterable, Set
 
 from mqproof.conformance.engine.broker_faults import ENDS, BrokerFault, InjectFault
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.ordering.checkers import checkers
 from mqproof.conformance.suites.ordering.oracle import State, explanation
-from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock, Wait
+from mqproof.conformance.suites.ordering.steps import Begin, End, Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import OrderingTarget
 
 

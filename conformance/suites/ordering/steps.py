@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.ordering.target import Span
 
 
@@ -53,14 +54,6 @@ class End:
 
     def __str__(self) -> str:
         return f"{self.member} of {self.group} finishes queue {self.queue_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
 
 
 Operation = Lock | Unlock | Begin | End | Wait | InjectFault

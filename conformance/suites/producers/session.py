@@ -4,10 +4,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.suites.producers.checkers import checkers
 from mqproof.conformance.suites.producers.oracle import State, explanation
-from mqproof.conformance.suites.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.suites.producers.steps import Operation, Route, Send
 from mqproof.conformance.suites.producers.target import Fate, ProducerTarget, Setup
 
 _KINDS: Final = {

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.producers.target import Attempt
 
 
@@ -21,14 +22,6 @@ class Route:
 
     def __str__(self) -> str:
         return f"the topic is on {', '.join(self.brokers)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
 
 
 Operation = Send | Route | Wait

@@ -134,4 +134,4 @@ def _action(operation: Operation) -> str:
             return "Store"
         case Read(copies=copies) if copies:
             return "Deliver"
-    return "(a look)"
+    return "(observation)"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from mqproof.conformance.engine.broker_faults import InjectFault
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.retry.target import Answer, Copy, Place, Span
 
 
@@ -43,14 +44,6 @@ class Read:
     def __str__(self) -> str:
         copies = ", ".join(map(str, self.copies)) or "nothing new"
         return f"at {self.span.begin_s:.3f} s, {self.place}: {copies}"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
 
 
 Operation = Send | SendBack | Read | Wait | InjectFault

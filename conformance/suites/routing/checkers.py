@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from mqproof.conformance.engine.finding import Finding, Tally
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
     HangUp,
     History,
@@ -20,7 +21,6 @@ from mqproof.conformance.suites.routing.steps import (
     Register,
     Restart,
     Unregister,
-    Wait,
 )
 from mqproof.conformance.suites.routing.target import MASTER, Broker
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, combinations
 from typing import Final
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.steps import (
     HangUp,
     Operation,
@@ -20,7 +21,6 @@ from mqproof.conformance.suites.routing.steps import (
     RegisterIsolated,
     Restart,
     Unregister,
-    Wait,
     Wipe,
 )
 from mqproof.conformance.suites.routing.target import MASTER, TOPICS, Broker, Route, Times

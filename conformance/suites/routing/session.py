@@ -6,6 +6,7 @@ from typing import Final
 
 from mqproof.conformance.engine.fault_kinds import FaultKind
 from mqproof.conformance.engine.finding import SPEC_1, Finding
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.checkers import CHECKERS
 from mqproof.conformance.suites.routing.oracle import Oracle
 from mqproof.conformance.suites.routing.steps import (
@@ -19,7 +20,6 @@ from mqproof.conformance.suites.routing.steps import (
     RegisterIsolated,
     Restart,
     Unregister,
-    Wait,
     Wipe,
 )
 from mqproof.conformance.suites.routing.target import TOPICS, Broker, Capability, NameServerTarget

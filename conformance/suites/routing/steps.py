@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.suites.routing.target import Broker, Route, Times
 
 
@@ -36,14 +37,6 @@ class Wipe:
 
     def __str__(self) -> str:
         return f"the write permission of {self.name} is removed"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    seconds: float
-
-    def __str__(self) -> str:
-        return f"{self.seconds:g} s pass"
 
 
 @dataclass(frozen=True, slots=True)

@@ -162,5 +162,5 @@ def test_the_graph_shows_the_reached_steps(flush: list[Script], steps: Steps[Any
 
 
 def test_an_unknown_target_name_gives_no_target() -> None:
-    found: list[Callable[[], Any] | None] = [resolve("impl", "Guarantee"), resolve("nobody", "Flush")]
+    found: list[Callable[[], Any] | None] = [resolve("impl", "Guarantee"), resolve("unknown", "Flush")]
     assert found == [None, None]

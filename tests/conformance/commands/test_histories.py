@@ -40,13 +40,13 @@ def test_a_history_without_anomalies_exits_with_0(history: Path, tmp_path: Path)
 
 def test_an_anomaly_exits_with_1_and_reports_its_place_and_replay_command(tmp_path: Path) -> None:
     world = clean(1)
-    INJECTED["message-of-nobody"].inject(world)
+    INJECTED["unsent-message"].inject(world)
     file, out = written(world, tmp_path / "h.jsonl"), tmp_path / "h.json"
     result = mqproof("check-history", file, "--json", out, "--report", tmp_path / "h.xml")
     assert result.exit_code == 1
     (found,) = [each for each in json.loads(out.read_text())["results"] if each["verdict"] == "violated"]
     assert (found["id"], found["name"], found["counts"]["wrong"]) == ("A04", "phantom", 1)
-    assert found["witnesses"][0]["text"] == "x3 was handed ghost, which was never sent"
+    assert found["witnesses"][0]["text"] == "x3 received ghost, which was never sent"
     assert found["replay"] == f"mqproof check-history {file}"
     assert found["detail"] == "DELIV-2 NoPhantom"
     assert "<failure" in (tmp_path / "h.xml").read_text()

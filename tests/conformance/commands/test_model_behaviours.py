@@ -16,7 +16,7 @@ def _run(arguments: list[str]) -> Result:
 
 
 def test_the_coverage_of_a_target_is_printed_drawn_and_written(tmp_path: Path) -> None:
-    result_file, drawn = tmp_path / "told.json", tmp_path / "graph.svg"
+    result_file, drawn = tmp_path / "result.json", tmp_path / "graph.svg"
     arguments = [
         "Election",
         "--target",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mqproof.conformance.engine.broker_faults import BrokerFault, InjectFault
-from mqproof.conformance.engine.offset_query import Query
+from mqproof.conformance.engine.shared_steps import Query
 from mqproof.conformance.engine.stepped_run import Explanation, Stepped
 from mqproof.conformance.suites.admin import checkers as admin_checkers
 from mqproof.conformance.suites.admin import oracle as admin_oracle

@@ -68,7 +68,7 @@ def test_a_history_converted_to_jepsen_and_back_keeps_its_meaning(tmp_path: Path
 @pytest.mark.parametrize(
     "name",
     [
-        "message-of-nobody",
+        "unsent-message",
         "two-messages-at-one-place",
         "sends-reversed",
         "poll-goes-back",
@@ -197,7 +197,7 @@ def _chaos(*columns: str) -> str:
         "fault\tminor-kill\tmiddle\t1005",
     ],
     ids=[
-        "too few columns", "too many", "no kind", "no operation", "no result", "nobody waits",
+        "too few columns", "too many", "no kind", "no operation", "no result", "no open request",
         "another operation", "another message", "before it was asked", "less than no time",
         "asked twice", "columns exchanged", "no phase of a fault",
     ],

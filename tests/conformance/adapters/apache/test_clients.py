@@ -51,6 +51,6 @@ def test_failed_sends_and_missing_messages_are_reported(tmp_path: Path) -> None:
         with pytest.raises(DriverError, match="1 of 2 sends failed: no room"):
             client.send("Full", 2)
         with pytest.raises(DriverError, match="no such consumer"):
-            client.close("nobody")
-        with pytest.raises(DriverError, match=r"nobody got 0 of 1 messages; see .*log"):
-            client.wait_for(1, "nobody", seconds_max=0.05)
+            client.close("unknown")
+        with pytest.raises(DriverError, match=r"unknown received 0 of 1 messages; see .*log"):
+            client.wait_for(1, "unknown", seconds_max=0.05)

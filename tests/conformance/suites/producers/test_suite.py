@@ -3,13 +3,14 @@
 import pytest
 
 from mqproof.conformance.adapters.producers.factories import ImplProducer, targets
+from mqproof.conformance.engine.shared_steps import Wait
 from mqproof.conformance.engine.stepped_run import Stepped
 from mqproof.conformance.engine.suite_run import examine, run_suite
 from mqproof.conformance.engine.targets import UnknownTargetError
 from mqproof.conformance.mutants.producers import MUTANTS
 from mqproof.conformance.suites.producers.checkers import checkers
 from mqproof.conformance.suites.producers.oracle import explanation
-from mqproof.conformance.suites.producers.steps import Operation, Route, Send, Wait
+from mqproof.conformance.suites.producers.steps import Operation, Route, Send
 from mqproof.conformance.suites.producers.suite import PRODUCERS
 from mqproof.conformance.suites.producers.target import Attempt, Fate, Setup
 from mqproof.report.model import Verdict
