@@ -81,6 +81,7 @@ class Stepped(Generic[StateT, OperationT]):
         return Run(self._opened, tuple(self._operations))
 
     def observe(self, operation: OperationT) -> None:
+        """Record an operation, and replace the possible states by those after it."""
         self._operations.append(operation)
         if self._unexplained or self._lost_track:
             return

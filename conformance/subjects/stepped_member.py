@@ -70,7 +70,7 @@ class SteppedMember:
         return next((held for held in reversed(self.requests.held) if held.request.code == code), None)
 
     async def rebalance(self) -> None:
-        """Apply the assignment `share`: immediately, or after the current round has ended."""
+        """Apply the assignment `assigned_queues`: immediately, or after the current round has ended."""
         if not self.is_rebalancing:
             self._round = asyncio.create_task(self.consumer._rebalancer.once())
         await at_rest()

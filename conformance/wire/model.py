@@ -14,7 +14,7 @@ NOT_SUPPORTED: Final = 3
 """The response code of a server that does not know the request code."""
 
 COMMIT_OFFSET: Final = "commit offset of msgId"
-"""A value that `Ask.keep` may name in addition to the answer's fields."""
+"""A value that `Call.keep` may name in addition to the answer's fields."""
 
 
 class Verdict(StrEnum):

@@ -23,7 +23,7 @@ OTHER: Final = f"{TOPIC}/b/1"
 
 
 class Injected(NamedTuple):
-    """One anomaly; `plant` injects it into a history of `exact_delivery.clean`."""
+    """One anomaly; `inject` adds it into a history of `exact_delivery.clean`."""
 
     rule: str
     name: str

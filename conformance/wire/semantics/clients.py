@@ -106,7 +106,7 @@ RULES: Final = (
         "of another group is another lock",
         (_LOCKED, Call(valid(LOCK, str(LOCK.body).replace("$live", "${live}b")), LOCK.expect)),
     ),
-    Rule(UNLOCK, 400, "makes the lock free", (_LOCKED, _UNLOCKED, _by_other(_LOCKED))),
+    Rule(UNLOCK, 400, "releases the lock", (_LOCKED, _UNLOCKED, _by_other(_LOCKED))),
     Rule(
         UNLOCK,
         401,
