@@ -182,7 +182,7 @@ def test_a_suite_without_such_a_target_does_not_affect_the_others(target: str, t
     code, out, err = conform("--target", target, *chosen, "--json", str(file))
     assert code == Exit.USAGE
     assert err.splitlines()[-1].startswith(
-        f"mqproof: --target {target!r}: the suite examines our own consumers"
+        f"mqproof: --target {target!r}: the suite examines only our own consumers"
     )
     flush, consumers = json_file.from_json(file.read_text()).results
     assert (flush.verdict is Verdict.HELD) == ("flush" in out) == (target == "reference")
