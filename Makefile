@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test test-deep test-apache lint format setup lock clean
+.PHONY: demo test test-deep test-apache lint format docs setup lock clean
 
 demo: $(STAMP)
 	$(BIN)/mqproof demo
@@ -30,6 +30,11 @@ lint: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Builds the documentation site into build/site; a broken link, or a page outside the navigation, is an error.
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build
+	@echo "Open build/site/index.html in a browser."
 
 setup: $(STAMP)
 

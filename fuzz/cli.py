@@ -3,11 +3,11 @@
 import secrets
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from mqproof.report.console import is_quiet
+from mqproof.report.console import is_quiet, stop
 from mqproof.report.model import Exit
 
 if TYPE_CHECKING:
@@ -28,14 +28,16 @@ def _root() -> None:
 
 @fuzz.command()
 def run(
-    target: Annotated[str, typer.Argument(help="What to fuzz; see `mqproof fuzz list`.")],
-    seconds: Annotated[float, typer.Option(min=0, help="Stop after so many seconds.")] = 60.0,
-    workers: Annotated[int, typer.Option(min=1, max=256, help="How many processes search.")] = 1,
-    corpus: Annotated[Path | None, typer.Option(help="Folder that keeps inputs.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed; drawn and printed by default.")] = None,
+    target: Annotated[str, typer.Argument(help="The target; see `mqproof fuzz list`.")],
+    seconds: Annotated[float, typer.Option(min=0, help="Stop after this many seconds.")] = 60.0,
+    workers: Annotated[int, typer.Option(min=1, max=256, help="Number of processes that search.")] = 1,
+    corpus: Annotated[Path | None, typer.Option(help="Folder in which inputs are kept.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed; by default it is drawn at random and printed.")
+    ] = None,
     findings: Annotated[Path, typer.Option(help="Folder for findings.")] = FINDINGS,
     executions: Annotated[
-        int | None, typer.Option(min=1, help="Stop each worker after so many inputs.")
+        int | None, typer.Option(min=1, help="Stop each worker after this many inputs.")
     ] = None,
     engine: Annotated[str, typer.Option(help="python, atheris, or auto: atheris if installed.")] = "auto",
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON.")] = None,
@@ -79,12 +81,12 @@ def _check_run(target: str, findings: Path, corpus: Path | None, json: Path | No
     try:
         targets.load(target)
     except targets.UnknownTargetError as error:
-        _fail(str(error), Exit.USAGE)
+        stop(str(error), Exit.USAGE, command="fuzz")
     for option, folder in (("--findings", findings), ("--corpus", corpus)):
         if folder is not None and (reason := folder_not_writable(folder)):
-            _fail(f"{option} {folder}: {reason}", Exit.USAGE)
+            stop(f"{option} {folder}: {reason}", Exit.USAGE, command="fuzz")
     if json is not None and (reason := not_writable(json)):
-        _fail(f"--json {json}: {reason}", Exit.USAGE)
+        stop(f"--json {json}: {reason}", Exit.USAGE, command="fuzz")
 
 
 def _search(campaign: "Campaign", json: Path | None) -> "Report":
@@ -103,14 +105,14 @@ def _search(campaign: "Campaign", json: Path | None) -> "Report":
         if json is not None:
             write_text(json, json_file.render(report))
     except campaigns.WorkerError as error:
-        _fail(str(error), Exit.TOOL)
+        stop(str(error), Exit.TOOL, command="fuzz")
     except OSError as error:
-        _fail(str(error), Exit.USAGE)
+        stop(str(error), Exit.USAGE, command="fuzz")
     return report
 
 
 @fuzz.command()
-def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` saved.")]) -> None:
+def replay(file: Annotated[Path, typer.Argument(help="A finding saved by `fuzz run`.")]) -> None:
     """Run the input of a finding again.
 
     Exit code 0: it breaks nothing now; 1: it does; 2: bad use.
@@ -127,13 +129,13 @@ def replay(file: Annotated[Path, typer.Argument(help="A finding that `fuzz run` 
         target = targets.load(saved.target)
     except (FindingFileError, targets.UnknownTargetError) as error:
         message = str(error)
-        _fail(message if message.startswith(str(file)) else f"{file}: {message}", Exit.USAGE)
+        stop(message if message.startswith(str(file)) else f"{file}: {message}", Exit.USAGE, command="fuzz")
     except OSError as error:
-        _fail(f"{file}: {error.strerror}", Exit.USAGE)
+        stop(f"{file}: {error.strerror}", Exit.USAGE, command="fuzz")
     print(f"fuzz target={saved.target} input={len(saved.input)} bytes, found by {saved.version}", flush=True)
     failure = judge(target, saved.input)
     if failure is None:
-        print(f"nothing found: {saved.invariant} is not broken by this input in {project_version()}")
+        print(f"no finding: this input does not break {saved.invariant} in {project_version()}")
         raise typer.Exit(Exit.HELD)
     same = "the same" if failure.signature == saved.signature else f"another than {saved.signature}"
     what = one_line(f"{failure.invariant}: {failure.message}")
@@ -162,9 +164,13 @@ def _engine(name: str) -> str:
     from mqproof.fuzz.engine import atheris_search
 
     if name not in ("auto", "atheris", "python"):
-        _fail(f"--engine {name}: expected auto, python or atheris", Exit.USAGE)
+        stop(f"--engine {name}: expected auto, python or atheris", Exit.USAGE, command="fuzz")
     if name == "atheris" and not atheris_search.available():
-        _fail("--engine atheris: atheris is not installed; pip install 'mqproof[fuzz]'", Exit.TOOL)
+        stop(
+            "--engine atheris: atheris is not installed; pip install 'mqproof[fuzz]'",
+            Exit.TOOL,
+            command="fuzz",
+        )
     if name == "auto":
         return "atheris" if atheris_search.available() else "python"
     return name
@@ -204,8 +210,3 @@ class _Progress:
         """Leave the terminal's line to what follows."""
         self._stream.write(self._erase)
         self._stream.flush()
-
-
-def _fail(message: str, code: int) -> NoReturn:
-    print(f"mqproof fuzz: {message}", file=sys.stderr)
-    raise typer.Exit(code)

@@ -2,7 +2,7 @@
 
 Seeds are run with an injected defect until its invariant reports it. `mqproof mutants --layer simulation`
 runs them. A result is HELD if a seed killed the mutant, and VIOLATED if it survived. `python -m
-mqproof.fuzz.simulation` records the seeds and writes the table of docs/simulation.md.
+mqproof.fuzz.simulation` records the seeds and writes the table of docs/explanation/simulation.md.
 """
 
 import sys
@@ -31,7 +31,7 @@ MUTANTS: Final = {mutant.name: mutant for mutant in (*dledger.MUTANTS, *dledger.
 """The mutants by name."""
 
 RECORDED_FILE: Final = Path(__file__).with_name("simulation.toml")
-DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "simulation.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[1] / "docs" / "explanation" / "simulation.md"
 MARK: Final = "<!-- What follows is written by `python -m mqproof.fuzz.simulation`. -->\n"
 _HEAD: Final = "# The first seed that kills each mutant, written by `python -m mqproof.fuzz.simulation`.\n"
 

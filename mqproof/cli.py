@@ -67,7 +67,7 @@ COMMANDS: Final = {
     "bench": ("mqproof.cli", "Run side-by-side benchmarks."),
     "completion": ("mqproof.completion", "Print a completion script for a shell."),
 }
-"""Command name to the module whose typer `app` has it, and its one-line help."""
+"""Maps a command name to the module whose typer `app` has it, and to its one-line help."""
 
 RENAMED: Final = {
     "audit": {"--carry": "--state"},
@@ -77,10 +77,10 @@ RENAMED: Final = {
     "explore": {"--spark": "--master"},
     "bench": {"--spark": "--master"},
 }
-"""Command name to its old option names, which still work with a warning, and the new ones."""
+"""Maps a command name to its old option names, which still work with a warning, and the new ones."""
 
 _TOOL_FAILED: Final = 4
-"""As `mqproof.report.model.Exit`, which a broker does without."""
+"""Equal to `mqproof.report.model.Exit`, which is not imported so that a broker starts fast."""
 
 _EPILOG: Final = (
     "Exit codes: 0 held; 1 violated; 2 wrong use or bad input; 3 inconclusive; 4 a tool or mqproof failed; "
@@ -91,7 +91,7 @@ MATRIX_ON: Final = {
     "model": "mqproof.spec.guarantee.cli",
     "impl": "mqproof.conformance.commands.guarantee_matrix",
 }
-"""What `mqproof matrix --on` names to the module that has its `matrix`."""
+"""Maps a value of `mqproof matrix --on` to the module that has its `matrix`."""
 
 MUTANTS: Final = {
     "tla": "mqproof.spec.mutants",
@@ -101,7 +101,7 @@ MUTANTS: Final = {
     "simulation": "mqproof.fuzz.simulation",
     "audit": "mqproof.spark_audit.quality.mutants",
 }
-"""Layer to the module that has its mutants: `names()`, and `run(chosen)` which yields a result for each."""
+"""Maps a layer to the module with its mutants: `names()`, and `run(chosen)`, which yields their results."""
 
 
 class _Commands(LazyGroup):
@@ -156,13 +156,13 @@ def _run(arguments: list[str]) -> int:
         if known and (line := extras.missing_module(arguments, error)):
             print(line, file=sys.stderr)
         else:
-            # Left to Python it would exit with 1, which says that something is violated.
+            # The default exit code of Python would be 1, which means a violation.
             traceback.print_exc()
         return _TOOL_FAILED
 
 
 def _matrix_module() -> str:
-    """The folder that decides the matrix: the model's, unless `--on` names another."""
+    """Return the module that computes the matrix: the model's, unless `--on` names another."""
     for argument, following in zip(sys.argv, [*sys.argv[1:], ""], strict=True):
         option, _, value = argument.partition("=")
         if option == "--on":
@@ -171,7 +171,7 @@ def _matrix_module() -> str:
 
 
 def _own_app() -> Any:
-    """The commands that go through several folders, and so belong to none."""
+    """The commands that use several parts, and therefore belong to none of them."""
     from mqproof.conformance.commands.benchmarks import app, bench
     from mqproof.reference.explorer.bench import bench_explore
 
@@ -182,15 +182,15 @@ def _own_app() -> Any:
 
 
 def bench_audit(
-    events: Annotated[int, typer.Option(help="How many events to generate.")] = 1_000_000,
+    events: Annotated[int, typer.Option(help="Number of events to generate.")] = 1_000_000,
     side: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Measure only this side; once for each.")
+        list[str] | None, typer.Option(metavar="NAME", help="Measure only this side; may be repeated.")
     ] = None,
     log: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Use these Parquet files instead of the clean log.")
     ] = None,
 ) -> None:
-    """Measure the audit of a generated log beside a bare Spark scan of the same files.
+    """Compare the audit of a generated log with a bare Spark scan of the same files.
 
     Sides: bare scan, by message, clean, dirty, worst case, duckdb, "duckdb, dirty". Each result is printed as
     soon as it is measured. With --log there is no dirty side.
@@ -213,7 +213,7 @@ def mutants(
         str, typer.Option(metavar="LAYER", help=f"One of {', '.join(MUTANTS)}; all by default.")
     ] = "",
     name: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Run only this mutant; once for each.")
+        list[str] | None, typer.Option(metavar="NAME", help="Run only this mutant; may be repeated.")
     ] = None,
     json: Annotated[str, typer.Option(metavar="FILE", help="Write the result as JSON.")] = "",
 ) -> None:
@@ -241,10 +241,10 @@ def mutants(
         for each, suite in suites.items()
     }
     results = []
-    with stages("mutants") as told:
+    with stages("mutants") as progress:
         for each, wanted in chosen.items():
             for mutant in wanted:
-                told(f"{each} {mutant}")
+                progress(f"{each} {mutant}")
                 results.extend(suites[each].run([mutant]))
     report = Report("mqproof mutants: held means caught", tuple(results))
     terminal.show(report)

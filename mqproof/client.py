@@ -1,6 +1,6 @@
 """The client library for applications: sessions, producers, consumers, and what they send and receive.
 
-docs/client.md has an example of each. The names in `__all__` are public and stable. The modules of
+docs/how-to/client.md has an example of each. The names in `__all__` are public and stable. The modules of
 `mqproof.impl` that define them are internal.
 """
 

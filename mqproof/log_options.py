@@ -82,7 +82,7 @@ def configure(verbose: int, quiet: bool, level: str | None, file: Path | None) -
 
 
 def _replace_handler(root: logging.Logger, file: Path | None) -> None:
-    """Take away the handler of an earlier call. An application's own handlers stay, and suffice."""
+    """Remove the handler of an earlier call. An application's own handlers stay, and are sufficient."""
     for each in [each for each in root.handlers if each.name == _HANDLER]:
         root.removeHandler(each)
         each.close()

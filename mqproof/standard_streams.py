@@ -86,7 +86,7 @@ def guarded() -> Iterator[None]:
 
 
 def _stream(file: io.FileIO) -> io.TextIOWrapper:
-    """A text stream on the file, with the encoding and buffering that the interpreter chose."""
+    """Return a text stream on the file, with the encoding and buffering that the interpreter chose."""
     present = sys.stdout if isinstance(file, _Output) else sys.stderr
     present.flush()
     by_lines = any(getattr(present, name, False) for name in ("line_buffering", "write_through"))

@@ -1,7 +1,8 @@
 """The settings that administrators make on a broker, and their consequences for producers and consumers.
 
 These are pure functions of values; spec/tla has no model of topics that are created and deleted. See
-"Administration of a broker", "Topics" and "Consumer groups" in docs/protocol.md.
+docs/reference/protocol/administration.md, "Administration of a broker"; docs/reference/protocol/sending.md,
+"Topics"; docs/reference/protocol/groups.md, "Subscription groups".
 """
 
 from typing import Final, NamedTuple

@@ -1,6 +1,6 @@
 """The queues that each consumer of a group reads.
 
-These are the five strategies of "Queue allocation" in docs/protocol.md.
+These are the five strategies of docs/reference/protocol/groups.md, "Queue allocation".
 
 Each member computes its own queues from the sorted queues and the sorted ids. Therefore all members must use
 the same strategy and see the same inputs. A member that is not among the ids gets no queue.

@@ -1,4 +1,7 @@
-"""The delay levels after which an unconsumed message is delivered again. "Retries" in docs/protocol.md."""
+"""The delay levels after which an unconsumed message is delivered again.
+
+See docs/reference/protocol/retries-and-delays.md, "Retries".
+"""
 
 from typing import Final
 

@@ -1,4 +1,7 @@
-"""How long a producer avoids a broker after an attempt: "Queue choice" in docs/protocol.md, as in 5.x."""
+"""How long a producer avoids a broker after an attempt, as in 5.x.
+
+See docs/reference/protocol/clients.md, "Queue choice".
+"""
 
 from typing import Final
 

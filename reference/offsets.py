@@ -1,4 +1,7 @@
-"""The file and position of each byte: "Segments", "Commit log" and "Consume queue" in docs/protocol.md."""
+"""The file and position of each byte.
+
+See docs/reference/protocol/storing.md, "Segments", "Commit log" and "Consume queue".
+"""
 
 from typing import Final, NamedTuple
 

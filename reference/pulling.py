@@ -1,7 +1,8 @@
 """The answers to pull requests, and the offset where a group begins.
 
 These are pure functions of one queue. Delivery.tla leaves out statuses, counts and tags; these functions add
-them. See "Get statuses" and "Consumer offsets" in docs/protocol.md.
+them. See docs/reference/protocol/pulling.md, "Get statuses"; docs/reference/protocol/offsets.md, "Consumer
+offsets".
 """
 
 from collections.abc import Sequence

@@ -16,9 +16,12 @@ from mqproof.report.printable import one_line
 _TERMINATED: Final = 128 + signal.SIGTERM
 
 
-def stop(message: str, code: int) -> NoReturn:
-    """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`."""
-    print(f"mqproof: {message}", file=sys.stderr)
+def stop(message: str, code: int, *, command: str = "") -> NoReturn:
+    """End the command with one line on standard error and an exit code of `mqproof.report.model.Exit`.
+
+    The line begins with the name of the command, if it is given.
+    """
+    print(f"{f'mqproof {command}'.strip()}: {message}", file=sys.stderr)
     raise SystemExit(code)
 
 

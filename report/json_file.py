@@ -1,4 +1,7 @@
-"""Writes the report as JSON with stable keys, and reads it back. The keys are described in docs/report.md."""
+"""Writes the report as JSON with stable keys, and reads it back.
+
+docs/reference/report.md describes the keys.
+"""
 
 import json
 from dataclasses import dataclass

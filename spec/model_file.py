@@ -1,4 +1,4 @@
-"""Loads models.toml: the questions for TLC and their expected answers (docs/tla-runner.md).
+"""Loads models.toml: the questions for TLC and their expected answers (docs/how-to/tla-runner.md).
 
 Some questions must be answered "yes", others "no". The latter are probes (the situation does happen),
 fairness (the clause is needed) and mutants (the invariant catches a broken design).

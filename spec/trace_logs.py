@@ -1,7 +1,7 @@
 """Checks logs of any system against the trace module that a models.toml names for a model.
 
 A log is NDJSON, one event per line: an object of integers, strings, booleans, lists and objects. Its events
-are the records that the trace module reads; docs/tla-runner.md has an example.
+are the records that the trace module reads; docs/how-to/tla-runner.md has an example.
 """
 
 import json

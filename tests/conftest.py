@@ -18,7 +18,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.ge
 
 
 class TestsByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
-    """A worker runs all tests of a file, which share their fixtures; one worker runs all tests with Spark."""
+    """A worker runs all tests of a file, because they use the same fixtures.
+
+    One worker runs all tests with Spark.
+    """
 
     __test__ = False
 
@@ -34,7 +37,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> TestsBy
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A line for each thing that was missing, however many tests needed it."""
+    """Print one line for each missing thing, however many tests need it."""
     skipped = terminalreporter.stats.get("skipped", [])
     reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
     for reason, count in reasons.items():

@@ -1,4 +1,4 @@
-"""Which modules each module reaches: by imports, late ones included, and by names in strings."""
+"""The modules that each module reaches by imports, including late ones, and by names in strings."""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +10,10 @@ PARTS: Final = ("report", "spec", "reference", "impl", "conformance", "fuzz", "s
 
 
 def modules() -> dict[str, Path]:
-    """Module name to its file, of all parts, the package itself and the tests; packages are left out."""
+    """Return the module names of all parts, the package and the tests, with their files.
+
+    Packages are omitted.
+    """
     own = {_dotted(path, "mqproof"): path for path in (ROOT / "mqproof").glob("*.py")}
     own |= {_dotted(path, "mqproof"): path for path in (ROOT / "mqproof" / "demo").glob("*.py")}
     for part in PARTS:
@@ -20,7 +23,7 @@ def modules() -> dict[str, Path]:
 
 
 def reached(start: str, known: dict[str, Path], seen: dict[str, frozenset[str]]) -> frozenset[str]:
-    """The modules that `start` reaches, itself included. `seen` keeps what each module names."""
+    """Return the modules that `start` reaches, with itself. `seen` caches the names in each module."""
     found, waiting = {start}, [start]
     while waiting:
         name = waiting.pop()
@@ -45,7 +48,10 @@ def _named(path: Path, known: dict[str, Path]) -> Iterator[str]:
 
 
 def _named_in(text: str, known: dict[str, Path]) -> list[str]:
-    """Modules in a string: `mqproof.a.b:Class`, or `mqproof.a.`, where names in a package begin."""
+    """Return the modules that a string names:
+
+    `mqproof.a.b:Class`, or the prefix `mqproof.a.` of a package.
+    """
     if text.startswith("mqproof.") and text.endswith("."):
         return [name for name in known if name.startswith(text)]
     return [text.partition(":")[0]]

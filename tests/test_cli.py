@@ -1,4 +1,4 @@
-"""The command itself: help, unknown commands, the mutants of all layers."""
+"""Tests the command itself: help, unknown commands, the mutants of all layers."""
 
 import importlib
 import sys
@@ -37,7 +37,7 @@ def test_an_unknown_command_is_wrong_use(
     assert capsys.readouterr().err == "mqproof: no command 'boom'; see mqproof --help\n"
 
 
-def test_a_failure_of_our_own_is_no_violation(
+def test_an_internal_error_is_not_a_violation(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     app = typer.Typer()
@@ -47,14 +47,14 @@ def test_a_failure_of_our_own_is_no_violation(
 
     @app.command()
     def check(context: typer.Context) -> None:
-        raise RuntimeError(f"{context.command_path.partition(' ')[0]} is at a loss")
+        raise RuntimeError(f"{context.command_path.partition(' ')[0]} failed for no known reason")
 
     monkeypatch.setitem(sys.modules, "failing", SimpleNamespace(app=app))
     monkeypatch.setitem(cli.COMMANDS, "check", ("failing", ""))
     assert _run(monkeypatch, "check") == Exit.TOOL
-    told = capsys.readouterr().err
-    assert told.startswith("Traceback")
-    assert told.endswith("RuntimeError: mqproof is at a loss\n")
+    reported = capsys.readouterr().err
+    assert reported.startswith("Traceback")
+    assert reported.endswith("RuntimeError: mqproof failed for no known reason\n")
 
 
 def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_a_mutant_is_run_by_its_name(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert (result.id, result.name, result.verdict) == ("DELIV-5", "LateCommit", "held")
 
 
-def test_each_mutant_that_is_named_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_named_mutant_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     answer = tmp_path / "mutants.json"
     arguments = ("mutants", "--layer", "impl", "--json", str(answer))
     assert _run(monkeypatch, *arguments, "--name", "pull-skips", "--name", "refused-but-stored") == 0
@@ -81,7 +81,7 @@ def test_each_mutant_that_is_named_is_run(monkeypatch: pytest.MonkeyPatch, tmp_p
         (("--layer", "reference", "--name", "LateCommit", "--name", "X"), "--name X: no such mutant"),
     ],
 )
-def test_a_mutant_that_is_not_there_is_wrong_use(
+def test_an_unknown_mutant_is_wrong_use(
     arguments: tuple[str, ...],
     message: str,
     monkeypatch: pytest.MonkeyPatch,

@@ -1,4 +1,4 @@
-"""Goal: one style of help, suggestions, renamed options and completion for every command."""
+"""Tests the style of help, suggestions, renamed options and completion of every command."""
 
 import os
 import re
@@ -24,7 +24,7 @@ def mqproof(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    """The path of each command that does something, and the command itself."""
+    """Return each command that does something, with its path."""
     root: Any = typer.main.get_command(cli.app)
     todo = [(name, root.get_command(None, name)) for name in cli.COMMANDS]
     while todo:
@@ -60,7 +60,7 @@ def test_wrong_use_is_one_line_with_a_hint(typed: tuple[str, ...], hint: str) ->
 
 
 @pytest.mark.parametrize("path", EVERY)
-def test_an_option_that_does_not_exist_is_one_line_for_every_command(
+def test_an_unknown_option_is_one_line_for_every_command(
     path: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["mqproof", *path.split(), "--no-such-option"])
@@ -86,7 +86,7 @@ def test_every_command_has_the_same_style_of_help(path: str) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY)
-def test_options_of_one_meaning_have_one_name(path: str) -> None:
+def test_options_with_the_same_meaning_have_the_same_name(path: str) -> None:
     options = {name for param in EVERY[path].params for name in param.opts}
     old = {name for names in cli.RENAMED.values() for name in names}
     if path.partition(" ")[0] in cli.RENAMED:
@@ -115,13 +115,13 @@ def test_the_version_is_printed() -> None:
         ("mqproof nonsense x", []),
     ],
 )
-def test_a_shell_completes_commands_and_options(words: str, completed: list[str]) -> None:
+def test_the_shell_completes_commands_and_options(words: str, completed: list[str]) -> None:
     last = str(len(words.split()) - 1)
     done = mqproof(COMP_WORDS=words, COMP_CWORD=last, _MQPROOF_COMPLETE="complete_bash")
     assert (done.returncode, done.stdout.split()) == (0, completed)
 
 
-def test_completing_a_command_imports_none() -> None:
+def test_completing_a_command_does_not_import_it() -> None:
     code = (
         "import sys, atexit; from mqproof.cli import main; "
         "atexit.register(lambda: print([m for m in sys.modules if m.startswith(('pyspark', 'mqproof.'))])); "
@@ -137,15 +137,15 @@ def test_completing_a_command_imports_none() -> None:
     assert set(eval(modules)) <= ours | {"mqproof.extras"}
 
 
-def test_examples_keep_their_lines() -> None:
+def test_examples_keep_their_line_breaks() -> None:
     text = "Do it.\n\nExamples: mqproof a b;\nmqproof c 'd; e'\n\nTable:\n  x\n  y"
     expected = "Do it.\n\n\b\nExamples:\n  mqproof a b\n  mqproof c 'd; e'\n\n\b\nTable:\n  x\n  y"
     assert laid_out(text) == expected
     assert laid_out(expected) == expected
 
 
-def test_the_page_about_the_command_line_lists_the_renamed_options() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "command-line.md").read_text(encoding="utf-8")
+def test_the_command_line_page_lists_the_renamed_options() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "command-line.md").read_text(encoding="utf-8")
     for names in cli.RENAMED.values():
         for old, new in names.items():
             assert f"| `{old}` | `{new}`" in page

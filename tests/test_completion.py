@@ -1,4 +1,4 @@
-"""Goal: `mqproof completion SHELL` prints a script that the shell accepts."""
+"""Tests that `mqproof completion SHELL` prints a script that the shell accepts."""
 
 import shutil
 import subprocess

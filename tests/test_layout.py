@@ -1,4 +1,4 @@
-"""What linters cannot check: the folders are one project, tests mirror them, and no module lost its test."""
+"""Checks of the layout that linters lack: the folders form one project, and tests mirror them."""
 
 import importlib
 import subprocess
@@ -42,7 +42,7 @@ ROLES = {
         "options": "options of a command line",
         "rules": "pure rules, each broken by a mutant",
         "server": "the side that accepts connections",
-        "services": "what the parts of a server share",
+        "services": "the objects that the parts of a server use",
         "tables": "results as tables for a terminal",
         "queries": "request processors that only read",
         "registration": "brokers at name servers",
@@ -90,7 +90,7 @@ def test_every_part_is_linked_into_the_package(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_every_package_says_what_lives_there(name: str) -> None:
+def test_every_package_describes_its_contents(name: str) -> None:
     for init in (ROOT / name).rglob("__init__.py"):
         module = importlib.import_module(".".join(("mqproof", *init.parent.relative_to(ROOT).parts)))
         assert (module.__doc__ or "").strip(), init
@@ -107,7 +107,7 @@ def test_every_command_is_mounted(command: str) -> None:
     assert cli._own_app() if module == "mqproof.cli" else importlib.import_module(module).app
 
 
-def test_no_command_loads_what_it_does_not_need() -> None:
+def test_no_command_loads_modules_that_it_does_not_need() -> None:
     """A broker never loads Spark or TLC: the packages' modules are imported late."""
     code = "import sys, mqproof.impl.command.cli, mqproof.cli; "
     code += "print(*{'pyspark', 'mqproof.spark_audit', 'hypothesis'} & {*sys.modules})"
@@ -133,7 +133,7 @@ def test_every_module_has_a_test_module_of_its_name_or_is_tested_together_with_o
         assert not missing, f"{folder}: no test of its entry reaches {missing}"
 
 
-def test_no_module_name_means_two_things_inside_one_part() -> None:
+def test_no_module_name_has_two_meanings_inside_one_part() -> None:
     folders: dict[tuple[str, str], list[str]] = defaultdict(list)
     for path in (path.relative_to(ROOT) for path in modules().values()):
         if path.parts[0] in PACKAGES and path.name != "__init__.py":

@@ -1,4 +1,4 @@
-"""Goal: -v, -q, --log-level and --log-file mean the same for every server and long command."""
+"""Tests that -v, -q, --log-level and --log-file mean the same for every server and long command."""
 
 import logging
 import subprocess
@@ -39,7 +39,7 @@ def _levels() -> Iterator[None]:
         (0, False, "critical", logging.CRITICAL),
     ],
 )
-def test_levels(verbose: int, quiet: bool, level: str | None, expected: int) -> None:
+def test_options_select_the_log_level(verbose: int, quiet: bool, level: str | None, expected: int) -> None:
     configure(verbose, quiet, level, None)
     assert logging.getLogger("mqproof").getEffectiveLevel() == expected
     assert is_quiet() == (expected > logging.WARNING)
@@ -76,7 +76,7 @@ def test_a_log_file_is_appended_to_and_replaced_by_the_next_call(tmp_path: Path)
 
 
 @pytest.mark.parametrize("command", ["namesrv", "broker", "serve", "check", "conform", "audit watch"])
-def test_a_log_file_that_cannot_be_opened_is_one_line(command: str, tmp_path: Path) -> None:
+def test_a_log_file_that_cannot_be_opened_is_reported_in_one_line(command: str, tmp_path: Path) -> None:
     options = ["--log-file", str(tmp_path)]
     options += ["--state", str(tmp_path)] if command == "audit watch" else []
     done = subprocess.run(

@@ -1,6 +1,6 @@
-"""Goal: a closed pipe is never taken for a violation, and output that cannot be written is never a success.
+"""Tests that a closed pipe is never a violation, and that output that cannot be written is never a success.
 
-Method: run commands in processes of their own, with a reader that closes before the first byte.
+Method: run commands as processes with a reader that closes before the first byte.
 """
 
 import os
@@ -21,8 +21,8 @@ def run_into_closed_pipe(*arguments: str, stderr: int = subprocess.PIPE) -> tupl
     os.close(reading)
     process = subprocess.Popen([*MQPROOF, *arguments], stdout=writing, stderr=stderr, text=True)
     os.close(writing)
-    _, told = process.communicate(timeout=300)
-    return process.returncode, told
+    _, reported = process.communicate(timeout=300)
+    return process.returncode, reported
 
 
 @pytest.mark.parametrize(
@@ -42,19 +42,19 @@ def run_into_closed_pipe(*arguments: str, stderr: int = subprocess.PIPE) -> tupl
     ],
 )
 def test_a_closed_pipe_ends_a_command_quietly_with_the_code_of_sigpipe(command: str, tmp_path: Path) -> None:
-    code, told = run_into_closed_pipe(*command.format(tmp=tmp_path).split())
+    code, reported = run_into_closed_pipe(*command.format(tmp=tmp_path).split())
     assert code == CLOSED_PIPE
-    assert "Traceback" not in told
-    assert "Exception" not in told
-    assert "Broken" not in told
+    assert "Traceback" not in reported
+    assert "Exception" not in reported
+    assert "Broken" not in reported
 
 
-def test_a_server_whose_reader_is_gone_ends_without_a_violation(tmp_path: Path) -> None:
-    code, told = run_into_closed_pipe("namesrv", "--port", "0", "--store", str(tmp_path))
-    assert (code, told) == (CLOSED_PIPE, "")
+def test_a_server_whose_output_is_closed_ends_without_a_violation(tmp_path: Path) -> None:
+    code, reported = run_into_closed_pipe("namesrv", "--port", "0", "--store", str(tmp_path))
+    assert (code, reported) == (CLOSED_PIPE, "")
 
 
-def test_messages_without_a_reader_do_not_change_the_exit_code() -> None:
+def test_a_closed_standard_error_does_not_change_the_exit_code() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     done = subprocess.run([*MQPROOF, "chek"], stdout=subprocess.PIPE, stderr=writing, timeout=60, check=False)

@@ -1,7 +1,7 @@
-"""Goal: wrong arguments and bad files end every command with exit code 2 and one clear line.
+"""Tests that wrong arguments and bad files end every command with exit code 2 and one clear line.
 
-Method: give each option that reads a file one that is missing, is a folder, or is not what it should be, and
-each option with a fixed set of values another value.
+Method: give each option that reads a file one that is missing, a folder or invalid, and each option with a
+fixed set of values another value.
 """
 
 import subprocess
@@ -80,7 +80,7 @@ def expect_wrong_use(command: str, cwd: Path) -> None:
 
 @pytest.mark.parametrize("command", READING)
 @pytest.mark.parametrize("kind", ["missing", "folder", "garbage"])
-def test_a_file_that_cannot_be_used_is_one_line(command: str, kind: str, tmp_path: Path) -> None:
+def test_an_unusable_file_is_reported_in_one_line(command: str, kind: str, tmp_path: Path) -> None:
     if kind == "folder" and command.startswith("store"):
         pytest.skip("a store is a folder")
     (tmp_path / "folder").mkdir()
@@ -89,7 +89,7 @@ def test_a_file_that_cannot_be_used_is_one_line(command: str, kind: str, tmp_pat
 
 
 @pytest.mark.parametrize("command", WRONG)
-def test_a_wrong_value_is_one_line(command: str, tmp_path: Path) -> None:
+def test_a_wrong_value_is_reported_in_one_line(command: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").touch()
     expect_wrong_use(command.format(folder=tmp_path / "folder", file=tmp_path / "file"), tmp_path)

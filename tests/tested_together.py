@@ -10,7 +10,7 @@ _SUITES: Final = "tests/conformance/suites/{0}/test_suite.py"
 _DRAWN: Final = "tests/conformance/adapters/brokers/test_factories.py"
 
 TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
-    # The modules of a suite are judged together: on the reference, on our code, and by the mutants.
+    # The modules of a suite are tested together: on the reference, on our code, and by the mutants.
     **{
         f"conformance/suites/{name}": (_SUITES.format(name), _DRAWN)
         for name in ("delivery", "offsets", "ordering", "retry")
@@ -21,7 +21,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "conformance/suites/flush": ("tests/conformance/adapters/test_remoting.py",),
     "conformance/engine": ("tests/conformance/adapters/test_remoting.py",),
     "conformance/registry": ("tests/conformance/commands/test_conform.py",),
-    # Adapters, drivers and hosts have no behaviour of their own: suites and behaviours cover them.
+    # Adapters, drivers and hosts have no behaviour of their own: suites and behaviours test them.
     "conformance/adapters": ("tests/conformance/adapters/test_checklist.py",),
     "conformance/adapters/apache": (
         "tests/conformance/adapters/apache/test_tap.py",
@@ -85,7 +85,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "impl/command": ("tests/impl/command/test_cli.py",),
     "impl/terminal": ("tests/impl/admin/test_cli.py",),
     "spark_audit/command": ("tests/spark_audit/command/test_watch_command.py",),
-    # Simulations: the programs, the simulated system and the judge are one thing with three modules.
+    # Simulations: the programs, the simulated system and the judge are one unit in three modules.
     "fuzz/cluster": ("tests/fuzz/targets/test_cluster.py",),
     "fuzz/raft": ("tests/fuzz/targets/test_dledger_group.py",),
     "fuzz/store": ("tests/fuzz/targets/test_store_recovery.py",),
@@ -96,7 +96,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
         "tests/fuzz/test_regressions.py",
         "tests/package/test_extras.py",
     ),
-    # A broker, a client, a store or a member is tested as a whole where its parts do little by themselves.
+    # A broker, a client, a store or a member is tested as a whole if its modules do little by themselves.
     "impl/broker": ("tests/impl/broker/processors/test_broker_admin.py",),
     "impl/broker/processors": ("tests/impl/broker/processors/test_broker_admin.py",),
     "impl/broker/state": ("tests/impl/broker/processors/test_groups.py",),
@@ -129,7 +129,7 @@ TESTED_TOGETHER: Final[dict[str, tuple[str, ...]]] = {
     "spec": ("tests/spec/test_drawing.py", "tests/spec/test_vacuity.py", "tests/package/test_extras.py"),
     "spec/guarantee": ("tests/spec/guarantee/test_matrix.py",),
     "spec/tlc": ("tests/spec/tlc/test_run.py",),
-    # The stages of the audit are tested by whole runs over logs whose truth is known.
+    # The stages of the audit are tested by whole runs over logs with known content.
     "spark_audit": ("tests/spark_audit/incremental/test_checkpoint.py",),
     "spark_audit/evidence": (
         "tests/spark_audit/passes/test_bucket_sums.py",

@@ -83,7 +83,7 @@ class Client:
         except ClientError as error:
             if "TOPIC_NOT_EXIST" in str(error):  # no message was sent yet: an empty queue
                 return Pulled(PullStatus.OFFSET_MOVED if offset else PullStatus.NO_NEW, (), 0, 0, 0)
-            if "makes no sense" in str(error):
+            if "is invalid" in str(error):
                 unreadable = PulledMessage("", b"", "", -1, -1)
                 return Pulled(PullStatus.FOUND, (unreadable,), offset + 1, 0, offset + 1)
             raise TargetError(str(error)) from None

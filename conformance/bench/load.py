@@ -1,8 +1,8 @@
 """A load generator for any broker: prebuilt frames over one connection.
 
 It implements the protocol itself, so every broker receives the same bytes, and no broker's own client is
-measured. Layouts: docs/protocol.md, "Remoting frame", "Remoting command", "Commit log record". Times are in
-seconds, counts are messages.
+measured. Layouts: docs/reference/protocol/framing.md, "Remoting frame" and "Remoting command";
+docs/reference/protocol/storing.md, "Commit log record". Times are in seconds, counts are messages.
 """
 
 import asyncio

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from mqproof.conformance.bench import load
 from mqproof.conformance.bench.load import Address, LoadError, Messages
-from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster, free_port
+from mqproof.conformance.hosts.processes import Cluster, ClusterError, cluster, free_port, free_ports
 from mqproof.conformance.hosts.sender import sender
 
 IDS: Final = ("n0", "n1", "n2")
@@ -120,10 +120,9 @@ def pair(folder: Path) -> Iterator[Site]:
 @contextmanager
 def group(folder: Path) -> Iterator[Site]:
     with _site(folder) as site:
-        ports: set[int] = set()
-        while len(ports) < len(IDS):
-            ports.add(free_port())
-        peers = ";".join(f"{id_}-127.0.0.1:{port}" for id_, port in zip(IDS, sorted(ports), strict=True))
+        peers = ";".join(
+            f"{id_}-127.0.0.1:{port}" for id_, port in zip(IDS, free_ports(len(IDS)), strict=True)
+        )
         for id_ in IDS:
             site.add(id_, "--self-id", id_, "--peers", peers)
         yield site

@@ -20,7 +20,8 @@ def _root() -> None:
 @app.command("check-history")
 def check_history(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Histories in JSON Lines (docs/histories.md).")
+        list[Path],
+        typer.Argument(metavar="FILE...", help="Histories, JSON Lines (docs/explanation/histories.md)."),
     ],
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON to this file.")
@@ -69,9 +70,11 @@ def convert_history(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="File to read.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write.")],
     read: Annotated[
-        str, typer.Option("--from", help="Format to read: jsonl, jepsen or openchaos.")
+        str, typer.Option("--from", help="Format to read: Format to read: jsonl, jepsen or openchaos.")
     ] = "jsonl",
-    written: Annotated[str, typer.Option("--to", help="Format to write: jsonl, jepsen or elle.")] = "jepsen",
+    written: Annotated[
+        str, typer.Option("--to", help="Format to write: Format to write: jsonl, jepsen or elle.")
+    ] = "jepsen",
 ) -> None:
     """Convert a history: from OpenChaos, or to the input of Jepsen's kafka checker or of elle-cli.
 

@@ -9,7 +9,7 @@ from mqproof.conformance.guarantee.live import Lived, keeps_acknowledged
 from mqproof.spec.guarantee.matrix import FAULTS, Cell, Setup, columns
 from mqproof.spec.guarantee.view import LETTERS, WORDS
 
-DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "guarantees.md"
 BEGIN: Final = "<!-- Written by `mqproof matrix --on impl --record`. -->\n"
 END: Final = "<!-- End of what it writes. -->\n"
 
@@ -34,7 +34,7 @@ def summary(lived: Sequence[Lived]) -> str:
     replays = sum(each.replayed is not None for each in lived)
     elsewhere = f"; {others:,} in the others" if others else ""
     return (
-        f"{len(lived)} cells; {kept:,} lives in the {len(keeping)} that lose nothing acknowledged{elsewhere};"
+        f"{len(lived)} cells; {kept:,} runs in the {len(keeping)} that lose nothing acknowledged{elsewhere};"
         f" {replays} counterexamples replayed; {sum(bool(each.failure) for each in lived)} cells differ"
     )
 
@@ -73,7 +73,7 @@ def _table(
 
 
 def _words(each: Lived) -> str:
-    how = f"{each.runs} lives" if each.runs else "replayed"
+    how = f"{each.runs} runs" if each.runs else "replayed"
     return f"{WORDS[each.expected]} : {WORDS[each.worst]}, {how}"
 
 

@@ -1,7 +1,7 @@
 """Histories in the formats of other tools: OpenChaos, Jepsen with its kafka checker, and elle.
 
 Other formats have fewer fields. Writers omit facts that a format cannot express, and readers do not invent
-missing ones. docs/histories.md, "Other tools", has tables for both directions.
+missing ones. docs/reference/history-format.md, "Other formats", has tables for both directions.
 """
 
 from collections import defaultdict

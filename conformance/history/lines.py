@@ -2,7 +2,8 @@
 
 JSON Lines in Jepsen's terms. An operation is a line of type `invoke` and, when it ends, another line of the
 same process: `ok` (it happened), `fail` (it certainly did not), `info` (unknown). An operation without a
-second line is treated as if it ended with `info`. docs/histories.md describes the format for users.
+second line is treated as if it ended with `info`.
+docs/reference/history-format.md describes the format for users.
 """
 
 from collections.abc import Iterable, Iterator

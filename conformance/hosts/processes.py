@@ -156,6 +156,14 @@ def free_port(below: int = 0) -> int:
     raise ClusterError(f"64 ports between {_PORTS.start} and {_PORTS.stop} are all in use")
 
 
+def free_ports(count: int) -> list[int]:
+    """Return as many different ports, in increasing order."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return sorted(ports)
+
+
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         try:

@@ -105,7 +105,7 @@ _TOPICS: Final = "mqproof.impl.broker.state.topics:TopicTable"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "oldest-not-found", "a query by key does not find the oldest message", "DELIV-1",
+            "oldest-not-found", "of several messages with a key, the oldest is not found", "DELIV-1",
             f"{_STORE}.find", _oldest_left_out,
         ),
         _mutant(
@@ -113,24 +113,24 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.store.appender:index_keys", _one_key_only,
         ),
         _mutant(
-            "any-topic-searched", "a query by key also finds messages of other topics", "DELIV-2",
+            "any-topic-searched", "a look-up by key also finds messages of other topics", "DELIV-2",
             f"{_STORE}.find", _any_topic,
         ),
         _mutant(
-            "id-of-another", "a query by id finds the oldest message of the log", "DELIV-2",
+            "id-of-another", "a look-up by id returns the oldest message of the log", "DELIV-2",
             f"{_STORE}.record_at", _always_the_first,
         ),
         _mutant(
-            "newest-found-first", "messages with a key are found in reverse order", "SPEC-1",
-            f"{_STORE}.find",
+            "newest-found-first", "messages with a key are returned in reverse order",
+            "SPEC-1", f"{_STORE}.find",
             _newest_first,
         ),
         _mutant(
-            "queues-outlive-topic", "a recreated topic has its old messages", "SPEC-1",
+            "queues-outlive-topic", "a topic that is created again has its old messages", "SPEC-1",
             f"{_STORE}.delete_topic", _queues_stay,
         ),
         _mutant(
-            "queue-counts-stay", "the queue counts of a topic cannot be changed", "SPEC-1",
+            "queue-counts-stay", "the numbers of queues of a topic cannot be changed", "SPEC-1",
             f"{_TOPICS}.put_all", _counts_stay,
         ),
         _mutant(
@@ -143,7 +143,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             _known_groups_stay,
         ),
         _mutant(
-            "group-may-always", "a group without permission to consume can consume", "SPEC-1",
+            "group-may-always", "a group without permission to consume consumes", "SPEC-1",
             "mqproof.impl.broker.processors.pull:require_consuming_group", _group_may_always,
         ),
         _mutant(
@@ -155,7 +155,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.state.offsets:OffsetTable.remove_group", _every_group_forgotten,
         ),
         _mutant(
-            "cloned-offsets-added", "a clone keeps offsets of queues in which the source group has none",
+            "cloned-offsets-added", "a clone keeps offsets in queues in which the source group has none",
             "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.clone", _cloned_offsets_added,
         ),
         _mutant(

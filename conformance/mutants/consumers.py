@@ -30,11 +30,11 @@ MUTANTS: Final[dict[str, Mutant]] = {
     each.name: each
     for each in (
         Mutant(
-            "reset-told-to-nobody", "members are not notified of an offset reset", "SPEC-1",
-            "mqproof.impl.broker.processors.offset_admin:_tell_members", _no_effect,
+            "reset-told-to-nobody", "members are not notified that their offsets were reset", "SPEC-1",
+            "mqproof.impl.broker.processors.offset_admin:_notify_members", _no_effect,
         ),
         Mutant(
-            "reset-not-obeyed", "a push consumer ignores an offset reset", "SPEC-1",
+            "reset-not-obeyed", "a push consumer ignores a reset and continues at its position", "SPEC-1",
             "mqproof.impl.client.consuming.push_consumer:PushConsumer.reset_offsets", _no_effect,
         ),
         Mutant(
@@ -42,7 +42,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
             "SPEC-1", "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_behind,
         ),
         Mutant(
-            "taken-over-too-high", "a push consumer that takes over a queue skips a message", "SPEC-1",
+            "taken-over-too-high", "a push consumer that takes a queue over skips a message", "SPEC-1",
             "mqproof.impl.client.consuming.offset_store:Offsets.load", _one_ahead,
         ),
     )

@@ -83,15 +83,15 @@ _OFFSETS: Final = "mqproof.impl.broker.state.offsets:OffsetTable"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "group-begins-ahead", "a member that takes over a queue begins one message too late", "DELIV-1",
+            "group-begins-ahead", "a member that takes a queue over starts one message too late", "DELIV-1",
             f"{_OFFSETS}.query", _one_ahead,
         ),
         _mutant(
-            "members-read-the-neighbour", "a member reads another queue than it requested", "DELIV-2",
+            "members-read-the-neighbour", "a member reads another queue than requested", "DELIV-2",
             "mqproof.impl.store.message_store:MessageStore.get", _queue_of_the_neighbour,
         ),
         _mutant(
-            "group-begins-behind", "a member that takes over a queue receives its last message again",
+            "group-begins-behind", "a member that takes a queue over receives its last message again",
             "DELIV-3",
             f"{_OFFSETS}.query", _one_back,
         ),
@@ -108,7 +108,7 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_CLIENTS}.channel_closed", _closed_connection_stays,
         ),
         _mutant(
-            "newest-member-missing", "the newest member is not listed", "SPEC-1",
+            "newest-member-missing", "the list of members lacks the newest one", "SPEC-1",
             f"{_CLIENTS}.consumer_ids", _newest_id_missing,
         ),
         _mutant(
@@ -116,15 +116,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_CLIENTS}.silent_since", _no_silent_clients,
         ),
         _mutant(
-            "nobody-notified", "members are not notified of changes", "SPEC-1",
+            "nobody-notified", "members are not notified that others joined or left", "SPEC-1",
             "mqproof.impl.broker.processors.groups:notify", _no_notification,
         ),
         _mutant(
-            "joining-not-told", "members are notified of leaving members, but not of joining ones", "SPEC-1",
+            "joining-not-told", "members are notified when a member leaves, not when it joins", "SPEC-1",
             f"{_CLIENTS}.heartbeat", _notified_of_new_groups_only,
         ),
         _mutant(
-            "offsets-not-read-at-start", "a broker does not read the offsets of groups when it starts",
+            "offsets-not-read-at-start", "a broker that starts does not read the offsets of groups",
             "DELIV-3",
             f"{_OFFSETS}.load", _empty,
         ),

@@ -20,9 +20,9 @@ _append = State.append
 
 
 def _vote_for_any_candidate(
-    candidate: str, term: int, end: Any, mine: Any, current: tuple[int, str | None, str | None]
+    candidate: str, term: int, end: Any, mine: Any, voter_state: tuple[int, str | None, str | None]
 ) -> Vote:
-    my_term, _, leader = current
+    my_term, _, leader = voter_state
     return _vote_result(candidate, term, end, mine, (my_term, None, leader))
 
 
@@ -61,16 +61,15 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "votes-again", "a member votes for every candidate that asks", "SPEC-1",
+            "votes-again", "a voter accepts every candidate", "SPEC-1",
             f"{_RULES}:vote_result", _vote_for_any_candidate,
         ),
         Mutant(
-            "majority-of-those-heard", "a majority of the received answers is sufficient to lead", "SPEC-1",
+            "majority-of-those-heard", "a majority of the received answers is enough to lead", "SPEC-1",
             f"{_RULES}:round_result", _majority_of_answers,
         ),
         Mutant(
-            "leader-not-waited-for", "a candidate that receives a leader's name starts the next term",
-            "SPEC-1",
+            "leader-not-waited-for", "a candidate that hears from a leader requests the next term", "SPEC-1",
             f"{_RULES}:round_result", _whatever_the_leader,
         ),
         Mutant(
@@ -82,11 +81,11 @@ MUTANTS: Final = {
             f"{_STATE}.append", _durable_when_appended,
         ),
         Mutant(
-            "one-copy-committed", "the entries of the most advanced member are committed", "SPEC-1",
+            "one-copy-committed", "the entries of the most advanced member count as committed", "SPEC-1",
             f"{_RULES}:majority_index", _most_advanced,
         ),
         Mutant(
-            "commit-not-learned", "a follower never receives the commit index", "SPEC-1",
+            "commit-not-learned", "a follower never receives the committed index", "SPEC-1",
             "mqproof.impl.dledger.log_replication:Following._learn_commit", _nothing,
         ),
     )

@@ -131,7 +131,7 @@ _COMMIT: Final = "mqproof.impl.broker.state.offsets:OffsetTable.commit"
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "expired-goes-to-the-end", "a pull of an expired offset is moved to the end of the queue",
+            "expired-goes-to-the-end", "a pull from an expired offset is moved to the end of the queue",
             "DELIV-1",
             _REFUSAL, _too_small_goes_to_the_end,
         ),
@@ -140,25 +140,25 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.store.message_store:MessageStore.get", _other_queue,
         ),
         _mutant(
-            "answer-upside-down", "an answer has the newest message first", "DELIV-4", _READ, _newest_first,
+            "answer-upside-down", "a response has the newest message first", "DELIV-4", _READ, _newest_first,
         ),
         _mutant(
             "larger-commit-ignored", "a commit that is greater than the last one is not stored", "DELIV-5",
             _COMMIT, _larger_is_not_taken,
         ),
         _mutant(
-            "pull-commits-nothing", "the offset in a pull is not stored", "DELIV-5",
+            "pull-commits-nothing", "the commit offset of a pull request is not stored", "DELIV-5",
             "mqproof.impl.broker.processors.pull:commit_offset", _not_with_a_pull,
         ),
         _mutant("tags-ignored", "a pull returns messages of every tag", "DELIV-10",
                 "mqproof.impl.broker.processors.pull:_tags", _every_tag),
         _mutant(
-            "first-tag-only", "of `A || B`, only messages of A are returned", "DELIV-10",
+            "first-tag-only", "a pull with `A || B` returns messages of A only", "DELIV-10",
             "mqproof.impl.broker.processors.pull:_tags", _first_tag_only,
         ),
         _mutant(
-            "rest-passed-over", "the next offset skips messages that did not fit into the answer", "DELIV-10",
-            _READ,
+            "rest-passed-over", "the next offset of a response skips messages that did not fit",
+            "DELIV-10", _READ,
             _tail_is_passed_over,
         ),
         _mutant(
@@ -166,25 +166,25 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             _REFUSAL, _beyond_goes_to_zero,
         ),
         _mutant(
-            "unmatched-asked-again", "if no message matches, the next offset is the requested one", "SPEC-1",
+            "unmatched-asked-again", "if no message matches, the next offset is the same as before", "SPEC-1",
             _READ, _unmatched_stays,
         ),
-        _mutant("one-too-many", "an answer has one message more than requested", "SPEC-1", _READ,
+        _mutant("one-too-many", "a response has one message more than requested", "SPEC-1", _READ,
                 _one_too_many),
         _mutant(
-            "held-pull-not-woken", "a message does not wake the pull that waits for it", "SPEC-1",
+            "held-pull-not-woken", "a new message does not complete the pull that waits for it", "SPEC-1",
             "mqproof.impl.broker.long_polling:PullHolds.arrived", _no_wake_up,
         ),
         _mutant(
-            "reset-ignored", "a commit of a lower offset is answered with success and not stored", "SPEC-1",
+            "reset-ignored", "a commit that goes back is answered with success and not stored", "SPEC-1",
             _COMMIT, _smaller_is_not_taken,
         ),
         _mutant(
-            "nothing-is-zero", "a group without an offset starts at 0 even if the first message has expired",
+            "nothing-is-zero", "a group without an offset is at 0 although the first message has expired",
             "SPEC-1", "mqproof.impl.broker.state.offsets:OffsetTable.query", _nothing_is_zero,
         ),
         _mutant(
-            "time-of-the-next", "a search by time finds the message after the one of that time", "SPEC-1",
+            "time-of-the-next", "a search by time returns the message after the correct one", "SPEC-1",
             "mqproof.impl.broker.processors.queries:offset_at_time", _one_later,
         ),
         _mutant(
@@ -192,11 +192,11 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "DELIV-5", "mqproof.impl.broker.broker:Broker.stop", _offsets_stay_unwritten,
         ),
         _mutant(
-            "offsets-written-at-exit-only", "a broker writes the offsets only at a clean exit",
+            "offsets-written-at-exit-only", "a broker writes offsets only at a clean exit",
             "DELIV-5", "mqproof.impl.broker.broker:Broker._every", _all_but_offsets,
         ),
         _mutant(
-            "expired-is-back-after-start", "a restarted broker reports messages that it had deleted",
+            "expired-is-back-after-start", "after a restart a broker reports messages that it has deleted",
             "SPEC-1", "mqproof.impl.store.recovery:recover_queues", _expired_is_back,
         ),
     ]

@@ -75,11 +75,11 @@ MUTANTS: Final = {
             f"{_LOCKS}.holds", _ever_confirmed,
         ),
         Mutant(
-            "refusal-not-heard", "a consumer trusts a lock that it has lost until the lock's time is over",
+            "refusal-not-heard", "a lock that another member holds by now is trusted until its time ends",
             "SPEC-1", f"{_LOCKS}._renew", _believed_all_the_same,
         ),
         Mutant(
-            "unlocked-in-call", "a dropped queue is unlocked while its listener is active",
+            "unlocked-in-call", "a queue that was dropped is unlocked while its listener runs",
             "SPEC-1", f"{_CONSUMER}._leave", _unlocked_before_it_settles,
         ),
         Mutant(
@@ -87,15 +87,16 @@ MUTANTS: Final = {
             f"{_LOCKS}.unlock", _unlocked_meanwhile,
         ),
         Mutant(
-            "left-locked", "a dropped queue stays locked until the end of the lease", "SPEC-1",
+            "left-locked", "the lock of a queue that was dropped is left until its lease ends", "SPEC-1",
             f"{_LOCKS}.unlock", _kept,
         ),
         Mutant(
-            "taken-while-leaving", "a dropped queue is taken again before its drop is complete", "SPEC-1",
+            "taken-while-leaving", "a queue that was dropped is taken again before the drop is complete",
+            "SPEC-1",
             f"{_CONSUMER}.gain", _taken_while_leaving,
         ),
         Mutant(
-            "lane-for-each-pull", "messages that arrive while the listener is active do not wait", "SPEC-1",
+            "lane-for-each-pull", "messages that arrive while the listener runs do not wait", "SPEC-1",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _a_lane_a_pull,
         ),
     )

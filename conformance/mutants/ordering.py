@@ -90,29 +90,32 @@ def _mutant(
 
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
-        _mutant("granted-to-all", "a lock is granted to every member", "DELIV-13", "lock", _to_everybody),
+        _mutant(
+            "granted-to-all", "a lock is granted to every member that requests it",
+            "DELIV-13", "lock", _to_everybody,
+        ),
         _mutant(
             "lease-too-short", "a lock is granted to others after a third of its lease", "DELIV-13", "lock",
             _for_a_third_of_the_lease,
         ),
         _mutant(
-            "renewal-not-noted", "a renewal does not extend a lock", "DELIV-13", "lock", _not_renewed
+            "renewal-not-noted", "the renewal of a lock does not extend its lease",
+            "DELIV-13", "lock", _not_renewed
         ),
-        _mutant("unlocked-by-others", "any member can unlock a queue", "DELIV-13", "unlock", _by_any_member),
-        _mutant("lease-never-over", "a lock that is not renewed never ends", "SPEC-1", "lock", _never_over),
+        _mutant("unlocked-by-others", "any member may unlock a queue", "DELIV-13", "unlock", _by_any_member),
+        _mutant("lease-never-over", "a lock that is not renewed is kept", "SPEC-1", "lock", _never_over),
         _mutant(
-            "one-table-for-all-groups", "a queue locked by one group is locked for other groups", "SPEC-1",
-            "lock",
+            "one-table-for-all-groups", "a lock of one group blocks other groups", "SPEC-1", "lock",
             _of_all_groups,
         ),
-        _mutant("unlock-ignored", "an unlocked queue stays locked", "SPEC-1", "unlock", _not_given_back),
+        _mutant("unlock-ignored", "a lock that is released is kept", "SPEC-1", "unlock", _not_given_back),
         _mutant(
-            "all-or-nothing", "a batch is refused completely if one queue is locked by another member",
+            "all-or-nothing", "a batch is refused as a whole if another member holds one of its queues",
             "SPEC-1", "lock",
             _all_or_nothing,
         ),
         _mutant(
-            "locks-end-with-connections", "locks end when a connection breaks", "DELIV-13",
+            "locks-end-with-connections", "a lock ends when a connection breaks", "DELIV-13",
             "_channel_closed", _gone_with_a_connection, "mqproof.impl.broker.broker:Broker",
         ),
     ]

@@ -108,8 +108,8 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Callable[...
 MUTANTS: Final[dict[str, Mutant]] = dict(
     [
         _mutant(
-            "last-broker-tried-again", "a retry goes to any broker, including the last one", "ROUTE-5",
-            "choose",
+            "last-broker-tried-again", "a retry may go to any broker, also to the last one",
+            "ROUTE-5", "choose",
             _last_broker_too,
         ),
         _mutant(
@@ -133,14 +133,14 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             _rested_half_as_long,
         ),
         _mutant(
-            "retry-forgets-rests", "a retry goes to brokers that must be avoided", "ROUTE-6", "choose",
+            "retry-forgets-rests", "a retry may go to brokers that must be avoided", "ROUTE-6", "choose",
             _retry_forgets_rests,
         ),
         _mutant("no-round-robin", "every send starts at the same queue", "SPEC-1", "choose", _never_in_turn),
-        _mutant("every-other-queue", "the round robin skips every second queue", "SPEC-1", "choose",
+        _mutant("every-other-queue", "the round robin omits every other queue", "SPEC-1", "choose",
                 _every_other),
         _mutant(
-            "rested-too-long", "a broker is avoided for 3 s more than required", "SPEC-1", "answered",
+            "rested-too-long", "a broker is avoided for 3 s longer than required", "SPEC-1", "answered",
             _rested_longer,
         ),
     ]
@@ -151,11 +151,11 @@ STEPPED: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "chosen-queue-in-turn", "a send to a queue chosen by the application advances the round robin",
+            "chosen-queue-in-turn", "a send to a queue that the application chose advances the round robin",
             "SPEC-1", "mqproof.impl.client.producing.producer:Producer._target", _chosen_in_turn,
         ),
         Mutant(
-            "latest-rest-alone", "the end of an attempt ends the rests of other brokers", "SPEC-1",
+            "latest-rest-alone", "the end of an attempt ends the unavailability of other brokers", "SPEC-1",
             "mqproof.impl.client.producing.queue_choice:QueueChoice.answered", _latest_rest_only,
         ),
     )

@@ -38,7 +38,7 @@ async def _stays_for_ever(_client: object, receiver: Any, _master: object) -> No
     await asyncio.sleep(0)
 
 
-def _masters_offset(_own: int | None, masters: int, *, untold: bool) -> int:  # noqa: ARG001
+def _masters_offset(_own: int | None, masters: int, *, unsent: bool) -> int:  # noqa: ARG001
     return masters
 
 
@@ -57,7 +57,7 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "last-record-not-compared",
-            "a slave accepts bytes for the end of its log without comparing its last record",
+            "a slave follows any master that sends bytes for the end of its log",
             "REPL-2",
             f"{_RULES}:agrees",
             _always,
@@ -71,35 +71,35 @@ MUTANTS: Final[dict[str, Mutant]] = {
         ),
         Mutant(
             "absent-slave-waited-for",
-            "a send waits for a slave although there is none",
+            "a send waits for a slave although none is connected",
             "REPL-3",
             f"{_RULES}:slave_usable",
             _always,
         ),
         Mutant(
             "replica-status-lost",
-            "the answer has the status of the flush instead of that of the replica",
+            "a send reports the status of the flush and not that of the replica",
             "REPL-3",
             "mqproof.impl.store.results:put_status",
             _flush_status_wins,
         ),
         Mutant(
             "slave-shows-nothing",
-            "records received by a slave get no queue entries",
+            "messages that a slave receives get no queue entries",
             "REPL-4",
             f"{_STORE}:MessageStore.append_replicated",
             _written_and_not_dispatched,
         ),
         Mutant(
             "slave-never-hangs-up",
-            "a slave keeps a connection whose other end has failed",
+            "a slave stays on a connection whose other end no longer exists",
             "REPL-5",
             "mqproof.impl.replication.client:SlaveClient._stay",
             _stays_for_ever,
         ),
         Mutant(
             "slave-takes-older-offsets",
-            "a slave replaces newer offsets, committed to it, by its master's",
+            "a slave overwrites newer offsets that were committed to it with its master's",
             "DELIV-5",
             f"{_RULES}:merged_offset",
             _masters_offset,
@@ -113,7 +113,7 @@ STEPPED: Final = {
     for mutant in (
         Mutant(
             "reader-of-the-slave-sent-back",
-            "a master corrects the offset of a consumer that read ahead of it at the slave",
+            "a master corrects a consumer that read data from its slave which the master has not synced",
             "SPEC-1",
             f"{_STORE}:MessageStore.taken_end",
             Store.taken_end,

@@ -130,11 +130,12 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.delayed:DelayedDelivery._message", _body_of_none,
         ),
         _mutant(
-            "origin-of-last-copy", "a redelivered message names its last copy, not its first, as origin",
+            "origin-of-last-copy", "a redelivered message names its last copy as its origin, not its first",
             "DELIV-2", _AGAIN, _copy_of_the_copy,
         ),
         _mutant(
-            "retry-topic-as-origin", "a message redelivered twice says that it was sent to the retry topic",
+            "retry-topic-as-origin",
+            "a message that is redelivered twice names the retry topic as its origin",
             "DELIV-2", _AGAIN, _topic_forgotten,
         ),
         _mutant(
@@ -149,7 +150,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "dead-too-late", "a message is retried once too often", "DELIV-7", _GIVEN_UP, _one_too_many,
         ),
         _mutant(
-            "asked-retries-ignored", "the number of retries in the request is ignored", "DELIV-7", _GIVEN_UP,
+            "asked-retries-ignored", "the maximum number of retries in the request is ignored",
+            "DELIV-7", _GIVEN_UP,
             _request_ignored,
         ),
         _mutant(
@@ -164,7 +166,8 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.store.appender:unit_code", _half_a_second_early,
         ),
         _mutant(
-            "retries-not-counted", "the number of returns of a message is not counted", "DELIV-7", _AGAIN,
+            "retries-not-counted", "a message that is sent back does not increase its count of retries",
+            "DELIV-7", _AGAIN,
             _count_stays,
         ),
         _mutant(
@@ -176,18 +179,18 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             "mqproof.impl.broker.processors.retries:_find", _first_copies_only,
         ),
         _mutant(
-            "delayed-lost-at-start", "messages that are delayed when a broker starts are never delivered",
+            "delayed-lost-at-start", "messages that are delayed while a broker starts are never delivered",
             "DELIV-7",
             "mqproof.impl.broker.delayed:DelayedDelivery._deliver", _what_waits_is_passed_over,
         ),
         _mutant(
-            "copy-told-by-message", "a copy repeated after a crash counts as the delivery of the next"
-            " copy", "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
+            "copy-told-by-message",
+            "after a crash, a repeated message makes its next copy count as delivered",
+            "DELIV-7", "mqproof.impl.broker.delayed:DelayedDelivery._put", _recorded_by_message,
         ),
         _mutant(
-            "delay-offsets-not-written", "the progress of delayed delivery is not written, so all messages"
-            " are delivered again (issue 6881)", "DELIV-3",
-            "mqproof.impl.broker.delayed:DelayedDelivery.persist",
+            "delay-offsets-not-written", "the progress of delayed messages is not written: all are delivered"
+            " again (issue 6881)", "DELIV-3", "mqproof.impl.broker.delayed:DelayedDelivery.persist",
             _nothing_is_noted,
         ),
     ]

@@ -118,15 +118,15 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_TABLE}.expire", _expires_at_half_time,
         ),
         _mutant(
-            "unchanged-not-refreshed", "a registration without changes does not refresh the broker",
+            "unchanged-not-refreshed", "a registration without changes does not extend the expiry time",
             "ROUTE-2", f"{_TABLE}.register", _unchanged_is_no_contact,
         ),
         _mutant(
-            "slave-unregisters-master", "unregistering a slave also removes its master", "ROUTE-2",
+            "slave-unregisters-master", "a slave that unregisters also removes its master", "ROUTE-2",
             f"{_TABLE}.unregister", _slave_takes_its_master_along,
         ),
         _mutant(
-            "nothing-expires", "a silent broker is never removed", "ROUTE-3",
+            "nothing-expires", "a silent broker is kept forever", "ROUTE-3",
             f"{_TABLE}.expire", _nothing_expires,
         ),
         _mutant(
@@ -142,12 +142,12 @@ MUTANTS: Final[dict[str, Mutant]] = dict(
             f"{_TABLE}._record_queues", _wipe_undone,
         ),
         _mutant(
-            "change-not-taken", "a registration with a new version changes no known queue", "SPEC-1",
+            "change-not-taken", "a registration with a new version does not change the known queues",
+            "SPEC-1",
             f"{_TABLE}._record_queues", _change_is_not_taken,
         ),
         _mutant(
-            "slave-always-speaks", "a slave reports the queues of its name although there is a master",
-            "SPEC-1",
+            "slave-always-speaks", "a slave's queues are accepted although there is a master", "SPEC-1",
             f"{_TABLE}._is_least", _slave_always_speaks,
         ),
     ]

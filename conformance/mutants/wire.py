@@ -174,11 +174,12 @@ MUTANTS: Final = {
     mutant.name: mutant
     for mutant in (
         Mutant(
-            "cut-frame-taken", "a part of a frame is treated as the whole frame", "remoting/max-offset/7",
+            "cut-frame-taken", "the received part of a frame is treated as the whole frame",
+            "remoting/max-offset/7",
             f"{_CHANNEL}:read_frame", _whatever_came,
         ),
         Mutant(
-            "one-frame-a-read", "of several frames read together, only the first is answered at once",
+            "one-frame-a-read", "if several frames arrive together, all but the first wait for further bytes",
             "remoting/max-offset/6", f"{_CHANNEL}:Channel._read_frames", _one_frame_a_read,
         ),
         Mutant(
@@ -190,7 +191,7 @@ MUTANTS: Final = {
             f"{_CHANNEL}:Channel._answer", _one_way_too,
         ),
         Mutant(
-            "number-unquoted", "a number in a field is not written as a string", "remoting/max-offset/1",
+            "number-unquoted", "a numeric field is not encoded as a string", "remoting/max-offset/1",
             f"{_COMMAND}:_encode_json", _bare_offset,
         ),
         Mutant(
@@ -206,7 +207,7 @@ MUTANTS: Final = {
             "remoting/max-offset/3", f"{_HEADERS}:read", _known_fields_only,
         ),
         Mutant(
-            "unknown-code-fails", "an unknown request code is answered with a system error",
+            "unknown-code-fails", "an unknown request code is answered with SYSTEM_ERROR",
             "remoting/code/batch", f"{_BROKER}:handler", _unknown_fails,
         ),
         Mutant(

@@ -83,15 +83,15 @@ MUTANTS: Final = {
             "mqproof.impl.client.consuming.offset_store:Offsets.advance", _one_too_many,
         ),
         Mutant(
-            "everybody-owns-everything", "a rebalance gives each member all queues", "DELIV-6",
-            "mqproof.impl.client.consuming.rebalance:Rebalancer._share", _everything,
+            "everybody-owns-everything", "a rebalance assigns all queues to each member", "DELIV-6",
+            "mqproof.impl.client.consuming.rebalance:Rebalancer._queues_of_member", _everything,
         ),
         Mutant(
-            "never-given-up", "no message is returned often enough to become a dead letter", "DELIV-7",
+            "never-given-up", "no message is redelivered often enough to become a dead letter", "DELIV-7",
             "mqproof.impl.broker.processors.retries:is_given_up", _never_given_up,
         ),
         Mutant(
-            "delays-ignored", "a delayed message is stored where it can be read immediately", "DELIV-8",
+            "delays-ignored", "a delayed message is stored where it is readable at once", "DELIV-8",
             "mqproof.impl.broker.processors.send:scheduled_or_refused", _at_once,
         ),
         Mutant(
@@ -104,7 +104,8 @@ MUTANTS: Final = {
             "mqproof.impl.client.consuming.concurrent:ConcurrentConsumption.receive", _forget_some,
         ),
         Mutant(
-            "two-lanes", "an orderly queue is consumed by several calls at the same time", "DELIV-13",
+            "two-lanes", "an orderly queue is consumed by several listener calls at the same time",
+            "DELIV-13",
             "mqproof.impl.client.consuming.orderly:OrderlyConsumption.receive", _another_lane,
         ),
     )

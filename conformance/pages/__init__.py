@@ -1,1 +1,1 @@
-"""Writes the generated pages of docs/conformance from recorded reports."""
+"""Writes the generated pages of docs/ from recorded reports."""

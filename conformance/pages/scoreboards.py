@@ -1,4 +1,4 @@
-"""Writes the result tables of docs/conformance/suites.md and workload.md, with one column per broker.
+"""The tables of docs/explanation/conformance/suites.md and workload.md: how brokers fared, a column each.
 
 python -m mqproof.conformance.pages.scoreboards "4.9.5=4.9.json,retry.json" "5.5.0=5.json" ours=ours.json
 
@@ -19,7 +19,7 @@ from mqproof.report.model import Table as EvidenceTable
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
-FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "conformance"
 SUITES: Final = FOLDER / "suites.md"
 WORKLOAD: Final = FOLDER / "workload.md"
 _NOT_RUN: Final = "not run"

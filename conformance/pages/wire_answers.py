@@ -1,8 +1,9 @@
-"""Writes the compatibility matrix, which has the verdicts of several servers, as data and as a page.
+"""Writes the compatibility matrix: the verdicts of several servers, as data and as a page.
 
 python -m mqproof.conformance.pages.wire_answers "Apache 4.9.5=a.json" mqproof=c.json
 
-Reads reports of `mqproof conform --suite wire --json` and writes docs/conformance/wire.json and wire.md.
+reads reports of `mqproof conform --suite wire --json` and writes wire.json and wire.md into
+docs/reference/conformance/.
 """
 
 import json
@@ -22,19 +23,30 @@ from mqproof.report.json_file import from_json
 from mqproof.report.write import write_text
 from mqproof.spec.checkout import expect_checkout
 
-FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "conformance"
+FOLDER: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "conformance"
 NOT_REQUESTED: Final = "-"
-"""Marks a rule that holds only since a later release."""
+"""Of a rule that holds since a later release only."""
 _DETAIL_MAX: Final = 160
 
-_INTRODUCTION: Final = """# Wire cases: the answers of each server
+_INTRODUCTION: Final = """# Wire cases: responses of brokers and name servers
+
+This page is for developers of brokers and clients: it has the results of the suite `wire` for servers of
+Apache and of mqproof.
 
 `mqproof conform --suite wire` sends {cases} numbered requests to a broker and a name server, and judges the
-answers. A MUST that is not met is FAILED, a SHOULD is NON-STRICT, a MAY is only reported (INFORMATIONAL).
-UNIMPLEMENTED means that the server answers that it does not know the request code. `--dry-run` lists the
-cases with their sources. For 4.9, only the rules that hold since 4.9 are judged.
+responses.
 
-This page is generated from the reports of three runs (the last command writes it and `wire.json`):
+| verdict | meaning |
+|---|---|
+| OK | the server meets the requirement |
+| FAILED | the server does not meet a MUST, or sends no readable response in time |
+| NON-STRICT | the server does not meet a SHOULD |
+| INFORMATIONAL | a MAY: the response is reported, and nothing is required |
+| UNIMPLEMENTED | the server answers that it does not support the request code |
+
+`--dry-run` lists the cases with their sources. 4.9 receives only the cases that apply since 4.9.
+
+The page is generated from the reports of three runs. The last command writes it and `wire.json`:
 
 ```
 mqproof conform --target apache:4.9 --suite wire --json 4.9.json
@@ -43,27 +55,31 @@ mqproof conform --target impl --suite wire --json ours.json
 python -m mqproof.conformance.pages.wire_answers "{first}=4.9.json" "{second}=5.json" {third}=ours.json
 ```
 
-To test your own servers: `mqproof conform --target remoting://HOST:PORT --suite wire`. The address is that of
-a name server that knows the broker; or give both addresses, separated by a comma. The run leaves topics and
-groups whose names begin with `wire_`.
+For other servers run `mqproof conform --target remoting://HOST:PORT --suite wire`. The address is that of a
+name server which has a route to the broker. You may also pass both addresses, separated by a comma. The suite
+leaves topics and groups whose names begin with `wire_`.
+
+## Totals
 """
 
 _EXPLAINED: Final = """## Failed cases
 
-- QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers also answer a one-way request if they find messages.
-  Clients drop such an answer.
-- GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 does not answer at all while access control is off.
+- QUERY_MESSAGE and VIEW_MESSAGE_BY_ID: released brokers also answer a one-way request, if they find messages.
+  Clients discard such a response.
+- GET_BROKER_CLUSTER_ACL_INFO: 4.9.5 sends no response while access control is off.
 
-Other observations, described in docs/protocol.md: a registration without a broker's name breaks 5.5.0's list
-of system topics; QUERY_CORRECTION_OFFSET deletes offsets; DELETE_SUBSCRIPTIONGROUP keeps the group on 5.5.0
-unless `cleanOffset` is true. A broker of 5.5.0 with 256 MiB outside the heap does not answer pops; `apache:5`
-starts it with 1 GiB.
+The runs also showed the following, which the protocol reference describes:
+
+- A registration without a broker name breaks the list of system topics of 5.5.0.
+- QUERY_CORRECTION_OFFSET deletes offsets.
+- In 5.5.0, DELETE_SUBSCRIPTIONGROUP keeps the group unless `cleanOffset` is true.
+- A broker of 5.5.0 with 256 MiB outside the heap does not answer pops. `apache:5` gives it 1 GiB.
 """
 
-_LOOSE: Final = """## NON-STRICT
+_LOOSE: Final = """## NON-STRICT cases
 
-The numbers of the cases. In those that end in 0 and 1, a mandatory field that is missing, or not of its type,
-is not refused. `--dry-run` shows the titles of the others.
+The table has the numbers of the cases. In a case whose number ends in 0 or 1, a mandatory field is missing or
+has the wrong type, and the server does not refuse the request. `--dry-run` prints the titles of all cases.
 """
 
 
@@ -117,7 +133,7 @@ def _lines(matrix: Matrix) -> Iterator[str]:
     yield _INTRODUCTION.format(cases=len(matrix.verdicts), first=first, second=second, third=third)
     yield from _table(("all cases", *matrix.servers), [("", *map(_total, _columns(matrix)))])
     yield _EXPLAINED
-    yield from _table(("case", "server", "seen"), _failures(matrix))
+    yield from _table(("case", "server", "observation"), _failures(matrix))
     yield _LOOSE
     yield from _table(("operation", *matrix.servers), _loose(matrix))
     yield "## By operation\n"
@@ -165,7 +181,7 @@ def _loose(matrix: Matrix) -> Iterator[tuple[str, ...]]:
 def _operations(matrix: Matrix) -> Iterator[tuple[str, ...]]:
     for operation, ids in _by_operation(matrix).items():
         cells = (_total([matrix.verdicts[one][place] for one in ids]) for place in range(len(matrix.servers)))
-        yield operation, *(cell or "not run" for cell in cells)
+        yield operation, *(cell or "not requested" for cell in cells)
 
 
 def _table(columns: Sequence[str], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:

@@ -1,8 +1,8 @@
 """Judges the suites by their mutants: the named invariant must detect each injected defect.
 
-`HUNTS` has an entry for each suite: its mutants, and the function that searches for them. `mqproof mutants
---layer impl` runs all. `python -m mqproof.conformance.pages.mutants` writes the results to
-docs/conformance/mutants.md.
+`HUNTS` has a line for each suite: its mutants, and who looks for them. `mqproof mutants --layer impl` runs
+all; `python -m mqproof.conformance.pages.mutants` writes the results into
+docs/reference/conformance/mutants.md.
 """
 
 import time

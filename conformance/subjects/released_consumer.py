@@ -1,7 +1,7 @@
 """Consumers that commit offsets to a slave while its master is stopped.
 
 Released consumers do so and ours do not; only these consumers show how our brokers handle such commits. See
-docs/protocol.md, "Replication".
+docs/reference/protocol/replication.md, "Reads from a slave".
 """
 
 from mqproof.impl.client.consuming.group_requests import GroupRequests

@@ -198,7 +198,7 @@ class SteppedConsumers:
         return True
 
     def _refuses_commit(self, name: str, queue: str) -> bool:
-        """Commit the same offset again. A broker also accepts a lower one: docs/as-shipped.md."""
+        """Commit the same offset again. A broker also accepts a lower one: docs/explanation/as-shipped.md."""
         del queue
         member = self._members[name]
         if member.consumer._offsets.get(QUEUE) != self._service._committed():

@@ -4,7 +4,8 @@ All members write into one log, in the order of events, from the start of the gr
 from 1, and messages are named m1, m2, ... in the order in which leaders appended them. A crash event contains
 the state that the next recovery found, which is what survived.
 
-The first event of a trace lists the kinds of events that the log omits (docs/protocol.md, "Event log").
+The first event of a trace lists the kinds of events that the log omits (docs/reference/protocol/event-log.md,
+"Events of a DLedger member").
 """
 
 from collections.abc import Iterable

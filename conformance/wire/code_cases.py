@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.model import ANY, Call, Case, Expect, Manner, Request, Server, Since, Strength
 from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS, UNKNOWN, WITHOUT_HANDLER
 
-_SOURCE: Final = "Request codes"
+_SOURCE: Final = chapters.REQUEST_CODES
 _UNSUPPORTED: Final = Expect(codes=(3,))
 _SLUGS: Final = {Server.BROKER: "code", Server.NAME_SERVER: "code-of-name-server"}
 _SINCE: Final = {Server.BROKER: Since.V4_9, Server.NAME_SERVER: Since.V5}

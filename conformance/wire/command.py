@@ -31,8 +31,7 @@ def lines(options: RunOptions) -> Iterator[str]:
     """Id, server, since, strength, title and source of each case."""
     for case in _cases(options):
         yield (
-            f"{case.id}  {case.server}  since {case.since}  {case.strength}  {case.title}"
-            f"  (docs/protocol.md, {case.source})"
+            f"{case.id}  {case.server}  since {case.since}  {case.strength}  {case.title}  ({case.source})"
         )
 
 

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import LANGUAGE, VERSION, Header, entry, framed
 from mqproof.conformance.wire.model import ANY, Call, Case, Expect, Request, Server, Step, Strength, Written
 
@@ -21,8 +22,8 @@ _ANSWERED: Final = {
 _WITHOUT_TOPIC: Final = {**_ANSWERED, Server.NAME_SERVER: ANY}
 """For a route query without its topic, which a name server may refuse with any code."""
 _SLUGS: Final = {Server.BROKER: "frame", Server.NAME_SERVER: "frame-of-name-server"}
-_FRAME: Final = "Remoting frame"
-_COMMAND: Final = "Remoting command"
+_FRAME: Final = chapters.REMOTING_FRAME
+_COMMAND: Final = chapters.REMOTING_COMMAND
 _FIXED: Final = struct.Struct(">hbhii")
 
 

@@ -1,4 +1,6 @@
-"""Encodes and decodes frames with the suite's own codec: docs/protocol.md, "Remoting command".
+"""Encodes and decodes frames with the suite's own codec.
+
+See docs/reference/protocol/framing.md, "Remoting command".
 
 It writes whatever is requested, including invalid frames, and reads strictly.
 """

@@ -180,7 +180,7 @@ Step = Call | Put | Awaited | Pushed | Written | Hangup
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A request code as docs/protocol.md describes it; the systematic cases are derived from it."""
+    """A request code as the protocol reference describes it; the systematic cases are derived from it."""
 
     code: int
     name: str
@@ -188,7 +188,7 @@ class Operation:
     """Part of the case ids: `remoting/SLUG/NUMBER`."""
     server: Server
     source: str
-    """A section of docs/protocol.md."""
+    """A section of docs/reference/protocol/, one of `chapters`."""
     fields: tuple[Field, ...] = ()
     body: str | bytes = b""
     expect: Expect = Expect()

@@ -105,7 +105,7 @@ def _result(one: Judged | Case, run: Run) -> Result:
     detail = "" if one.verdict is Verdict.OK else f"{one.verdict}: {one.detail}"
     values = {
         "verdict": one.verdict.value, "strength": case.strength.value, "since": case.since.value,
-        "source": f"docs/protocol.md, {case.source}",
+        "source": case.source,
     }  # fmt: skip
     return Result(
         case.id,
@@ -121,7 +121,7 @@ def _result(one: Judged | Case, run: Run) -> Result:
 
 
 def _rule(case: Case) -> str:
-    return f"{case.strength} since {case.since}, docs/protocol.md, {case.source!r}: {case.title}"
+    return f"{case.strength} since {case.since}, {case.source}: {case.title}"
 
 
 _VERDICTS: Final = {

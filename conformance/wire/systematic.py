@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Header
 from mqproof.conformance.wire.model import (
     ANY,
@@ -33,8 +34,8 @@ _EXTREMES: Final = {
     Kind.INT: (2**31 - 1, -(2**31)),
     Kind.LONG: (2**63 - 1, -(2**63)),
 }
-_FRAME: Final = "Remoting command"
-_HEADERS: Final = "Operation headers"
+_FRAME: Final = chapters.REMOTING_COMMAND
+_HEADERS: Final = chapters.OPERATION_HEADERS
 
 
 def systematic(operation: Operation) -> Iterator[Case]:
@@ -80,9 +81,9 @@ def _field_cases(operation: Operation, field: Field, number: int) -> Iterator[Ca
     def case(at: int, title: str, value: str | None, expect: Expect, strength: Strength) -> Case:
         others = {name: text for name, text in request.fields.items() if name != field.name}
         given = others if value is None else {**others, field.name: value}
-        ask = Call(replace(request, fields=given), expect)
+        step = Call(replace(request, fields=given), expect)
         since = max(operation.since, field.since)
-        made = _case(operation, number + at, f"{field.name} {title}", ask, source=_HEADERS)
+        made = _case(operation, number + at, f"{field.name} {title}", step, source=_HEADERS)
         return replace(made, since=since, strength=_weaker(operation.strength, strength))
 
     if field.required:
@@ -113,8 +114,8 @@ def _body_cases(operation: Operation) -> Iterator[Case]:
         (_BODY + 2, "with a body that is an array is answered", "[1]", ANY),
         (_BODY + 3, "ignores an unknown member of the body", unknown, operation.expect),
     ):
-        ask = Call(replace(request, body=body), expect)
-        yield _case(operation, number, title, ask, source="JSON bodies")
+        step = Call(replace(request, body=body), expect)
+        yield _case(operation, number, title, step, source=chapters.JSON_BODIES)
 
 
 def _case(operation: Operation, number: int, title: str, *asks: Call, source: str | None = None) -> Case:

@@ -48,9 +48,9 @@ class GroupWitness:
         elif event.kind is Kind.RAFT_APPEND:
             index = int(attrs["index"])
             entry = self._cluster.group_store(member).node.ledger.read(index)
-            history.told(member, Appended(index, entry.term, entry.magic, entry.body), entry)
+            history.record(member, Appended(index, entry.term, entry.magic, entry.body), entry)
         elif change := _change(event):
-            history.told(member, change, None)
+            history.record(member, change, None)
 
     def _entries(self, member: str) -> list[Entry]:
         ledger = self._cluster.group_store(member).node.ledger
@@ -75,7 +75,7 @@ class GroupWitness:
             promised = promised_of(member)
             self._history.checked["NoAckedLost"] += bool(promised)
             if lost := promised - held:
-                raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no more")
+                raise Finding("NoAckedLost", f"{min(lost)} was answered SEND_OK; {member} has it no longer")
 
     def _leader(self) -> str | None:
         master = self._cluster.master

@@ -325,27 +325,27 @@ class Run:
 
     # -- faults
 
-    async def _strike(self, kind: int, whom: int, at: int, length: int) -> None:
+    async def _strike(self, kind: int, selector: int, at: int, length: int) -> None:
         task = asyncio.current_task()
         assert task is not None, "faults are tasks"
         task.set_name("fault")
         await asyncio.sleep(at * _QUARTER_S)
         strike = _UPKEEP.get(kind) or _FAULTS[kind % len(_FAULTS)]
-        await strike(self, whom, (1 + length % 80) * _QUARTER_S)
+        await strike(self, selector, (1 + length % 80) * _QUARTER_S)
 
-    def node(self, whom: int) -> str:
-        """Return the master for odd `whom`, otherwise any other machine."""
+    def node(self, selector: int) -> str:
+        """Return the master for odd `selector`, otherwise any other machine."""
         nodes = [node for node in (*self.cluster.nodes, *NAME_SERVERS) if node != self.master]
-        return self.master if whom % 2 else nodes[whom // 2 % len(nodes)]
+        return self.master if selector % 2 else nodes[selector // 2 % len(nodes)]
 
     @property
     def master(self) -> str:
         """The current master, or the node configured as master if none serves."""
         return self.cluster.master or self.cluster.nodes[0]
 
-    def broker(self, whom: int) -> str:
+    def broker(self, selector: int) -> str:
         nodes = self.cluster.nodes
-        return nodes[whom % len(nodes)]
+        return nodes[selector % len(nodes)]
 
     def end(self, node: str, how: End) -> None:
         """End a node's process or its machine."""
@@ -368,7 +368,7 @@ class Run:
             self.end(node, End.OS_CRASH)
         except (StoreError, OSError) as error:
             if disk.on_step is None:
-                raise Finding("RecoveryEnds", f"{node} does not start again: {error}") from None
+                raise Finding("RecoveryEnds", f"{node} does not restart: {error}") from None
             self.end(node, End.KILL)
 
     async def cut(self, links: set[Link], seconds: float) -> None:
@@ -395,38 +395,38 @@ async def _down(run: Run, node: str, how: End, seconds: float) -> None:
     await run.start(node)
 
 
-async def _kill(run: Run, whom: int, seconds: float) -> None:
-    await _down(run, run.node(whom), End.KILL, seconds)
+async def _kill(run: Run, selector: int, seconds: float) -> None:
+    await _down(run, run.node(selector), End.KILL, seconds)
 
 
-async def _lose_power(run: Run, whom: int, seconds: float) -> None:
-    await _down(run, run.broker(whom), End.POWER_LOSS, seconds)
+async def _lose_power(run: Run, selector: int, seconds: float) -> None:
+    await _down(run, run.broker(selector), End.POWER_LOSS, seconds)
 
 
-async def _crash(run: Run, whom: int, seconds: float) -> None:
-    await _down(run, run.broker(whom), End.OS_CRASH, seconds)
+async def _crash(run: Run, selector: int, seconds: float) -> None:
+    await _down(run, run.broker(selector), End.OS_CRASH, seconds)
 
 
-async def _crash_all(run: Run, whom: int, seconds: float) -> None:
+async def _crash_all(run: Run, selector: int, seconds: float) -> None:
     """Fail all machines at the same time, by crash or power loss. Each restarts after its own delay."""
-    how = End.POWER_LOSS if whom % 2 else End.OS_CRASH
+    how = End.POWER_LOSS if selector % 2 else End.OS_CRASH
     await asyncio.gather(
         *(
-            _down(run, node, how, seconds + 0.1 * (number * whom % 7))
+            _down(run, node, how, seconds + 0.1 * (number * selector % 7))
             for number, node in enumerate(run.cluster.nodes)
         )
     )
 
 
-async def _restart(run: Run, whom: int, _seconds: float) -> None:
+async def _restart(run: Run, selector: int, _seconds: float) -> None:
     """Restart a broker within milliseconds, before other nodes can notice."""
-    how = End.OS_CRASH if whom // 2 % 2 else End.KILL
-    await _down(run, run.broker(whom), how, 0.005 * (1 + whom % 16))
+    how = End.OS_CRASH if selector // 2 % 2 else End.KILL
+    await _down(run, run.broker(selector), how, 0.005 * (1 + selector % 16))
 
 
-async def _stop(run: Run, whom: int, seconds: float) -> None:
+async def _stop(run: Run, selector: int, seconds: float) -> None:
     """Shut a broker down cleanly, and start it again later."""
-    node = run.broker(whom)
+    node = run.broker(selector)
     if not run.cluster.is_serving(node) or run.cluster.is_paused(node):
         return
     # Answers that the broker sends while it is still starting belong to the life that ends here.
@@ -435,11 +435,11 @@ async def _stop(run: Run, whom: int, seconds: float) -> None:
     await run.start(node)
 
 
-async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
+async def _crash_at_step(run: Run, selector: int, seconds: float) -> None:
     """Crash the machine at one of the next steps of its disk."""
-    node = run.broker(whom)
+    node = run.broker(selector)
     done = asyncio.Event()
-    left = whom % 23
+    left = selector % 23
 
     def on_step(_: Step) -> None:
         nonlocal left
@@ -455,16 +455,16 @@ async def _crash_at_step(run: Run, whom: int, seconds: float) -> None:
     await _down(run, node, End.OS_CRASH, seconds / 4)
 
 
-async def _disk_fails(run: Run, whom: int, seconds: float) -> None:
+async def _disk_fails(run: Run, selector: int, seconds: float) -> None:
     """Make a broker's disk fail at one of its next steps, and at every later one until the fault ends.
 
-    For some values of `whom` only syncs fail.
+    For some values of `selector` only syncs fail.
     """
-    node = run.broker(whom)
-    syncs_only = whom // 4 % 2
+    node = run.broker(selector)
+    syncs_only = selector // 4 % 2
     disk = run.cluster.machines[node].disk
-    left = whom % 23
-    error = OSError(errno.ENOSPC if whom % 2 else errno.EIO, "the disk failed")
+    left = selector % 23
+    error = OSError(errno.ENOSPC if selector % 2 else errno.EIO, "the disk failed")
 
     def on_step(step: Step) -> None:
         nonlocal left
@@ -479,81 +479,83 @@ async def _disk_fails(run: Run, whom: int, seconds: float) -> None:
         await _down(run, node, End.POWER_LOSS if syncs_only else End.KILL, 0.5)
 
 
-async def _disk_full(run: Run, whom: int, seconds: float) -> None:
-    disk = run.cluster.machines[run.broker(whom)].disk
+async def _disk_full(run: Run, selector: int, seconds: float) -> None:
+    disk = run.cluster.machines[run.broker(selector)].disk
     disk.room = _FULL
     await asyncio.sleep(seconds)
     disk.room = _ROOM
 
 
-async def _slow_disk(run: Run, whom: int, seconds: float) -> None:
-    machine = run.cluster.machines[run.broker(whom)]
-    machine.fsync.slowness = 2000.0 if whom // 2 % 2 else 100.0
+async def _slow_disk(run: Run, selector: int, seconds: float) -> None:
+    machine = run.cluster.machines[run.broker(selector)]
+    machine.fsync.slowness = 2000.0 if selector // 2 % 2 else 100.0
     await asyncio.sleep(seconds)
     machine.fsync.slowness = 1.0
 
 
-async def _isolate(run: Run, whom: int, seconds: float) -> None:
-    await run.cut({link for pair in run.around(run.node(whom)) for link in pair}, seconds)
+async def _isolate(run: Run, selector: int, seconds: float) -> None:
+    await run.cut({link for pair in run.around(run.node(selector)) for link in pair}, seconds)
 
 
-async def _deafen(run: Run, whom: int, seconds: float) -> None:
+async def _deafen(run: Run, selector: int, seconds: float) -> None:
     """Cut all incoming links of a node: it can send but not receive."""
-    await run.cut({back for _, back in run.around(run.node(whom))}, seconds)
+    await run.cut({back for _, back in run.around(run.node(selector))}, seconds)
 
 
-async def _mute(run: Run, whom: int, seconds: float) -> None:
+async def _mute(run: Run, selector: int, seconds: float) -> None:
     """Cut all outgoing links of a node: it can receive but not send."""
-    await run.cut({there for there, _ in run.around(run.node(whom))}, seconds)
+    await run.cut({there for there, _ in run.around(run.node(selector))}, seconds)
 
 
-async def _cut_link(run: Run, whom: int, seconds: float) -> None:
+async def _cut_link(run: Run, selector: int, seconds: float) -> None:
     """Cut the link between two machines, in one direction or both.
 
     In half of the cases they are master and slave.
     """
     machines = list(run.cluster.machines)
-    one, other = run.master, machines[whom // 4 % len(machines)]
-    if SLAVE in machines and whom // 2 % 2:
+    one, other = run.master, machines[selector // 4 % len(machines)]
+    if SLAVE in machines and selector // 2 % 2:
         other = SLAVE
     links = run.cluster.links(one, other)
-    await run.cut(set(links) if whom % 2 else {links[whom // 8 % 2]}, seconds)
+    await run.cut(set(links) if selector % 2 else {links[selector // 8 % 2]}, seconds)
 
 
-async def _reset(run: Run, whom: int, _seconds: float) -> None:
+async def _reset(run: Run, selector: int, _seconds: float) -> None:
     """Break the connections between two machines. They can be opened again."""
     machines = list(run.cluster.machines)
-    one, other = (run.cluster.machines[name].host for name in (run.master, machines[whom % len(machines)]))
+    one, other = (
+        run.cluster.machines[name].host for name in (run.master, machines[selector % len(machines)])
+    )
     run.cluster.internet.reset(one, other)
 
 
-async def _pause(run: Run, whom: int, seconds: float) -> None:
+async def _pause(run: Run, selector: int, seconds: float) -> None:
     """Suspend a node's process and continue it later."""
-    node = run.node(whom)
+    node = run.node(selector)
     run.cluster.pause(node)
     await asyncio.sleep(seconds)
     run.cluster.go_on(node)
 
 
-async def _step_clock(run: Run, whom: int, seconds: float) -> None:
+async def _step_clock(run: Run, selector: int, seconds: float) -> None:
     run.witness.clocks_agree = False
-    clock = run.cluster.machines[run.node(whom)].clock
-    clock.skew_us += int(seconds * 1_000_000) * (1 if whom // 2 % 2 else -1)
+    clock = run.cluster.machines[run.node(selector)].clock
+    clock.skew_us += int(seconds * 1_000_000) * (1 if selector // 2 % 2 else -1)
 
 
-async def _delete_topic(run: Run, whom: int, _seconds: float) -> None:
+async def _delete_topic(run: Run, selector: int, _seconds: float) -> None:
     """Delete a topic. The next send to it creates it again."""
     topics = run.witness.topics
-    topic = topics[whom % len(topics)]
+    topic = topics[selector % len(topics)]
     topic.is_deleted = True
     await run.order(run.master, RequestCode.DELETE_TOPIC_IN_BROKER, {"topic": topic.name})
 
 
-async def _expire(run: Run, whom: int, seconds: float) -> None:
+async def _expire(run: Run, selector: int, seconds: float) -> None:
     """Delete the old segments of a broker's log, repeatedly."""
     end_s = asyncio.get_running_loop().time() + seconds
     while asyncio.get_running_loop().time() < end_s:
-        await run.order(run.broker(whom), RequestCode.DELETE_EXPIRED_COMMITLOG, {})
+        await run.order(run.broker(selector), RequestCode.DELETE_EXPIRED_COMMITLOG, {})
         await asyncio.sleep(_EXPIRY_S)
 
 
@@ -581,8 +583,8 @@ _UPKEEP: Final = {254: _delete_topic, _EXPIRE: _expire}
 """Operations that are not faults have fixed numbers, so that the numbers of the faults do not change."""
 
 
-def fault(name: str, whom: int, at: int, length: int) -> bytes:
+def fault(name: str, selector: int, at: int, length: int) -> bytes:
     """Encode one fault or upkeep operation as bytes; `at` and `length` are quarters of a second."""
     numbered = (*enumerate(_FAULTS), *_UPKEEP.items())
     number = next(number for number, each in numbered if each.__name__ == f"_{name}")
-    return bytes((number, whom, at, length))
+    return bytes((number, selector, at, length))

@@ -83,19 +83,19 @@ class SlaveOffsets:
 
     rows: list[list[int]] = field(default_factory=list)
     _master_life: int = -1
-    _is_told: bool = True
+    _is_reported: bool = True
 
-    def saw(self, offset: int, *, is_told: bool, master_life: int) -> None:
+    def saw(self, offset: int, *, is_reported: bool, master_life: int) -> None:
         """Add the offset that the slave reports.
 
         A new row begins when the master may have restarted from an older offset file, which its slave then
         copies. An offset that the slave has not yet reported to the master survives one such restart.
         """
         lives = master_life - self._master_life  # 2 lives: the master ended and began again
-        if not self.rows or lives > (0 if self._is_told else 2):
+        if not self.rows or lives > (0 if self._is_reported else 2):
             self.rows.append([])
         self.rows[-1].append(offset)
-        self._master_life, self._is_told = master_life, is_told
+        self._master_life, self._is_reported = master_life, is_reported
 
 
 class Witness:
@@ -134,7 +134,7 @@ class Witness:
         """The messages in the master's log when it was last observed."""
         self._lost: set[str] = set()
         """The messages that were in the master's log before a crash and not after it."""
-        self._reign: tuple[str, int, int] | None = None
+        self._leadership: tuple[str, int, int] | None = None
         """For a group: its master, and that master's life and term."""
         self._forked = False
         self._caught_up: bool | None = None
@@ -246,9 +246,9 @@ class Witness:
                 continue  # a group may be ahead of a recreated topic, and is sent back
             if node == SLAVE:
                 life = cluster.machines[SLAVE].life
-                is_told = (f"{topic.name}@{GROUP}", queue_id) not in (self._slaves_untold() or ())
+                is_reported = (f"{topic.name}@{GROUP}", queue_id) not in (self._slaves_unsent() or ())
                 said = self._slave_offsets.setdefault((life, topic.name, queue_id), SlaveOffsets())
-                said.saw(offset, is_told=is_told, master_life=self._life)
+                said.saw(offset, is_reported=is_reported, master_life=self._life)
             else:
                 topic.operations.append(Query(queue_id, offset))
 
@@ -257,9 +257,9 @@ class Witness:
         cluster = self._cluster
         if not cluster.setup.elected or (master := cluster.master) is None:
             return
-        reign = master, cluster.machines[master].life, cluster.group_store(master).term
-        if self._reign != reign:
-            self._reign = reign
+        leadership = master, cluster.machines[master].life, cluster.group_store(master).term
+        if self._leadership != leadership:
+            self._leadership = leadership
             self._life += 1
             for topic in self.topics:
                 topic.operations += [Down(End.OS_CRASH), Restart(), *self._queues(topic)]
@@ -430,9 +430,9 @@ class Witness:
         before, self._deleted = self._deleted, table
         for name in table:
             if table[name] > before.get(name, 0):
-                self._begin_anew(self._by_name[name])
+                self._start_new_history(self._by_name[name])
 
-    def _begin_anew(self, topic: Topic) -> None:
+    def _start_new_history(self, topic: Topic) -> None:
         topic.past.append(topic.operations)
         topic.operations = [each for each in topic.sends if each.answer.outcome is Outcome.INDETERMINATE]
         self._promised = {name: place for name, place in self._promised.items() if place.topic != topic.name}
@@ -453,9 +453,9 @@ class Witness:
             if self.clocks_agree and age_s * 1000 < RESERVED_MS:
                 self._found(Finding("NoAckedLost", f"{name}, answered SEND_OK, expired after {age_s:g} s"))
 
-    def _slaves_untold(self) -> Collection[tuple[str, int]] | None:
+    def _slaves_unsent(self) -> Collection[tuple[str, int]] | None:
         services = self._cluster.brokers[SLAVE].services
-        return services.offsets.untold if services is not None else None
+        return services.offsets.unsent if services is not None else None
 
     def _offsets(self) -> Iterator[tuple[str, Topic, int, int]]:
         if self._members > 1:  # a late commit by a queue's former owner counts

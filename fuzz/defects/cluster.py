@@ -84,7 +84,7 @@ def _keep_later(follow: Any, body: bytes) -> None:
     follow._position += len(body)
 
 
-def _never_told(_waits: ReplicaWaits) -> None:
+def _never_acknowledged(_waits: ReplicaWaits) -> None:
     """Do nothing, so that a send waiting for a slave never receives the acknowledgement."""
 
 
@@ -138,21 +138,21 @@ MUTANTS: Final = (
     ),
     _mutant(
         "AckAheadOfTheLog",
-        "a slave acknowledges what has come, and writes it when more comes",
+        "a slave acknowledges data on arrival and writes it only when more arrives",
         "SyncAckedOnSlave",
         "replication.follow:Follow.received",
         _acknowledge_and_keep_later,
     ),
     _mutant(
         "SlaveNeverHeard",
-        "a send that waits for a slave is not answered when the slave has it",
+        "a send that waits for a slave is not answered when the slave acknowledges it",
         "SendAnswered",
         "replication.waits:ReplicaWaits.acked",
-        _never_told,
+        _never_acknowledged,
     ),
     _mutant(
         "ConsumerStartsAtTheEnd",
-        "a group begins behind what is in a queue",
+        "a new group starts at the end of each queue",
         "AckedDelivered",
         "client.consuming.push_consumer:start_offset",
         _at_the_end,
@@ -166,7 +166,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "SlaveConnectsOnce",
-        "a slave whose connection ended does not connect again",
+        "a slave does not reconnect after its connection ends",
         "SlaveCatchesUp",
         "replication.client:SlaveClient.run",
         _connects_once,
@@ -180,7 +180,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "YoungMessagesDeleted",
-        "segments of the log are deleted however young they are",
+        "segments of the log are deleted at any age",
         "NoAckedLost",
         "store.expiry:expired_before",
         _all_but_the_last_segment,

@@ -96,7 +96,7 @@ def _end_in_current_term(state: State) -> tuple[int, int]:
     return state.term, state.terms.end
 
 
-def _commit_as_told(following: Following, request: PushRequest) -> None:
+def _commit_as_requested(following: Following, request: PushRequest) -> None:
     state = following._state
     state.commit_to(min(request.commit_index, state.terms.end))
 
@@ -177,35 +177,35 @@ def _mutant(name: str, defect: str, breaks: str, where: str, wrong: Any) -> Muta
 MUTANTS: Final = (
     _mutant(
         "VoteNotPersisted",
-        "the file says the term and not the vote, which a restart forgets",
+        "the file stores the term without the vote, so a restart loses the vote",
         "VoteOncePerTerm",
         "member:Member.persist",
         _term_only,
     ),
     _mutant(
         "VoteForgotten",
-        "a member that starts again has its term and not its vote",
+        "a restarted member remembers its term but not its vote",
         "VoteOncePerTerm",
         "ballot_file:load",
         _vote_not_read,
     ),
     _mutant(
         "TermAndVoteApart",
-        "the term is made durable, the vote is written after it",
+        "the vote is written after the term is durable, not together with it",
         "VoteOncePerTerm",
         "member:Member.persist",
         _vote_after_the_term,
     ),
     _mutant(
         "VotesAgain",
-        "a vote is given to whoever asks, and a voter asks for itself after it",
+        "a voter accepts every candidate, and may then become a candidate itself",
         "VoteOncePerTerm",
         "rules:may_vote_for",
         _always,
     ),
     _mutant(
         "MajorityOfTheHeard",
-        "a majority of the answers that came is enough to lead",
+        "a majority of the received answers is enough to lead",
         "ElectionSafety",
         "rules:round_result",
         _majority_of_those_heard,
@@ -226,24 +226,24 @@ MUTANTS: Final = (
     ),
     _mutant(
         "EndTermIsCurrentTerm",
-        "the term of the last entry is taken from the current term",
+        "the current term is used as the term of the last entry",
         "LeaderCompleteness",
         "state:State.end",
         property(_end_in_current_term),
     ),
     _mutant(
         "LogsNotCompared",
-        "a vote is given to a candidate whose log is worse",
+        "a candidate with a worse log receives the vote",
         "LeaderCompleteness",
         "rules:is_up_to_date",
         _always,
     ),
     _mutant(
         "CommitAsTold",
-        "a follower commits what its leader has, whatever stands there in its own log",
+        "a follower commits the leader's index without comparing its own log",
         "CommittedStable",
         "log_replication:Following._learn_commit",
-        _commit_as_told,
+        _commit_as_requested,
     ),
     _mutant(
         "CommitBeyondTheEnd",
@@ -254,7 +254,7 @@ MUTANTS: Final = (
     ),
     _mutant(
         "CutsOnEveryPush",
-        "a follower cuts what stands behind a push, which may be committed",
+        "a follower cuts all entries after a push, which may be committed",
         "CommittedStable",
         "log_replication:Following._take",
         _cut_on_every_push,
@@ -268,21 +268,21 @@ MUTANTS: Final = (
     ),
     _mutant(
         "LeaderCutsItsTail",
-        "a new leader cuts what it does not know to be committed",
+        "a new leader cuts entries that it does not know to be committed",
         "LeaderAppendOnly",
         "state:State.become_leader",
         _cut_uncommitted_at_leading,
     ),
     _mutant(
         "AcknowledgedByIndex",
-        "a client is told of success when its index is committed, with another entry",
+        "a client receives SUCCESS when another entry is committed at its index",
         "NoAckedLost",
         "pending:Pending.committed",
         _all_committed,
     ),
     _mutant(
         "LeaderCountsItself",
-        "what the leader keeps is committed, whoever else keeps it",
+        "an entry on the leader is committed, however many members have it",
         "LeaderCompleteness",
         "rules:majority_index",
         _best_of_all,
@@ -296,21 +296,21 @@ MUTANTS: Final = (
     ),
     _mutant(
         "TornEntryAccepted",
-        "an entry's checksum is not looked at in recovery",
+        "recovery does not check the checksum of an entry",
         "RecoveredPrefix",
         "entry_format:is_whole",
         _always,
     ),
     _mutant(
         "NeverStandsAgain",
-        "a candidate whose round failed does not ask again",
+        "a candidate whose round failed never starts another round",
         "LeaderEventually",
         "election:Election._stand",
         _wait_for_ever,
     ),
     _mutant(
         "CommitNotLearned",
-        "a follower never hears what is committed",
+        "a follower never receives the committed index",
         "LogsConverge",
         "log_replication:Following._learn_commit",
         _nothing,
@@ -320,35 +320,35 @@ MUTANTS: Final = (
 SELDOM: Final = (
     _mutant(
         "LeadsWithoutNoOp",
-        "a new leader appends no entry of its own term, so those of older terms wait for the next message",
+        "a new leader appends no entry of its own term, so older entries wait for the next message",
         "LogsConverge",
         "state:State.become_leader",
         _lead_without_no_op,
     ),
     _mutant(
         "StaleHeartBeatAccepted",
-        "a heartbeat of an older term is followed",
+        "a member follows a heartbeat of an older term",
         "VoteOncePerTerm",
         "election:Election.handle_heart_beat",
         _follow_any_leader,
     ),
     _mutant(
         "LeadsOnAfterStop",
-        "a leader that was stopped and hears of a later term leads on in it",
+        "a leader that was paused and receives a later term continues to lead in it",
         "ElectionSafety",
         "election:Election.heart_beat_answered",
         _lead_on_in_a_later_term,
     ),
     _mutant(
         "OldTermCounted",
-        "an entry of an older term is committed by counting who keeps it",
+        "an entry of an older term is committed by counting the members that have it",
         "LeaderCompleteness",
         "rules:may_commit",
         _always,
     ),
     _mutant(
         "DeletedBeforeAllHaveIt",
-        "old entries are deleted that a majority has, and not everybody",
+        "old entries are deleted when a majority has them, not all members",
         "LogsConverge",
         "log_replication:Leading.advance_commit",
         _kept_by_all_when_committed,

@@ -51,7 +51,7 @@ def search(options: Options, messages: int) -> None:
         failure = judge(target, data)
         session.after(data, failure, features=0, inputs=0)
         if session.over():
-            session.tell(features=0, inputs=sum(1 for _ in folder.iterdir()))
+            session.report_progress(features=0, inputs=sum(1 for _ in folder.iterdir()))
             os._exit(0)
 
     arguments = [

@@ -205,16 +205,16 @@ def _death(worker: _Worker) -> Found:
     data = read_current(Path(worker.options.current))
     if worker.progress is None and not data:
         words = worker.errors.read_text(errors="replace").strip().splitlines()
-        raise WorkerError(f"a worker ended with {status}: {words[-1] if words else 'it said nothing'}")
+        raise WorkerError(f"a worker ended with {status}: {words[-1] if words else 'without output'}")
     message = f"the process died with status {status}"
     return Found(ONLY_DOCUMENTED_ERRORS, f"{ONLY_DOCUMENTED_ERRORS} died {status}", message, data, 0)
 
 
 def _sum_up(outcome: Outcome, workers: list[_Worker], begin: float) -> None:
-    told = [worker.progress for worker in workers if worker.progress]
-    outcome.executions = sum(progress.executions for progress in told)
+    progresses = [worker.progress for worker in workers if worker.progress]
+    outcome.executions = sum(progress.executions for progress in progresses)
     # Workers share their inputs, so their numbers must not be added.
-    outcome.features = max((progress.features for progress in told), default=0)
-    outcome.inputs = max((progress.inputs for progress in told), default=0)
-    outcome.checked = sum((Counter(progress.checked) for progress in told), Counter())
+    outcome.features = max((progress.features for progress in progresses), default=0)
+    outcome.inputs = max((progress.inputs for progress in progresses), default=0)
+    outcome.checked = sum((Counter(progress.checked) for progress in progresses), Counter())
     outcome.seconds = time.monotonic() - begin

@@ -34,27 +34,27 @@ def _simpler(data: bytes) -> Iterator[bytes]:
 
     A removal is tried with the length fields unchanged and with the length fields corrected.
     """
-    for at, end in _pieces(len(data)):
+    for at, end in _ranges(len(data)):
         cut = data[:at] + data[end:]
         yield cut
         if (fixed := _with_lengths(data, cut)) != cut:
             yield fixed
-    for at, end in _pieces(len(data)):
+    for at, end in _ranges(len(data)):
         zeros = data[:at] + bytes(end - at) + data[end:]
         if zeros != data:
             yield zeros
 
 
-def _pieces(size: int) -> Iterator[tuple[int, int]]:
+def _ranges(size: int) -> Iterator[tuple[int, int]]:
     """Yield ranges within an input of this size: halves, quarters, ..., then all small ranges."""
-    piece = size
-    while piece > _SMALL:
-        for at in range(0, size, piece):
-            yield at, min(at + piece, size)
-        piece //= 2
-    for piece in range(min(size, _SMALL), 0, -1):
-        for at in range(size - piece + 1):
-            yield at, at + piece
+    length = size
+    while length > _SMALL:
+        for at in range(0, size, length):
+            yield at, min(at + length, size)
+        length //= 2
+    for length in range(min(size, _SMALL), 0, -1):
+        for at in range(size - length + 1):
+            yield at, at + length
 
 
 def _with_lengths(before: bytes, cut: bytes) -> bytes:

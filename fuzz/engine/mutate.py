@@ -90,16 +90,16 @@ class Mutator:
     def _repeat(self, buffer: bytearray, _other: bytes) -> None:
         if buffer:
             at = self._at(buffer)
-            piece = buffer[at : at + self._size(len(buffer) - at)]
+            chunk = buffer[at : at + self._size(len(buffer) - at)]
             to = self._random.randrange(len(buffer) + 1)
-            buffer[to:to] = piece * self._random.choice((1, 1, 2, 8))
+            buffer[to:to] = chunk * self._random.choice((1, 1, 2, 8))
 
     def _move(self, buffer: bytearray, _other: bytes) -> None:
         if buffer:
             at = self._at(buffer)
-            piece = buffer[at : at + self._size(len(buffer) - at)]
+            chunk = buffer[at : at + self._size(len(buffer) - at)]
             to = self._at(buffer)
-            buffer[to : to + len(piece)] = piece
+            buffer[to : to + len(chunk)] = chunk
 
     def _use_word(self, buffer: bytearray, _other: bytes) -> None:
         """Write a constant of the watched code over the input, or insert it."""

@@ -77,11 +77,11 @@ class Session:
         if failure is not None and failure.signature not in self._seen:
             self._seen.add(failure.signature)
             self._report(data, failure)
-            self.tell(features, inputs)
+            self.report_progress(features, inputs)
         if time.monotonic() >= self._progress_at:
-            self.tell(features, inputs)
+            self.report_progress(features, inputs)
 
-    def tell(self, features: int, inputs: int) -> None:
+    def report_progress(self, features: int, inputs: int) -> None:
         """Report the progress of the search."""
         self._progress_at = time.monotonic() + _PROGRESS_SECONDS
         self._send(Progress(self.executions, features, inputs, dict(self.target.checked)))

@@ -77,6 +77,6 @@ def _detail(verdict: Verdict, statement: str) -> str:
         case Verdict.VIOLATED:
             return f"broken: {statement}"
         case Verdict.UNKNOWN:
-            return f"no input put it to the test: {statement}"
+            return f"no input tested it: {statement}"
         case _:
             return statement

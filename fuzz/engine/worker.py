@@ -29,7 +29,7 @@ MEMORY_BYTES_MAX: Final = 4 << 30
 A target that allocates the size a peer announces fails at this limit, before it exhausts the machine.
 """
 
-_SHARING_SECONDS: Final = 5.0
+_CORPUS_SECONDS: Final = 5.0
 
 
 def main() -> None:
@@ -50,16 +50,16 @@ def _search(session: Session) -> None:
     options = session.options
     corpus = Corpus(Path(options.corpus) if options.corpus else None)
     engine = Engine(session.target, options.seed, corpus)
-    share_at = time.monotonic() + _SHARING_SECONDS
+    read_at = time.monotonic() + _CORPUS_SECONDS
     while not session.over():
         data = engine.next_input()
         session.before(data)
         failure = engine.execute(data)
         session.after(data, failure, engine.features, engine.inputs)
-        if time.monotonic() >= share_at:
-            share_at = time.monotonic() + _SHARING_SECONDS
+        if time.monotonic() >= read_at:
+            read_at = time.monotonic() + _CORPUS_SECONDS
             engine.read_corpus()
-    session.tell(engine.features, engine.inputs)
+    session.report_progress(engine.features, engine.inputs)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from mqproof.fuzz.raft.program import Run
 from mqproof.fuzz.raft.simulated_group import Group, Observer
-from mqproof.impl.dledger import events as telling
+from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger.changes import Change
 from mqproof.impl.dledger.member import Member
 from mqproof.impl.dledger.rpc_bodies import Entry
@@ -37,17 +37,17 @@ class GroupLog:
         """Return an observer that writes events to this log."""
         return Observer(
             changed=self._changed,
-            flushed=lambda name, index: telling.tell_flush(self._log(name), index),
-            acked=lambda name, index, term: telling.tell_answer(self._log(name), index, term),
+            flushed=lambda name, index: member_events.emit_flush(self._log(name), index),
+            acked=lambda name, index, term: member_events.emit_answer(self._log(name), index, term),
             died=lambda name: self._log(name).emit(Kind.CRASH, attrs={"kind": "simulated"}),
             started=self._started,
         )
 
     def _changed(self, name: str, change: Change, entry: Entry | None) -> None:
-        telling.tell(self._log(name), change, entry)
+        member_events.emit_change(self._log(name), change, entry)
 
     def _started(self, name: str, member: Member) -> None:
-        telling.tell_start(self._log(name), member.core)
+        member_events.emit_start(self._log(name), member.core)
 
     def _log(self, name: str) -> EventLog:
         if name not in self._logs:

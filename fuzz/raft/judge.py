@@ -44,7 +44,7 @@ class History:
         """Keyed by index and term: the term of the previous entry, and the entry."""
         self.acked: list[tuple[int, Seen]] = []
 
-    def told(self, member: str, change: Change, entry: Entry | None) -> None:
+    def record(self, member: str, change: Change, entry: Entry | None) -> None:
         """Record a change that a member carried out. Raises Finding."""
         match change:
             case Voted(candidate, term, result) if result is Vote.ACCEPT:
@@ -119,7 +119,7 @@ def leader_append_only(history: History, member: str, end: int) -> None:
     """Check that a leader does not truncate its log."""
     history.checked["LeaderAppendOnly"] += 1
     if (term := history.leading[member]) is not None:
-        raise Finding("LeaderAppendOnly", f"{member}, leader of term {term}, cut its log behind {end}")
+        raise Finding("LeaderAppendOnly", f"{member}, leader of term {term}, cut its log after {end}")
 
 
 def log_matching(history: History, member: str, entry: Entry) -> None:
@@ -176,14 +176,14 @@ def no_acked_lost(history: History, member: str) -> None:
     for index, entry in history.acked:
         history.checked["NoAckedLost"] += 1
         if index >= len(log) or log[index] != entry:
-            raise Finding("NoAckedLost", f"{entry} was acknowledged at {index}; {member} has it no more")
+            raise Finding("NoAckedLost", f"{entry} was acknowledged at {index}; {member} has it no longer")
 
 
 def leader_eventually(history: History, leader: str | None, waited_s: float) -> None:
     """Check that, after the faults end, one member leads all others within the time limit."""
     history.checked["LeaderEventually"] += 1
     if leader is None:
-        raise Finding("LeaderEventually", f"{waited_s:g} s after the last fault nobody leads the others")
+        raise Finding("LeaderEventually", f"{waited_s:g} s after the last fault no member leads the others")
 
 
 def logs_converge(history: History, ends: dict[str, tuple[int, int]], waited_s: float) -> None:

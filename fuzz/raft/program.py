@@ -123,10 +123,10 @@ class Run:
         self.group.send(b"%d " % self._messages + b"x" * (self._messages % _BODY_BYTES))
         self.group.after(1000 / self._load, self._send_later)
 
-    def _plan(self, kind: int, whom: int, at: int, length: int) -> None:
+    def _plan(self, kind: int, selector: int, at: int, length: int) -> None:
         fault = _OTHERS.get(kind) or _FAULTS[kind % len(_FAULTS)]
         until_ms = (at + 1 + length % 80) * _QUARTER_MS
-        self.group.after(at * _QUARTER_MS, lambda: fault(self, whom, until_ms))
+        self.group.after(at * _QUARTER_MS, lambda: fault(self, selector, until_ms))
 
     def _calm(self) -> None:
         """End all faults, start all members, and check that the group keeps its promises."""
@@ -170,19 +170,19 @@ class Run:
 
     # -- faults
 
-    def name(self, whom: int) -> str:
-        """Return a member; for `whom` of 128 and more a current leader, if there is one."""
+    def name(self, selector: int) -> str:
+        """Return a member; for `selector` of 128 and more a current leader, if there is one."""
         leaders = [
             name
             for name, node in self.group.nodes.items()
             if node.member and node.member.core.state.role is Role.LEADER
         ]
-        if whom >= 128 and leaders:
-            return leaders[whom % len(leaders)]
-        return self._names[whom % len(self._names)]
+        if selector >= 128 and leaders:
+            return leaders[selector % len(leaders)]
+        return self._names[selector % len(self._names)]
 
-    def _down(self, whom: int, until_ms: float, crash: Callable[[str], None]) -> None:
-        name = self.name(whom)
+    def _down(self, selector: int, until_ms: float, crash: Callable[[str], None]) -> None:
+        name = self.name(selector)
         crash(name)
         self.group.after(until_ms - self.group.now_ms, lambda: self.group.start(name))
 
@@ -192,78 +192,79 @@ class Run:
         group.after(until_ms - group.now_ms, lambda: group.cut.difference_update(links))
 
 
-def _kill(run: Run, whom: int, until_ms: float) -> None:
-    run._down(whom, until_ms, run.group.kill)
+def _kill(run: Run, selector: int, until_ms: float) -> None:
+    run._down(selector, until_ms, run.group.kill)
 
 
-def _lose_power(run: Run, whom: int, until_ms: float) -> None:
-    run._down(whom, until_ms, run.group.lose_power)
+def _lose_power(run: Run, selector: int, until_ms: float) -> None:
+    run._down(selector, until_ms, run.group.lose_power)
 
 
-def _crash(run: Run, whom: int, until_ms: float) -> None:
-    run._down(whom, until_ms, run.group.crash)
+def _crash(run: Run, selector: int, until_ms: float) -> None:
+    run._down(selector, until_ms, run.group.crash)
 
 
-def _crash_all(run: Run, whom: int, until_ms: float) -> None:
+def _crash_all(run: Run, selector: int, until_ms: float) -> None:
     """Fail all machines at the same time, by crash or power loss. Each restarts after its own delay."""
     group = run.group
     for number, name in enumerate(run._names):
-        group.lose_power(name) if whom % 2 else group.crash(name)
-        group.after(until_ms - group.now_ms + 100 * (number * whom % 7), lambda name=name: group.start(name))  # type: ignore[misc]
+        group.lose_power(name) if selector % 2 else group.crash(name)
+        down_ms = until_ms - group.now_ms + 100 * (number * selector % 7)
+        group.after(down_ms, lambda name=name: group.start(name))  # type: ignore[misc]
 
 
-def _crash_at_step(run: Run, whom: int, until_ms: float) -> None:
-    name = run.name(whom)
-    run.group.crash_at_step(name, whom % 23)
+def _crash_at_step(run: Run, selector: int, until_ms: float) -> None:
+    name = run.name(selector)
+    run.group.crash_at_step(name, selector % 23)
     run.group.after(until_ms - run.group.now_ms, lambda: run.group.start(name))
 
 
-def _disk_fails(run: Run, whom: int, until_ms: float) -> None:
-    name = run.name(whom)
-    run.group.crash_at_step(name, whom % 23, error=True)
+def _disk_fails(run: Run, selector: int, until_ms: float) -> None:
+    name = run.name(selector)
+    run.group.crash_at_step(name, selector % 23, error=True)
     run.group.after(until_ms - run.group.now_ms, lambda: run.group.start(name))
 
 
-def _restart(run: Run, whom: int, _until_ms: float) -> None:
+def _restart(run: Run, selector: int, _until_ms: float) -> None:
     """Restart a member within milliseconds, before other members can notice."""
-    name = run.name(whom)
-    run.group.crash(name) if whom % 2 else run.group.lose_power(name)
-    run.group.after(5.0 + whom % 64, lambda: run.group.start(name))
+    name = run.name(selector)
+    run.group.crash(name) if selector % 2 else run.group.lose_power(name)
+    run.group.after(5.0 + selector % 64, lambda: run.group.start(name))
 
 
-def _isolate(run: Run, whom: int, until_ms: float) -> None:
-    one = run.name(whom)
+def _isolate(run: Run, selector: int, until_ms: float) -> None:
+    one = run.name(selector)
     run._cut({link for other in run._names for link in ((one, other), (other, one))}, until_ms)
 
 
-def _deafen(run: Run, whom: int, until_ms: float) -> None:
+def _deafen(run: Run, selector: int, until_ms: float) -> None:
     """Cut all incoming links of a member: it can send but not receive."""
-    one = run.name(whom)
+    one = run.name(selector)
     run._cut({(other, one) for other in run._names}, until_ms)
 
 
-def _mute(run: Run, whom: int, until_ms: float) -> None:
+def _mute(run: Run, selector: int, until_ms: float) -> None:
     """Cut all outgoing links of a member: it can receive but not send."""
-    one = run.name(whom)
+    one = run.name(selector)
     run._cut({(one, other) for other in run._names}, until_ms)
 
 
-def _cut_link(run: Run, whom: int, until_ms: float) -> None:
-    one, other = run.name(whom), run._names[whom // 16 % len(run._names)]
-    run._cut({(one, other), (other, one)} if whom % 2 else {(one, other)}, until_ms)
+def _cut_link(run: Run, selector: int, until_ms: float) -> None:
+    one, other = run.name(selector), run._names[selector // 16 % len(run._names)]
+    run._cut({(one, other), (other, one)} if selector % 2 else {(one, other)}, until_ms)
 
 
-def _pause(run: Run, whom: int, until_ms: float) -> None:
-    run.group.pause(run.name(whom), until_ms)
+def _pause(run: Run, selector: int, until_ms: float) -> None:
+    run.group.pause(run.name(selector), until_ms)
 
 
-def _step_clock(run: Run, whom: int, until_ms: float) -> None:
+def _step_clock(run: Run, selector: int, until_ms: float) -> None:
     by_ms = until_ms - run.group.now_ms
-    run.group.step_clock(run.name(whom), by_ms / 4 if whom % 2 else -by_ms / 4)
+    run.group.step_clock(run.name(selector), by_ms / 4 if selector % 2 else -by_ms / 4)
 
 
-def _slow_disk(run: Run, whom: int, until_ms: float) -> None:
-    node = run.group.nodes[run.name(whom)]
+def _slow_disk(run: Run, selector: int, until_ms: float) -> None:
+    node = run.group.nodes[run.name(selector)]
     node.disk_slowness = 100.0
 
     def end() -> None:
@@ -272,20 +273,23 @@ def _slow_disk(run: Run, whom: int, until_ms: float) -> None:
     run.group.after(until_ms - run.group.now_ms, end)
 
 
-def _transfer(run: Run, whom: int, _until_ms: float) -> None:
+def _transfer(run: Run, selector: int, _until_ms: float) -> None:
     """Ask the current leader, as an operator, to transfer its leadership."""
     group = run.group
     for node in group.nodes.values():
         if node.member and node.member.core.state.role is Role.LEADER:
-            if node.member.core.transfer(run.name(whom % 128), group.now_ms + node.skew_ms) in ResponseCode:
+            if (
+                node.member.core.transfer(run.name(selector % 128), group.now_ms + node.skew_ms)
+                in ResponseCode
+            ):
                 group._step(node)
             return
 
 
-def _topple(run: Run, whom: int, until_ms: float) -> None:
+def _topple(run: Run, selector: int, until_ms: float) -> None:
     """Kill each new leader shortly after it is seen leading, and restart it later, until the fault ends."""
     group = run.group
-    reign_ms, down_ms = 40.0 * (1 + whom % 16), 1500.0 * (1 + whom // 16 % 4)
+    leading_ms, down_ms = 40.0 * (1 + selector % 16), 1500.0 * (1 + selector // 16 % 4)
 
     def fall(name: str) -> None:
         group.kill(name)
@@ -296,17 +300,17 @@ def _topple(run: Run, whom: int, until_ms: float) -> None:
             return
         for name, node in group.nodes.items():
             if node.member and node.member.core.state.role is Role.LEADER:
-                group.after(reign_ms, lambda name=name: fall(name))  # type: ignore[misc]
-                group.after(reign_ms + 20.0, look)
+                group.after(leading_ms, lambda name=name: fall(name))  # type: ignore[misc]
+                group.after(leading_ms + 20.0, look)
                 return
         group.after(20.0, look)
 
     look()
 
 
-def _expire(run: Run, whom: int, until_ms: float) -> None:
+def _expire(run: Run, selector: int, until_ms: float) -> None:
     """Delete, repeatedly, a member's entries that all members have."""
-    group, name = run.group, run._names[whom % len(run._names)]
+    group, name = run.group, run._names[selector % len(run._names)]
 
     def delete() -> None:
         if group.now_ms < until_ms:
@@ -339,8 +343,8 @@ _FAULTS: Final = (
 )
 
 
-def fault(name: str, whom: int, at: int, length: int) -> bytes:
+def fault(name: str, selector: int, at: int, length: int) -> bytes:
     """Encode one fault as bytes; `at` and `length` are quarters of a second."""
     numbered = (*enumerate(_FAULTS), *_OTHERS.items())
     number = next(number for number, each in numbered if each.__name__ == f"_{name}")
-    return bytes((number, whom, at, length))
+    return bytes((number, selector, at, length))

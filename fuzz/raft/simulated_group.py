@@ -139,10 +139,10 @@ class Group:
         if node.member is not None:
             return
 
-        def tell(change: Change, entry: Entry | None) -> None:
+        def on_change(change: Change, entry: Entry | None) -> None:
             if type(change) is SteppedDown:
                 self.history.stepped_down(name)
-            self.history.told(name, change, entry)
+            self.history.record(name, change, entry)
             self.observer.changed(name, change, entry)
             if type(change) is Committed:
                 self._acknowledge(node)
@@ -151,7 +151,7 @@ class Group:
         now = self.now_ms + node.skew_ms
         try:
             kept = Ledger(node.disk, f"/{name}", SMALL_LEDGER)
-            node.member = Member(node.config, node.disk, f"/{name}", chance, now, tell, kept)
+            node.member = Member(node.config, node.disk, f"/{name}", chance, now, on_change, kept)
         except (SimulatedCrashError, OSError) as error:  # it crashed during recovery
             self._die(name, None if isinstance(error, OSError) else self.chance)
             self.after(_AGAIN_MS, lambda: self.start(name))

@@ -103,7 +103,7 @@ class Run:
         except StoreError as error:
             self._refused(error)
             return
-        assert recovery is not None, "nobody stops the second recovery"
+        assert recovery is not None, "no fault stops the second recovery"
         self.crash_recovery_at = None
         if self.damaged:
             self._checked["DamageRefusedByName"] += 1
@@ -139,7 +139,7 @@ class Run:
     def _refused(self, error: StoreError) -> None:
         self.over = True
         if not (self.damaged or self.garbage):
-            raise Finding("RecoveredPrefix", f"files that could be recovered are refused: {error}")
+            raise Finding("RecoveredPrefix", f"recoverable files are refused: {error}")
         self._checked["DamageRefusedByName"] += 1
         if f"{DIRECTORY}/" not in str(error):
             raise Finding("DamageRefusedByName", f"the error names no file: {error}")
@@ -150,7 +150,7 @@ class Run:
         first = simulated.store.log_end
         simulated.crash_process()
         again = simulated.load()
-        assert again is not None, "nobody stops this recovery"
+        assert again is not None, "no fault stops this recovery"
         self._checked["RecoveryIdempotent"] += 1
         if (again.recovered_end, again.truncated_bytes, again.redispatched) != (first, 0, 0):
             raise Finding("RecoveryIdempotent", f"recovered to {first} before, then {again}")
@@ -177,7 +177,7 @@ class Run:
         try:
             simulated.load()
         except StoreError as error:
-            raise Finding("ServesAfterDamage", f"it opened once, and then: {error}") from None
+            raise Finding("ServesAfterDamage", f"it opened once, then failed: {error}") from None
         self._give_back("after a crash")
 
     def _give_back(self, when: str) -> None:
@@ -338,8 +338,8 @@ def _copy_bytes(run: Run) -> None:
     """Copy part of a file to another place in it, which creates stale and misplaced records."""
     path, content = _some_file(run)
     start, to, size = run.take() * 4, run.take() * 4, run.take() * 2
-    piece = content[start : start + size]
-    _damage(run, path, (content[:to] + piece + content[to + len(piece) :])[: len(content)])
+    chunk = content[start : start + size]
+    _damage(run, path, (content[:to] + chunk + content[to + len(chunk) :])[: len(content)])
 
 
 def _spoil_record(run: Run) -> None:

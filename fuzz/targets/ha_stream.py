@@ -97,11 +97,11 @@ class Log:
 class HaStream:
     name: ClassVar = "ha-stream"
     invariants: ClassVar = {
-        "SlaveIsPrefix": "of its master's frames a slave keeps a prefix, and nothing when its log is another",
-        "KeepsWholeRecords": "a slave keeps whole records only, where they say that they stand",
-        "ReportsWhatItHas": "a slave reports its log's end, or what it asks for first, and nothing else",
-        "AcknowledgesWhatIsSaid": "a master counts what a slave says after its first position, if it can be",
-        "ChunkingIrrelevant": "a stream is taken alike in one piece and byte by byte",
+        "SlaveIsPrefix": "a slave keeps a prefix of its master's frames, and none if its log diverges",
+        "KeepsWholeRecords": "a slave keeps only complete records, at the positions that they name",
+        "ReportsWhatItHas": "a slave reports only the end of its log, or the position that it first requests",
+        "AcknowledgesWhatIsSaid": "a master counts the valid positions that a slave reports after its first",
+        "ChunkingIrrelevant": "a stream has the same effect whole and byte by byte",
     }
     watched: ClassVar = (
         "mqproof.impl.replication.follow",
@@ -153,12 +153,12 @@ class HaStream:
         if problem := _first_problem(bytes(log.data), before):
             raise Finding("KeepsWholeRecords", problem)
 
-    def _feed(self, log: Log, pieces: Iterable[bytes]) -> tuple[str, bool]:
+    def _feed(self, log: Log, chunks: Iterable[bytes]) -> tuple[str, bool]:
         """Return the error that ended the connection, if any, and whether the logs were found to agree."""
         follow = Follow(log, RECORD_BYTES_MAX, LogCheck.COMPARED)
         try:
-            for piece in pieces:
-                self._judge_report(follow, log, follow.received(piece))
+            for chunk in chunks:
+                self._judge_report(follow, log, follow.received(chunk))
         except (StreamError, DivergedError) as error:
             return str(error), follow.verified
         return "", follow.verified
@@ -214,10 +214,13 @@ class HaStream:
 
     def _bytes_to_master(self, state: int, data: bytes) -> None:
         log = _slaves_log(state & ~DIVERGED)
-        whole, single = _told(log, [data]), _told(log, [data[at : at + 1] for at in range(len(data))])
+        whole, single = (
+            _feed_result(log, [data]),
+            _feed_result(log, [data[at : at + 1] for at in range(len(data))]),
+        )
         self._tested["ChunkingIrrelevant"] += len(data) > 1
         if whole != single:
-            raise Finding("ChunkingIrrelevant", f"in one piece {whole}, byte by byte {single}")
+            raise Finding("ChunkingIrrelevant", f"whole: {whole}; byte by byte: {single}")
         self._tested["AcknowledgesWhatIsSaid"] += len(data) >= 16
         if whole[1] != _acknowledged(data, log.log_end):
             raise Finding("AcknowledgesWhatIsSaid", f"{whole[1]} of {data.hex()}, {log.log_end} bytes")
@@ -237,15 +240,15 @@ def _spoiled(transfer: Transfer, place: int) -> bytes:
     return write_transfer(Transfer(transfer.position, bytes(body)))
 
 
-def _told(log: Log, pieces: Iterable[bytes]) -> tuple[str, int, int | None]:
+def _feed_result(log: Log, chunks: Iterable[bytes]) -> tuple[str, int, int | None]:
     """Return the error that ended a slave's connection, if any; the position it acknowledged; and the
     position from which the log is sent to it.
     """
     acks = Acks()
     feed = Feed(log, acks, LogCheck.COMPARED)
     try:
-        for piece in pieces:
-            feed.received(piece)
+        for chunk in chunks:
+            feed.received(chunk)
     except StreamError as error:
         return str(error), acks.highest, feed.sent
     return "", acks.highest, feed.sent
@@ -274,9 +277,9 @@ def _first_problem(data: bytes, at: int) -> str:
             continue
         whole = data[at : at + size]
         if size < _BODY_LENGTH_AT or len(whole) < size:
-            return f"the record at {at} is not whole"
+            return f"the record at {at} is not complete"
         if int.from_bytes(whole[28:36], "big") != at:
-            return f"the record at {at} says that it stands elsewhere"
+            return f"the record at {at} names another position"
         if not int.from_bytes(whole[36:40], "big") & _IPV6:
             length = int.from_bytes(whole[_BODY_LENGTH_AT : _BODY_LENGTH_AT + 4], "big")
             body = whole[_BODY_LENGTH_AT + 4 :][:length]

@@ -42,8 +42,8 @@ class Reading:
 class RemotingDecode:
     name: ClassVar = "remoting-decode"
     invariants: ClassVar = {
-        "FrameOrRefusal": "a frame is taken off exactly when it is whole, and refused exactly when too long",
-        "ChunkingIrrelevant": "a stream decodes alike in one piece and byte by byte",
+        "FrameOrRefusal": "a frame is decoded exactly when complete, and refused exactly when too long",
+        "ChunkingIrrelevant": "a stream decodes to the same result whole and byte by byte",
         "RoundTrip": "a decoded command is the same after being encoded and decoded again",
         "BoundedAllocation": "decoding allocates in proportion to what arrived, not to what was announced",
     }
@@ -108,13 +108,13 @@ class RemotingDecode:
         else:
             right = buffer == data
         if not right:
-            raise Finding("FrameOrRefusal", f"{got}, but the buffer does not hold what is left")
+            raise Finding("FrameOrRefusal", f"{got}, but the buffer does not hold the remaining bytes")
 
     def _judge_chunking(self, data: bytes, whole: Reading) -> None:
         self.checked["ChunkingIrrelevant"] += len(data) > 1
         single = read_bytewise(data)
         if single != whole:
-            raise Finding("ChunkingIrrelevant", f"in one piece {whole}, byte by byte {single}")
+            raise Finding("ChunkingIrrelevant", f"whole: {whole}; byte by byte: {single}")
 
     def _judge_round_trip(self, first: Command) -> None:
         self.checked["RoundTrip"] += 1
@@ -127,7 +127,7 @@ class RemotingDecode:
 
 
 def read(data: bytes) -> Reading:
-    """Decode a stream that arrives in one piece."""
+    """Decode a stream that arrives at once."""
     buffer = bytearray(data)
     commands: list[Command] = []
     refusal = _drain(buffer, commands)

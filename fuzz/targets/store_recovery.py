@@ -19,15 +19,15 @@ _UNSYNCED: Final = ("append", 0, "append", 6)
 class StoreRecovery:
     name: ClassVar = "store-recovery"
     invariants: ClassVar = {
-        "SyncAckedDurable": "a record that the store said is durable survives any crash",
+        "SyncAckedDurable": "a record that the store reported as durable survives any crash",
         "AsyncAckedSurvivesProcessCrash": "a record that was appended survives a crash of the process",
-        "QueuePointsIntoLog": "a queue entry points at the whole record of its topic, queue and offset",
-        "QueueOffsetsDense": "offsets of a queue go on without gap or repetition after recovery",
-        "RecoveredPrefix": "recovery yields a prefix of what was appended, nothing altered or invented",
+        "QueuePointsIntoLog": "a queue entry points at the complete record of its topic, queue and offset",
+        "QueueOffsetsDense": "after recovery, the offsets of a queue continue without gap or repetition",
+        "RecoveredPrefix": "recovery yields a prefix of the appended records, none altered or invented",
         "IndexRebuildable": "every record in the recovered log can be read through its queue",
-        "DamageRefusedByName": "damaged files are refused with an error that names the file, or cut",
-        "ServesAfterDamage": "a damaged store that opens gives back what it takes and no more",
-        "RecoveryIdempotent": "recovering again finds the same log end and nothing to do",
+        "DamageRefusedByName": "damaged files are refused with an error that names the file, or they are cut",
+        "ServesAfterDamage": "a damaged store that opens returns exactly the messages it accepts afterwards",
+        "RecoveryIdempotent": "a second recovery finds the same log end and changes nothing",
     }
     watched: ClassVar = ("mqproof.impl.store",)
     input_bytes_max: ClassVar = 160

@@ -2,7 +2,7 @@
 
 Queries go to one name server, changes to all of them, and requests to brokers go to their addresses. Every
 operation raises RefusalError when a server refuses, UnreachableError when no server responds, and ClientError
-when a response is malformed. See docs/protocol.md, "Administration".
+when a response is malformed. See docs/reference/protocol/administration.md, "Administration commands".
 """
 
 from collections.abc import Iterable, Mapping
@@ -86,7 +86,7 @@ class Admin:
             raise UnreachableError(f"{code.name}: {error}") from None
         return _good(code, "the name server", answer)
 
-    async def tell_name_servers(
+    async def ask_all_name_servers(
         self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
     ) -> dict[Address, Command]:
         """Send a request to every name server, because they do not synchronise. Returns their responses.
@@ -163,7 +163,7 @@ def read_body(kind: type[_T], answer: Command) -> _T:
     try:
         return java_json.read(kind, answer.body)
     except ValueError as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
 
 
 def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
@@ -171,7 +171,7 @@ def read_header(kind: type[_HeaderT], answer: Command) -> _HeaderT:
     try:
         return headers.read(kind, answer.fields)
     except ValueError as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
 
 
 def address_of(text: str) -> Address:
@@ -179,11 +179,11 @@ def address_of(text: str) -> Address:
     try:
         return Address.parse(text)
     except ValueError as error:
-        raise ClientError(f"the name server's answer makes no sense: {error}") from None
+        raise ClientError(f"the name server's answer is invalid: {error}") from None
 
 
-def _good(code: RequestCode, who: Address | str, answer: Command) -> Command:
+def _good(code: RequestCode, server: Address | str, answer: Command) -> Command:
     if answer.code == ResponseCode.SUCCESS:
         return answer
     remark = answer.remark or "no remark"
-    raise RefusalError(f"{who} refuses {code.name}: {response_name(answer.code)}: {remark}", answer.code)
+    raise RefusalError(f"{server} refuses {code.name}: {response_name(answer.code)}: {remark}", answer.code)

@@ -69,4 +69,4 @@ def properties_of(body: bytes) -> dict[str, str]:
     try:
         return {key: given.value for key, given in parse(body.decode(), "the answer").items()}
     except (ConfigError, UnicodeDecodeError) as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None

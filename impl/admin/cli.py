@@ -40,7 +40,7 @@ COMMANDS: Final[dict[str, Callable[..., None]]] = {
     "updateNamesrvConfig": name_servers.update_namesrv_config,
     "leadershipTransfer": members.leadership_transfer,
 }
-"""mqadmin's name of each command, and one of ours, to what does it."""
+"""Maps a command name to its function. The names are mqadmin's, except `leadershipTransfer`."""
 
 _SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -49,7 +49,7 @@ admin = typer.Typer(no_args_is_help=True, rich_markup_mode=None, context_setting
 
 
 def at_site(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the options that say where its site is, over what it is reached, and in whose name."""
+    """Return the command with the common options: the name servers, TLS and the account."""
 
     @wraps(command)
     def main(*, namesrv: Any, tls: Path | None, account: Path | None, **options: Any) -> None:
@@ -80,7 +80,7 @@ def main() -> None:
 def group() -> None:
     """Administer a RocketMQ cluster, ours or Apache's, with mqadmin's names and letters.
 
-    Exit codes: 0 done; 1 a server refused, or nothing was found; 2 wrong use; 4 nobody answered.
+    Exit codes: 0 done; 1 a server refused, or nothing was found; 2 wrong use; 4 no server answered.
 
     \b
     Examples:

@@ -211,13 +211,13 @@ async def reset_queue(
     elif offset is None:
         offset = await calls.search_offset(queue, timestamp_ms)
     elif offset > (end := await calls.max_offset(queue)):
-        raise ClientError(f"{queue} ends at {end}, offset {offset} is beyond")
-    told = await status(admin, broker)
-    version = told.get("brokerVersionDesc", "")
-    sets_all = version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in told
+        raise ClientError(f"{queue} ends at {end}, offset {offset} is beyond that")
+    reported = await status(admin, broker)
+    version = reported.get("brokerVersionDesc", "")
+    sets_all = version.startswith(_RESETS_ALL_QUEUES) and IMPLEMENTATION_KEY not in reported
     if sets_all and await _connection_at(admin, group, broker):
         raise ClientError(
-            f"group {group} has members, and a broker of {version} sets all their queues: end them first"
+            f"group {group} has members, a broker of {version} resets all its queues: stop the members first"
         )
     await calls.commit(queue, offset)
     if not sets_all:  # a 5.x broker that reset the group before keeps that offset, whatever is committed

@@ -1,4 +1,7 @@
-"""The members of a DLedger group: find and transfer its leadership. See docs/protocol.md, "DLedger"."""
+"""The members of a DLedger group: find and transfer its leadership.
+
+See docs/reference/protocol/dledger.md, "Leadership".
+"""
 
 import asyncio
 
@@ -30,7 +33,7 @@ async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
     try:
         peers = parse_peers(config.get("dLegerPeers", ""))
     except ValueError as error:
-        raise ClientError(f"{broker} is in a group of members that make no sense: {error}") from None
+        raise ClientError(f"{broker} reports an invalid list of group members: {error}") from None
     if not peers:
         raise ClientError(f"{broker} is not a member of a group")
     group = config.get("dLegerGroup") or config.get("brokerName", "")
@@ -41,7 +44,7 @@ async def transfer_leadership(admin: Admin, broker: Address, to: str) -> str:
             request = TransferRequest(group, leader.id, _OURSELVES, transfer_id=leader.id, transferee_id=to)
             code = (await _ask(client, leader, request)).code
             if code != ResponseCode.SUCCESS:
-                raise ClientError(f"{leader} does not hand over to {to}: {_name(code)}")
+                raise ClientError(f"{leader} does not transfer its leadership to {to}: {_name(code)}")
         return leader.id
     finally:
         await client.close()
@@ -51,13 +54,13 @@ async def _leader(client: RemotingClient, group: str, peers: tuple[Peer, ...]) -
     """Return the leader that is named by the member with the latest term."""
     asked = (_ask(client, peer, MetadataRequest(group, peer.id, _OURSELVES)) for peer in peers)
     answers = await asyncio.gather(*asked, return_exceptions=True)
-    told = [answer for answer in answers if isinstance(answer, Message)]
-    if not told:
+    received = [answer for answer in answers if isinstance(answer, Message)]
+    if not received:
         raise UnreachableError(f"no member of {group} answers: {', '.join(map(str, peers))}")
-    latest = max(told, key=lambda answer: answer.term)
+    latest = max(received, key=lambda answer: answer.term)
     leader = next((peer for peer in peers if peer.id == latest.leader_id), None)
     if leader is None:
-        raise ClientError(f"nobody leads {group}")
+        raise ClientError(f"group {group} has no leader")
     return leader
 
 
@@ -68,7 +71,7 @@ async def _ask(client: RemotingClient, peer: Peer, request: Message) -> Message:
     except RemotingError as error:
         raise UnreachableError(f"{peer.id}: {error}") from None
     except BodyError as error:
-        raise ClientError(f"the answer of {peer.id} makes no sense: {error}") from None
+        raise ClientError(f"the answer of {peer.id} is invalid: {error}") from None
 
 
 def _name(code: int) -> str:

@@ -142,7 +142,7 @@ def _records_of(body: bytes) -> list[StoredMessage]:
     try:
         return list(read_records(body))
     except ValueError as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
 
 
 def _keys(stored: StoredMessage, kind: KeyKind) -> list[str]:

@@ -83,19 +83,23 @@ NameServers = Annotated[
 ]
 
 _BROKER = typer.Option(
-    "-b", "--brokerAddr", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="This one broker."
+    "-b", "--brokerAddr", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="Select this broker."
 )
 Broker = Annotated[Any, _BROKER]
 _BROKER_ONLY = typer.Option(
-    "-b", "--broker", parser=parsed("b", Address.parse), metavar="HOST:PORT", help="Only at this broker."
+    "-b",
+    "--broker",
+    parser=parsed("b", Address.parse),
+    metavar="HOST:PORT",
+    help="Reset only at this broker.",
 )
 BrokerOnly = Annotated[Any, _BROKER_ONLY]
-Cluster = Annotated[str | None, text("c", "clusterName", "NAME", "Every master of this cluster.")]
-AtCluster = Annotated[str | None, text("c", "cluster", "NAME", "Ask this cluster's brokers.")]
+Cluster = Annotated[str | None, text("c", "clusterName", "NAME", "Select every master of this cluster.")]
+AtCluster = Annotated[str | None, text("c", "cluster", "NAME", "Query only the brokers of this cluster.")]
 Topic = Annotated[str, text("t", "topic", "NAME", "The topic.")]
 Group = Annotated[str, text("g", "groupName", "NAME", "The consumer group.")]
 Permission = Annotated[
-    int, typer.Option("-p", "--perm", min=0, max=7, metavar="N", help="2 write, 4 read, 6 both.")
+    int, typer.Option("-p", "--perm", min=0, max=7, metavar="N", help="2: write; 4: read; 6: both.")
 ]
-Begin = Annotated[Any, when("b", "beginTimestamp", "Stored from this time on.")]
-End = Annotated[Any, when("e", "endTimestamp", "Stored until this time.")]
+Begin = Annotated[Any, when("b", "beginTimestamp", "Only messages stored from this time on.")]
+End = Annotated[Any, when("e", "endTimestamp", "Only messages stored until this time.")]

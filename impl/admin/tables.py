@@ -25,7 +25,7 @@ from mqproof.impl.remoting.bodies import (
 from mqproof.impl.remoting.message import KEYS, TAGS, UNIQUE_KEY, StoredMessage
 from mqproof.impl.runtime.network import Address
 
-_NOT_TOLD: Final = "-"
+_UNKNOWN: Final = "-"
 
 
 def cluster_list(brokers: Sequence[BrokerState]) -> Table:
@@ -45,18 +45,18 @@ def cluster_list(brokers: Sequence[BrokerState]) -> Table:
     for broker in brokers:
         where = (broker.cluster, broker.name, str(broker.id), str(broker.address))
         if broker.status is None:
-            _add(table, *where, "no status", *[_NOT_TOLD] * 5)
+            _add(table, *where, "no status", *[_UNKNOWN] * 5)
             continue
         status = broker.status
         _add(
             table,
             *where,
-            status.get("brokerVersionDesc", _NOT_TOLD),
+            status.get("brokerVersionDesc", _UNKNOWN),
             _load(status, "putTps", "send"),
             _load(
                 status, "getTransferedTps" if "getTransferedTps" in status else "getTransferredTps", "pull"
             ),
-            status.get("pageCacheLockTimeMills", _NOT_TOLD),
+            status.get("pageCacheLockTimeMills", _UNKNOWN),
             _hours(status.get("earliestMessageTimeStamp")),
             _ratio(status.get("commitLogDiskRatio")),
         )
@@ -93,14 +93,14 @@ def rows(header: Sequence[str], lines: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-def settings(who: str, found: Mapping[Address, Mapping[str, str]]) -> Table:
+def settings(server: str, found: Mapping[Address, Mapping[str, str]]) -> Table:
     """Return one row per setting of each server."""
     lines = [
         (str(address), key, value)
         for address, values in found.items()
         for key, value in sorted(values.items())
     ]
-    return rows((who, "key", "value"), lines)
+    return rows((server, "key", "value"), lines)
 
 
 def route_brokers(route: TopicRoute) -> Table:
@@ -129,10 +129,10 @@ def route_list(route: TopicRoute) -> Table:
     for broker in sorted(route.broker_datas, key=lambda data: (data.cluster, data.broker_name)):
         data = queues.get(broker.broker_name)
         addresses = ", ".join(f"{id_}={address}" for id_, address in sorted(broker.broker_addrs.items()))
-        told = (
-            (data.read_queue_nums, data.write_queue_nums, permission(data.perm)) if data else (_NOT_TOLD,) * 3
+        shown = (
+            (data.read_queue_nums, data.write_queue_nums, permission(data.perm)) if data else (_UNKNOWN,) * 3
         )
-        _add(table, broker.cluster, broker.broker_name, addresses, *map(str, told))
+        _add(table, broker.cluster, broker.broker_name, addresses, *map(str, shown))
     sums = (
         sum(data.read_queue_nums for data in queues.values()),
         sum(data.write_queue_nums for data in queues.values()),
@@ -149,7 +149,7 @@ def topic_status(queues: Mapping[MessageQueue, QueueExtent]) -> Table:
             str(queue.queue_id),
             str(extent.min_offset),
             str(extent.max_offset),
-            times.show(extent.last_update_timestamp) or _NOT_TOLD,
+            times.show(extent.last_update_timestamp) or _UNKNOWN,
         )
         for queue, extent in queues.items()
     ]
@@ -161,7 +161,7 @@ def progress(found: Progress, owners: Mapping[MessageQueue, str] | None = None) 
     columns = ["topic", "broker", "#queue", "#broker offset", "#consumer offset", "#behind", "last consumed"]
     table = _table(*columns, *(["client"] if owners is not None else []))
     for queue, at in found.queues.items():
-        owner = [owners.get(queue, _NOT_TOLD)] if owners is not None else []
+        owner = [owners.get(queue, _UNKNOWN)] if owners is not None else []
         _add(table, *_progress_row(queue, at), *owner)
     return table
 
@@ -174,7 +174,7 @@ def _progress_row(queue: MessageQueue, at: QueueProgress) -> tuple[str, ...]:
         str(at.broker_offset),
         str(at.consumer_offset),
         str(at.broker_offset - at.consumer_offset),
-        times.show(at.last_timestamp) or _NOT_TOLD,
+        times.show(at.last_timestamp) or _UNKNOWN,
     )
 
 
@@ -187,15 +187,15 @@ def groups(found: Sequence[GroupSummary]) -> Table:
             table,
             each.group,
             *_members(each.connection),
-            f"{progress.tps:.1f}" if progress else _NOT_TOLD,
-            str(progress.behind) if progress else _NOT_TOLD,
+            f"{progress.tps:.1f}" if progress else _UNKNOWN,
+            str(progress.behind) if progress else _UNKNOWN,
         )
     return table
 
 
 def _members(connection: ConsumerConnection | None) -> tuple[str, str, str, str]:
     if connection is None:
-        return ("0", _NOT_TOLD, _NOT_TOLD, _NOT_TOLD)
+        return ("0", _UNKNOWN, _UNKNOWN, _UNKNOWN)
     versions = sorted({member.version for member in connection.connection_set})
     return (
         str(len(connection.connection_set)),
@@ -234,8 +234,8 @@ def message(stored: StoredMessage) -> Table:
         ("message id", stored.message_id),
         ("offset message id", stored.offset_message_id),
         ("topic", it.topic),
-        ("tags", it.properties.get(TAGS, _NOT_TOLD)),
-        ("keys", it.properties.get(KEYS, _NOT_TOLD)),
+        ("tags", it.properties.get(TAGS, _UNKNOWN)),
+        ("keys", it.properties.get(KEYS, _UNKNOWN)),
         ("queue", str(it.queue_id)),
         ("queue offset", str(stored.queue_offset)),
         ("commit-log offset", str(stored.commit_offset)),
@@ -267,9 +267,9 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _add(table: Table, *cells: str) -> None:
+def _add(table: Table, *texts: str) -> None:
     """Add a row of plain texts. In a bare string, rich would interpret `[...]` as a style."""
-    table.add_row(*(Text(visible(cell)) for cell in cells))
+    table.add_row(*(Text(visible(text)) for text in texts))
 
 
 def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
@@ -280,7 +280,7 @@ def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
     try:
         rate = f"{float(status[tps].split()[0]):.1f}"
     except (KeyError, IndexError, ValueError):
-        return _NOT_TOLD
+        return _UNKNOWN
     waiting = status.get(f"{queue}ThreadPoolQueueSize", "0")
     wait_ms = status.get(f"{queue}ThreadPoolQueueHeadWaitTimeMills", "0")
     return rate if waiting == "0" else f"{rate} ({waiting} wait, {wait_ms} ms)"
@@ -289,7 +289,7 @@ def _load(status: Mapping[str, str], tps: str, queue: str) -> str:
 def _hours(timestamp: str | None) -> str:
     """Return the age of the oldest message in hours."""
     if timestamp is None or not timestamp.isdecimal():
-        return _NOT_TOLD
+        return _UNKNOWN
     return f"{times.hours_since(int(timestamp)):.1f}"
 
 
@@ -297,14 +297,14 @@ def _ratio(text: str | None) -> str:
     try:
         return f"{float(text or ''):.0%}"
     except ValueError:
-        return _NOT_TOLD
+        return _UNKNOWN
 
 
 def _difference(status: Mapping[str, str], late: str, early: str) -> str:
     try:
         return str(int(status[late]) - int(status[early]))
     except (KeyError, ValueError):
-        return _NOT_TOLD
+        return _UNKNOWN
 
 
 def _host(address: tuple[str, int]) -> str:

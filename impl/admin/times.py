@@ -25,7 +25,7 @@ def parse_ms(text: str) -> int:
         return int(datetime.strptime(text, _FORMAT).astimezone().timestamp() * 1000)
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is no time; now, milliseconds or yyyy-MM-dd#HH:mm:ss:SSS expected"
+            f"{text!r} is not a time; now, milliseconds or yyyy-MM-dd#HH:mm:ss:SSS expected"
         ) from None
 
 

@@ -53,7 +53,7 @@ async def update_topic(
 async def set_order(admin: Admin, topic: str, queues: dict[str, int]) -> str:
     """Store at every name server how many queues each broker name has for an ordered topic."""
     order = ";".join(f"{name}:{count}" for name, count in sorted(queues.items()))
-    await admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest(_ORDER_TOPICS, topic, order))
+    await admin.ask_all_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest(_ORDER_TOPICS, topic, order))
     return order
 
 
@@ -63,9 +63,9 @@ async def delete_topic(admin: Admin, brokers: Sequence[Address], topic: str, clu
         await admin.ask(broker, RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic))
     # In this order, because a broker that still had the topic could register it again in between.
     header = DeleteRoutedTopicRequest(topic, cluster)
-    await admin.tell_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
+    await admin.ask_all_name_servers(RequestCode.DELETE_TOPIC_IN_NAMESRV, header)
     # Otherwise a later topic of the same name would inherit its order.
-    await admin.tell_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
+    await admin.ask_all_name_servers(RequestCode.DELETE_KV_CONFIG, KvRequest(_ORDER_TOPICS, topic))
 
 
 async def update_permission(
@@ -138,5 +138,5 @@ def queue_of(key: ObjectKey) -> MessageQueue:
     try:
         queue = key.as_a(bodies.MessageQueue)
     except (ValueError, msgspec.MsgspecError) as error:
-        raise ClientError(f"the answer makes no sense: {error}") from None
+        raise ClientError(f"the answer is invalid: {error}") from None
     return MessageQueue(queue.topic, queue.broker_name, queue.queue_id)

@@ -1,6 +1,6 @@
 """Access control: the accounts of plain_acl.yml and the rules that they define. Pure functions.
 
-See docs/protocol.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts" and "Permissions".
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -106,7 +106,7 @@ class Rules:
         if not _is_signed(request, account):
             raise _refusal(request, f"the signature is not that of access key {key}")
         if request.code in _FOR_ADMINISTRATORS and not account.is_admin:
-            raise _refusal(request, f"access key {key} is no administrator's")
+            raise _refusal(request, f"access key {key} does not belong to an administrator")
         for need in needs(request):
             if need.name != _TRACE_TOPIC and not account.allows(need):
                 what = "PUB" if need.permission == PUB else "SUB"
@@ -139,11 +139,11 @@ def rules(entries: AclEntries) -> Rules:
     for entry in _listed(entries.accounts):
         if min(len(entry.access_key), len(entry.secret_key)) < _KEY_CHARACTERS_MIN:
             raise ValueError(
-                f"accessKey {entry.access_key}: at least {_KEY_CHARACTERS_MIN} characters in it and secretKey"
-                " expected"
+                f"accessKey {entry.access_key}: it and secretKey need at least "
+                f"{_KEY_CHARACTERS_MIN} characters"
             )
         if entry.access_key in accounts:
-            raise ValueError(f"accessKey {entry.access_key} is there twice")
+            raise ValueError(f"accessKey {entry.access_key} is defined twice")
         accounts[entry.access_key] = Account(
             access_key=entry.access_key,
             secret_key=entry.secret_key,

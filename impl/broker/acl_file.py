@@ -1,6 +1,6 @@
 """plain_acl.yml: read again when the file changes, written when an administrator changes the rules.
 
-See docs/protocol.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts".
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class AclFile:
             except (ConfigError, OSError) as error:
                 if str(error) != self._complaint:
                     self._complaint = str(error)
-                    _log.error("the access rules stay as they were: %s", error)
+                    _log.error("the access rules are unchanged: %s", error)
 
     async def change(self, change: Callable[[AclEntries], AclEntries]) -> None:
         """Replace the file, and apply the new rules after the file is on disk.

@@ -121,7 +121,7 @@ class Broker:
 
     async def _start(self) -> Address:
         self._load_access_rules()
-        self.recovery = self.store.load(self._config.replication.told_role)
+        self.recovery = self.store.load(self._config.replication.logged_role)
         tables = self._load_tables()
         await self.store.start()
         await self.replicas.start()
@@ -272,7 +272,7 @@ class Broker:
         The leader of a group transfers its leadership first, so that the members need not detect its absence.
         """
         if self._group_store is not None:
-            await self._group_store.hand_over()
+            await self._group_store.transfer_leadership()
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -347,14 +347,14 @@ class Broker:
             await self.services.offsets.persist()
             await self.services.groups.persist()
         except OSError as error:
-            _log.error("consumer offsets or groups are not on disk: %s", error)
+            _log.error("consumer offsets or groups cannot be written to disk: %s", error)
 
     async def _persist_delays(self) -> None:
         assert self.services is not None
         try:
             await self.services.delays.persist()
         except OSError as error:
-            _log.error("how far delayed messages are delivered is not on disk: %s", error)
+            _log.error("the offsets of delayed messages cannot be written to disk: %s", error)
 
     def _keep_like_master(self, services: Services) -> None:
         """Start a slave's work besides the log: keep its tables equal to its master's."""

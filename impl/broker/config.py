@@ -30,24 +30,29 @@ _INT_MAX: Final = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     name: str = "broker-a"
+    """The broker's name. A master and its slaves share it."""
     cluster: str = "DefaultCluster"
+    """The name of the broker's cluster."""
     broker_id: int = 0
     """0 is a master."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     port: int = 10911
-    """0 is any free port."""
+    """The port to listen on; 0 selects any free port."""
     advertised_host: str = ""
-    """The numeric address that clients use for the broker; empty means `host`."""
+    """The numeric address that clients use for the broker; empty means the listening address."""
     name_servers: NameServers = ()
+    """The name servers: `HOST:PORT`, separated by `;`, or the URL of an address server."""
     store_directory: str = "store"
+    """The directory of the store."""
     acl_enabled: bool = False
-    """Whether requests need an account of `acl_path`."""
+    """Whether requests need an account of the file `acl_path`."""
     acl_path: str = ""
-    """Empty means config/plain_acl.yml in the store directory."""
+    """The file of the accounts. Empty means config/plain_acl.yml in the store directory."""
     config_path: str = ""
     """The properties file that stores remotely made changes; empty if there is none."""
     auto_create_topics: bool = True
+    """Whether a send creates its topic if the topic does not exist."""
     default_topic_queues: int = 8
     """Queues of the template topic; an automatically created topic has at most that many."""
     topic_queues_max: int = 1024
@@ -55,33 +60,43 @@ class BrokerConfig:
     topics_max: int = 50_000
     """The most topics. This limits the memory that clients can occupy, and the size of topics.json."""
     groups_max: int = 50_000
+    """The most consumer groups."""
     offset_pairs_max: int = 1_000_000
     """The most pairs of topic and group with offsets."""
     permission: int = PERM_READ_WRITE
-    """The permissions of the broker as a whole."""
+    """The permissions of the broker as a whole: 4 is read, 2 is write, 6 is both."""
     region: str = "DefaultRegion"
+    """The region that the broker reports to producers."""
     trace_on: bool = True
     """Whether clients may trace the messages that they send to this broker."""
     sends_max: int = 10_000
     """The most sends that may wait at once; more are refused."""
     sends_bytes_max: int = 256 << 20
+    """The most bytes of sends that may wait at once."""
     busy_ms: int = 1000
     """Sends are refused while one has waited for longer."""
     queue_lock_ms: int = 60_000
     """How long a client holds the lock of a queue without renewing it."""
     auto_create_groups: bool = True
+    """Whether a consumer creates its group if the group does not exist."""
     offsets_flush_interval_ms: int = 5000
+    """The pause between two writes of the groups' offsets."""
     delay_offsets_flush_interval_ms: int = 10_000
+    """The pause between two writes of the positions in the delayed messages."""
     register_interval_ms: int = 30_000
+    """The pause between two registrations at the name servers."""
     long_polling: bool = True
+    """Whether a pull at the end of a queue waits as long as its client requests."""
     short_polling_ms: int = 1000
     """How long a pull is held when long polling is off."""
     pull_count_max: int = 32
     """The most messages in one answer, whatever the client requests."""
     pull_bytes_max: int = 256 << 10
+    """The most bytes of messages in one answer."""
     far_pull_count_max: int = 8
     """The most messages in one answer when they are no longer in memory."""
     far_pull_bytes_max: int = 64 << 10
+    """The most bytes of messages in one answer when they are no longer in memory."""
     memory_percent: int = 40
     """The part of the machine's memory that is assumed to hold the end of the log."""
     slave_readable: bool = False
@@ -121,7 +136,7 @@ class BrokerConfig:
         role = self.replication.role
         if role is not None and self.replication.is_slave == (self.broker_id == 0):
             raise ValueError(
-                f"brokerId is {self.broker_id} and brokerRole {role.value}: a master's is 0, no slave's"
+                f"brokerId is {self.broker_id} and brokerRole {role.value}: only a master has id 0"
             )
 
 

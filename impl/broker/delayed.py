@@ -3,7 +3,7 @@
 The messages of a level wait in one queue, ordered by due time. Each level therefore has one reader, which
 sleeps until the first message is due or until one arrives. The progress of each level is in delayOffset.json.
 The file is written only after the log was flushed, so that no crash can undo a delivery that the file
-records. See docs/protocol.md, "Delayed messages".
+records. See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import asyncio
@@ -110,7 +110,7 @@ class DelayedDelivery:
             try:
                 await self._step(level, address)
             except OSError as error:
-                _log.error("delay level %d cannot go on: %s", level, error)
+                _log.error("the delivery of delay level %d has stopped: %s", level, error)
                 await asyncio.sleep(_RETRY_S)
 
     async def _step(self, level: int, address: Address) -> None:
@@ -144,10 +144,10 @@ class DelayedDelivery:
             _log.error("the delayed message at %d is dropped: %s", unit.commit_offset, result.reason)
             return True
         if result.status in PERHAPS_STORED:
-            self._tell(message, result.status)
+            self._emit_retry(message, result.status)
         return result.status is PutStatus.PUT_OK
 
-    def _tell(self, message: Message, status: PutStatus) -> None:
+    def _emit_retry(self, message: Message, status: PutStatus) -> None:
         """Emit an event: the message will be stored once more, so it may exist twice."""
         if self._events is not None:
             self._events.emit(
@@ -162,7 +162,7 @@ class DelayedDelivery:
         """Return the message to store; None where there is nothing to store."""
         data = self._store.record_at(unit.commit_offset)
         if data is None:
-            _log.error("the delayed message at %d is gone", unit.commit_offset)
+            _log.error("the delayed message at %d does not exist any more", unit.commit_offset)
             return None
         try:
             message = due(record.decode(data).message)

@@ -1,4 +1,7 @@
-"""The role of a broker whose group elects its master (docs/protocol.md, "A broker in a group")."""
+"""The role of a broker whose group elects its master.
+
+See docs/reference/protocol/dledger.md, "Broker of a DLedger group".
+"""
 
 import asyncio
 import logging
@@ -43,7 +46,7 @@ class ElectedRole:
         try:
             await services.topics.put_all(self._topics_of_log())
         except (OSError, RefusedError) as error:
-            _log.error("topics of the log cannot be made: %s", error)
+            _log.error("topics of the log cannot be created: %s", error)
         if not self._store.leads:
             return
         services.config = services.config.with_role(leads=True)

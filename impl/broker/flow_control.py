@@ -1,7 +1,8 @@
 """Flow control for sends: how many are in progress, how large they are, and how long the oldest has waited.
 
 A send waits for the disk (SYNC_FLUSH) or for the creation of its topic. When too many sends wait, or one
-waits for too long, new sends are refused before anything is stored. See docs/protocol.md, "Flow control".
+waits for too long, new sends are refused before anything is stored. See docs/reference/protocol/sending.md,
+"Flow control".
 """
 
 import asyncio

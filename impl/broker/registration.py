@@ -51,7 +51,7 @@ class Registrar:
         try:
             self._name_servers = await self._source.fetch(self._services.runtime.network)
         except AddressServerError as error:
-            _log.warning("the name servers stay what they are: %s", error)
+            _log.warning("the name servers are unchanged: %s", error)
 
     async def register(self) -> None:
         """Register once at every name server; log a failure once until the next success."""
@@ -88,11 +88,11 @@ class Registrar:
 
     async def _everywhere(self, make: Callable[[], Command], timeout_s: float) -> None:
         calls: list[Awaitable[None]] = [
-            self._tell(address, make(), timeout_s) for address in self._name_servers
+            self._register_at(address, make(), timeout_s) for address in self._name_servers
         ]
         await asyncio.gather(*calls)
 
-    async def _tell(self, address: Address, request: Command, timeout_s: float) -> None:
+    async def _register_at(self, address: Address, request: Command, timeout_s: float) -> None:
         try:
             answer = await self._client.invoke(address, request, timeout_s)
         except RemotingError as error:

@@ -138,6 +138,6 @@ class SlaveTables:
             for topic, group, queue_id, offset in self._services.offsets.newer_than(table)
         ]
 
-    def told(self, commit: UpdateOffsetRequest) -> None:
+    def mark_sent(self, commit: UpdateOffsetRequest) -> None:
         offset = commit.commit_offset
-        self._services.offsets.told(commit.topic, commit.consumer_group, commit.queue_id, offset)
+        self._services.offsets.mark_sent(commit.topic, commit.consumer_group, commit.queue_id, offset)

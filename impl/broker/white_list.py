@@ -1,4 +1,7 @@
-"""Address patterns of plain_acl.yml that need no signature. See docs/protocol.md, "Access control"."""
+"""Address patterns of plain_acl.yml that need no signature.
+
+See docs/reference/protocol/access-control.md, "Accounts".
+"""
 
 import re
 from collections.abc import Callable
@@ -38,11 +41,11 @@ def _pattern(text: str) -> Match:
     if segments[-1] == "*":
         segments += ["*"] * (count - len(segments))
     if len(segments) != count:
-        raise ValueError(f"{text!r} is no address or pattern of addresses")
+        raise ValueError(f"{text!r} is not an address or a pattern of addresses")
     try:
         ranges = [_segment(segment, base) for segment in segments]
     except ValueError:
-        raise ValueError(f"{text!r} is no address or pattern of addresses") from None
+        raise ValueError(f"{text!r} is not an address or a pattern of addresses") from None
 
     def matches(ip: str) -> bool:
         parts = IPv6Address(ip).exploded.split(":") if ":" in ip else ip.split(".")

@@ -119,6 +119,7 @@ class ReceivedMessage:
 
     @property
     def body(self) -> bytes:
+        """The body, decompressed."""
         return self.stored.message.body
 
     @property
@@ -128,14 +129,17 @@ class ReceivedMessage:
 
     @property
     def properties(self) -> Mapping[str, str]:
+        """All properties, those of RocketMQ included."""
         return self.stored.message.properties
 
     @property
     def tag(self) -> str | None:
+        """The tag, or None if the message has none."""
         return self.properties.get(TAGS)
 
     @property
     def keys(self) -> list[str]:
+        """The keys by which the message can be found."""
         return self.properties.get(KEYS, "").split()
 
     @property
@@ -145,6 +149,7 @@ class ReceivedMessage:
 
     @property
     def queue_offset(self) -> int:
+        """The offset in `queue`."""
         return self.stored.queue_offset
 
 

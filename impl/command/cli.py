@@ -214,7 +214,7 @@ def send(
 ) -> None:
     """Send messages and print the result of each.
 
-    Exit code 0: all SEND_OK. 1: one was refused. 3: of one it is not known whether it is stored and durable.
+    Exit code 0: all SEND_OK. 1: one was refused. 3: it is unknown whether a message is stored and durable.
 
     \b
     Example: mqproof send --namesrv 127.0.0.1:9876 --topic T --body hello --count 10
@@ -224,7 +224,7 @@ def send(
       mqproof send --namesrv 127.0.0.1:9876 --topic T --size 100 --count 1000 --batch 100 --quiet
 
     \b
-    In an hour, to be found by its key:
+    Deliver in an hour, with a key to find the message:
       mqproof send --namesrv 127.0.0.1:9876 --topic T --body later --delay-level 17 --keys order-7
     """
     from mqproof.impl.command import sending
@@ -271,9 +271,9 @@ def consume(
     tls: TlsFile = None,
     account: AccountFile = None,
 ) -> None:
-    """Consume a topic's messages and commit the offsets; stop when nothing is left.
+    """Consume a topic's messages and commit the offsets; stop when no message is left.
 
-    Each line: queue, queue offset, message id, body. Each queue is shown in its order.
+    Each line has the queue, the queue offset, the message id and the body. Each queue is shown in order.
 
     \b
     Example: mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-min
@@ -283,7 +283,7 @@ def consume(
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --from-max --follow --json
 
     \b
-    As one of several that share the work; start it more than once:
+    As one of several members that divide the queues; start it more than once:
       mqproof consume --namesrv 127.0.0.1:9876 --topic T --group G --share --follow
     """
     from mqproof.impl.command import consuming
@@ -305,8 +305,12 @@ def consume(
         credentials=inputs.read_account("consume", account),
     )
     if orderly and not share:
-        fail("consume", "--orderly is for members that --share")
-    work = (consuming.share_in_order if orderly else consuming.share) if share else consuming.consume
+        fail("consume", "--orderly needs --share")
+    work = (
+        (consuming.consume_assigned_in_order if orderly else consuming.consume_assigned)
+        if share
+        else consuming.consume
+    )
     runtime, log = inputs.new_runtime("consume", tls), inputs.client_event_log("consume", events)
     run_command("consume", work(job, runtime, log))
 
@@ -318,7 +322,7 @@ def _serve(command: str, servers: dict[str, Any]) -> None:
 
 
 def _show_summary(summary: "SendSummary", json: Path | None) -> None:
-    """Print the summary of several messages, and write it to the file that was named."""
+    """Print the summary of several messages, and write it to the given file."""
     if summary.count > 1 and str(json) != "-":
         print(summary)
     if json is not None:

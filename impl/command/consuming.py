@@ -73,7 +73,7 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     """Consume the topic's queues and commit; returns how many messages were shown.
 
     Raises:
-        ClientError: the topic is not known, or a broker refuses or does not answer; never of a follower.
+        ClientError: the topic is unknown, or a broker refuses or does not answer. Never raised with `follow`.
     """
     session = Session(job.name_servers, runtime, credentials=job.credentials)
     consumer = PullConsumer(session, job.group, events)
@@ -88,11 +88,11 @@ async def consume(job: ConsumeJob, runtime: Runtime, events: EventLog | None) ->
     return progress.shown
 
 
-async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
-    """As a member of the group, consume this member's share of the queues; returns how many were shown.
+async def consume_assigned(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """Consume the queues assigned to this member of the group. Returns the number of messages shown.
 
-    Where to begin counts in queues of which the group has no offset. Without `follow` it ends when nothing
-    came for a while.
+    `begin` applies to queues in which the group has no offset. Without `follow`, consumption ends when no
+    message has arrived for a while.
     """
     progress = _Progress(_with_an_end(job))
     async with (
@@ -109,13 +109,16 @@ async def share(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> i
     return progress.shown
 
 
-async def share_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
-    """As `share`, with each queue locked at its broker: while queues move, no two members consume one."""
+async def consume_assigned_in_order(job: ConsumeJob, runtime: Runtime, events: EventLog | None) -> int:
+    """Consume as `consume_assigned` does, but lock each queue at its broker.
+
+    Two members then never consume one queue at the same time, even while queues are reassigned.
+    """
     progress = _Progress(_with_an_end(job))
 
     async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
         if progress.is_enough:
-            return RetryLater()  # not consumed: it stays in front of its queue
+            return RetryLater()  # not consumed: it stays at the head of its queue
         for message in messages:
             progress.show(message.stored)
         return None
@@ -141,7 +144,7 @@ def _consume_from(job: ConsumeJob) -> ConsumeFrom:
 
 
 class _Progress:
-    """How much all queues together have shown, and when last."""
+    """The number of messages shown from all queues, and the time of the last one."""
 
     def __init__(self, job: ConsumeJob) -> None:
         self.job = job
@@ -183,7 +186,7 @@ def _json_line(stored: StoredMessage) -> str:
 
 
 async def _patiently(job: ConsumeJob, progress: _Progress, call: Callable[[], Awaitable[T]]) -> T | None:
-    """The call's result; a follower tries again until it has one, or has waited long enough (None)."""
+    """Return the call's result. With `follow`, retry until there is one; None after the idle time."""
     while True:
         try:
             return await call()
@@ -222,7 +225,7 @@ async def _first_offset(consumer: PullConsumer, queue: MessageQueue, job: Consum
 
 
 def _show(result: PullResult, progress: _Progress) -> int:
-    """Show what may still be shown; returns the offset behind the last one shown."""
+    """Show messages up to the limit. Returns the offset after the last one shown."""
     for stored in result.messages:
         if progress.is_enough:
             return stored.queue_offset

@@ -10,12 +10,10 @@ from mqproof.impl.terminal.options import NAME_SERVERS_HELP
 
 # Servers.
 Host = Annotated[str, typer.Option(help="Address to listen on.")]
-Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 is any free port.")]
+Port = Annotated[int | None, typer.Option(min=0, max=65535, help="0 selects any free port.")]
 Config = Annotated[Path | None, typer.Option("--config", "-c", help="A RocketMQ properties file.")]
-Store = Annotated[Path | None, typer.Option(help="Directory of the store; made if missing.")]
-KvStore = Annotated[
-    Path | None, typer.Option(help="Directory of kvConfig.json, made when needed; else store/namesrv.")
-]
+Store = Annotated[Path | None, typer.Option(help="Directory of the store; created if missing.")]
+KvStore = Annotated[Path | None, typer.Option(help="Directory of kvConfig.json; created when needed.")]
 Flush = Annotated[str | None, typer.Option(help="SYNC_FLUSH or ASYNC_FLUSH.")]
 BrokerName = Annotated[str | None, typer.Option(help="The broker's name.")]
 RegisterAt = Annotated[str | None, typer.Option(help=f"{NAME_SERVERS_HELP} The broker registers there.")]
@@ -26,14 +24,15 @@ BrokerRole = Annotated[
     typer.Option(help="ASYNC_MASTER, SYNC_MASTER or SLAVE; without it the broker accepts no slave."),
 ]
 BrokerId = Annotated[
-    int | None, typer.Option(min=0, help="0 is the master; its slaves have its name and a number each.")
+    int | None, typer.Option(min=0, help="0 is the master; each slave has the master's name and its own id.")
 ]
 HaPort = Annotated[
-    int | None, typer.Option(min=0, max=65535, help="Where slaves connect; by default the port + 1.")
+    int | None,
+    typer.Option(min=0, max=65535, help="Port on which slaves connect; by default the broker's port + 1."),
 ]
 HaMaster = Annotated[
     str | None,
-    typer.Option(help="HOST:PORT where the master accepts slaves; by default from the name servers."),
+    typer.Option(help="HOST:PORT on which the master accepts slaves; by default from the name servers."),
 ]
 
 # A group that elects its master.
@@ -41,29 +40,31 @@ Peers = Annotated[
     str | None,
     typer.Option(help="Be a member of a group that elects its master: n0-HOST:PORT;n1-HOST:PORT;..."),
 ]
-SelfId = Annotated[str | None, typer.Option(help="With --peers: which of them this one is.")]
+SelfId = Annotated[str | None, typer.Option(help="With --peers: the id of this member.")]
 
 # What `send` sends.
 Body = Annotated[str | None, typer.Option(help="The body, as UTF-8.")]
-Size = Annotated[int | None, typer.Option(min=1, help="Instead of --body: so many bytes.")]
+Size = Annotated[int | None, typer.Option(min=1, help="Instead of --body: a body of this many bytes.")]
 Tag = Annotated[str | None, typer.Option(help="The message's tag.")]
 Keys = Annotated[str | None, typer.Option(help="Keys, separated by spaces.")]
 Properties = Annotated[
-    list[str] | None, typer.Option(help="NAME=VALUE, for the application; may be given again.")
+    list[str] | None, typer.Option(help="NAME=VALUE, for the application; may be repeated.")
 ]
 DelayLevel = Annotated[
     int, typer.Option(min=0, max=18, help="Deliver later: 1 is 1 s, 3 is 10 s, 18 is 2 h.")
 ]
 ShardingKey = Annotated[
-    str | None, typer.Option(help="To the queue of this key, so that its messages stay in order.")
+    str | None, typer.Option(help="Send to the queue of this key, so that its messages stay in order.")
 ]
 
 # How `send` sends.
-Count = Annotated[int, typer.Option(min=1, help="How many messages.")]
-Outstanding = Annotated[int, typer.Option(min=1, help="How many sends at once.")]
+Count = Annotated[int, typer.Option(min=1, help="Number of messages.")]
+Outstanding = Annotated[int, typer.Option(min=1, help="Maximum number of concurrent sends.")]
 Batch = Annotated[int, typer.Option(min=1, help="Messages in one request.")]
 ProducerGroup = Annotated[str, typer.Option(help="The producer group.")]
-TimeoutMs = Annotated[int, typer.Option(min=1, help="For each send, retries included.")]
+TimeoutMs = Annotated[
+    int, typer.Option(min=1, help="Timeout of each send in milliseconds, retries included.")
+]
 UntilStored = Annotated[
     bool,
     typer.Option(
@@ -71,25 +72,26 @@ UntilStored = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print the summary only.")]
-SummaryFile = Annotated[Path | None, typer.Option(help="Write the summary here, - is standard output.")]
+SummaryFile = Annotated[
+    Path | None, typer.Option(help="Write the summary to this file; - is standard output.")
+]
 
 # What `consume` consumes, and where it begins.
 ConsumerGroup = Annotated[str, typer.Option(help="The consumer group whose offsets are used.")]
-Tags = Annotated[str, typer.Option(help="`TagA || TagB`, * is all.")]
-FromMin = Annotated[bool, typer.Option("--from-min", help="Begin at each queue's first message.")]
-FromMax = Annotated[bool, typer.Option("--from-max", help="Begin behind each queue's last message.")]
+Tags = Annotated[str, typer.Option(help="`TagA || TagB`; * selects all messages.")]
+FromMin = Annotated[bool, typer.Option("--from-min", help="Start at the first message of each queue.")]
+FromMax = Annotated[bool, typer.Option("--from-max", help="Start after the last message of each queue.")]
 FromTime = Annotated[
-    datetime | None, typer.Option(help="Begin at the messages stored then; local time, to the second.")
+    datetime | None, typer.Option(help="Start at the messages stored at this local time, to the second.")
 ]
 
 # How `consume` consumes, and when it ends.
-CountMax = Annotated[int | None, typer.Option(min=1, help="Stop after so many messages.")]
+CountMax = Annotated[int | None, typer.Option(min=1, help="Stop after this many messages.")]
 Share = Annotated[
     bool,
     typer.Option(
         "--share",
-        help="Consume only this member's share of the queues; where to begin counts for a group without"
-        " an offset.",
+        help="Consume only the queues of this member; --from-... applies to queues without an offset.",
     ),
 ]
 Orderly = Annotated[
@@ -99,9 +101,10 @@ Orderly = Annotated[
     ),
 ]
 Follow = Annotated[
-    bool, typer.Option("--follow", help="At the end wait for more; wait for a broker that is away.")
+    bool, typer.Option("--follow", help="Wait for more messages at the end, and for brokers that are down.")
 ]
 IdleMs = Annotated[
-    int | None, typer.Option(min=1, help="With --follow: stop after so long without a message.")
+    int | None,
+    typer.Option(min=1, help="With --follow: stop after this many milliseconds without a message."),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Each line is a JSON object.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print each message as a JSON object.")]

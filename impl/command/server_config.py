@@ -1,4 +1,4 @@
-"""The configuration of a server: its properties file, and over it the options that were given."""
+"""The configuration of a server: its properties file, overridden by the options that were given."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

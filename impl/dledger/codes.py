@@ -1,4 +1,7 @@
-"""DLedger's request codes, response codes and votes. docs/protocol.md, "DLedger", says which ones we use."""
+"""DLedger's request codes, response codes and votes.
+
+See docs/reference/protocol/dledger.md, "DLedger", for those that we use.
+"""
 
 from enum import IntEnum, StrEnum, unique
 

@@ -25,7 +25,7 @@ class Peer(NamedTuple):
         """Parse `n0-HOST:PORT`. Raises ValueError when the text has another form."""
         name, _, address = text.strip().partition("-")
         if not _ID.fullmatch(name):
-            raise ValueError(f"the member {name!r} is no n and a number")
+            raise ValueError(f"the member {name!r} does not have the form n and a number")
         return cls(name, Address.parse(address))
 
 
@@ -45,25 +45,25 @@ class Membership:
     """
 
     is_member: bool = False
-    """enableDLegerCommitLog"""
+    """The property enableDLegerCommitLog: whether the broker is a member of a group."""
     group: str = ""
-    """dLegerGroup; empty means the broker's name"""
+    """The property dLegerGroup: the group's name, the same at all members. Empty is the broker's name."""
     peers: tuple[Peer, ...] = ()
-    """dLegerPeers: all members, including this one"""
+    """The property dLegerPeers: all members, this one included, as `n0-HOST:PORT;n1-HOST:PORT`."""
     self_id: str = ""
-    """dLegerSelfId"""
+    """The property dLegerSelfId: the id of this member in the list of members."""
     preferred_leaders: tuple[str, ...] = ()
-    """preferredLeaderIds"""
+    """The property preferredLeaderIds: a leader transfers to one of them that is alive and close."""
 
     def __post_init__(self) -> None:
         if not self.is_member:
             return
         ids = [peer.id for peer in self.peers]
-        known = ", ".join(ids) or "nobody"
+        known = ", ".join(ids) or "no member"
         if self.self_id not in ids:
             raise ValueError(f"dLegerSelfId is {self.self_id!r}, dLegerPeers names {known}")
         if len(set(ids)) < len(ids):
-            raise ValueError(f"dLegerPeers names {known}: one of them twice")
+            raise ValueError(f"dLegerPeers names one of {known} twice")
         if len({peer.address for peer in self.peers}) < len(ids):
             raise ValueError("dLegerPeers has two members at one address")
         if strange := [one for one in self.preferred_leaders if one not in ids]:
@@ -73,7 +73,7 @@ class Membership:
     def slave_id(self) -> int:
         """The broker id while another member leads."""
         found = _ID.fullmatch(self.self_id)
-        assert found is not None, f"{self.self_id!r} is the id of no member"
+        assert found is not None, f"{self.self_id!r} is not the id of a member"
         return int(found[1]) + 1
 
     @property
@@ -123,7 +123,7 @@ class GroupConfig:
         if len(set(self.members)) < len(self.members):
             raise ValueError(f"members are {', '.join(self.members)}: one is named twice")
         if strange := [p for p in self.preferred_leaders if p not in self.members]:
-            raise ValueError(f"preferred_leaders names {strange[0]!r}, which is no member")
+            raise ValueError(f"preferred_leaders names {strange[0]!r}, which is not a member")
 
     @cached_property
     def peers(self) -> tuple[str, ...]:

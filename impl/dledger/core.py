@@ -94,7 +94,7 @@ class Core:
         self._election.tick(now)
         if self.state.role is Role.LEADER and now >= self._prefer_at:
             self._prefer_at = now + 1000
-            self._hand_to_preferred(now)
+            self._transfer_to_preferred(now)
 
     def append(self, body: object, now: float) -> tuple[ResponseCode, int]:
         """Accept one entry from a client, as `append_all` does."""
@@ -236,7 +236,7 @@ class Core:
         preferred = self.config.preferred_leaders
         return bool(preferred) and self.config.self_id not in preferred
 
-    def _hand_to_preferred(self, now: float) -> None:
+    def _transfer_to_preferred(self, now: float) -> None:
         """Transfer the leadership to a preferred member that is alive and close behind."""
         if not self._prefers_others or self._is_handing_over(now) or not self._leading.is_leading:
             return

@@ -1,8 +1,9 @@
-"""The bytes of a ledger entry: a header of 48 bytes, then the body (docs/protocol.md, "DLedger files").
+"""The bytes of a ledger entry: a header of 48 bytes, then the body.
 
-The body is a message, so a reader of commit logs finds its record 48 bytes after the entry's position.
-Released DLedger leaves both checksums 0 and does not check them. Ours fills in the chain CRC, which shows
-whether an entry is torn. 0 means that there is no checksum.
+See docs/reference/protocol/dledger.md, "DLedger files". The body is a message, so a reader of commit logs
+finds its record 48 bytes after the entry's position. Released DLedger leaves both checksums 0 and does not
+check them. Ours fills in the chain CRC, which shows whether an entry is torn. 0 means that there is no
+checksum.
 """
 
 import struct
@@ -88,7 +89,7 @@ def decode(data: bytes, pos: int) -> Entry:
         raise EntryError(f"entry says position {place}, found at {pos}")
     body = data[HEADER_BYTES:]
     if not is_whole(chain, data[:_FRONT_BYTES], body):
-        raise EntryError(f"entry {index} has another checksum than it says")
+        raise EntryError(f"the checksum of entry {index} does not match its content")
     return Entry(magic, size, index, term, pos, channel, chain, body_crc, body)
 
 

@@ -1,4 +1,7 @@
-"""Records the actions of a member in its event log (docs/protocol.md, "Event log")."""
+"""Records the actions of a member in its event log.
+
+See docs/reference/protocol/event-log.md, "Events of a DLedger member".
+"""
 
 from mqproof.impl.dledger.changes import (
     Appended,
@@ -19,7 +22,7 @@ from mqproof.impl.runtime.event_log import EventLog
 from mqproof.spec.events import Kind
 
 
-def tell(events: EventLog, change: Change, entry: Entry | None) -> None:
+def emit_change(events: EventLog, change: Change, entry: Entry | None) -> None:
     """Record one change, right after it was carried out.
 
     `entry` is the entry that was appended or written.
@@ -49,17 +52,17 @@ def tell(events: EventLog, change: Change, entry: Entry | None) -> None:
             events.emit(Kind.RAFT_COMMIT, attrs={"index": str(index)})
 
 
-def tell_flush(events: EventLog, index: int) -> None:
+def emit_flush(events: EventLog, index: int) -> None:
     """Record that the ledger is durable up to an index, as far as it was synced."""
     events.emit(Kind.FLUSH, attrs={"file": "log", "index": str(index)})
 
 
-def tell_answer(events: EventLog, index: int, term: int) -> None:
+def emit_answer(events: EventLog, index: int, term: int) -> None:
     """Record that a client was notified that its entry is committed."""
     events.emit(Kind.SEND_ACK, term=term, status="SEND_OK", attrs={"index": str(index)})
 
 
-def tell_start(events: EventLog, core: Core) -> None:
+def emit_start(events: EventLog, core: Core) -> None:
     """Record the state that a start found on the disk. All of it is durable."""
     state = core.state
     attrs = {

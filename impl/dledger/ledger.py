@@ -80,7 +80,7 @@ class Ledger:
         if pos != self._data.begin:
             entry = self._entry_at(self._data.begin)
             if entry is None:
-                raise StoreError(f"{self._data.path_of(self._data.begin)}: no entry at its beginning")
+                raise StoreError(f"{self._data.path_of(self._data.begin)}: it does not begin with an entry")
             pos, index = self._begin = self._data.begin, entry.index
         return index
 
@@ -163,7 +163,7 @@ class Ledger:
         for index in range(end + 1, self._end_index + 1):
             self._forget_recent(index)
         if end < self.begin_index:
-            assert end == NO_INDEX, f"cut behind {end}, the ledger begins with {self.begin_index}"
+            assert end == NO_INDEX, f"cut after {end}, the ledger begins with {self.begin_index}"
             self._end_pos = 0
         else:
             pos, size, *_ = self._unit(end)
@@ -254,7 +254,7 @@ class Ledger:
         return self._end_pos
 
     def _put(self, entry: Entry) -> None:
-        assert entry.index == self._end_index + 1, f"entry {entry.index} behind {self._end_index}"
+        assert entry.index == self._end_index + 1, f"entry {entry.index} after {self._end_index}"
         self._data.write(entry.pos, entry_format.encode(entry))
         self._units += entry_format.encode_unit(entry)
         self._end_pos = entry.pos + entry.size

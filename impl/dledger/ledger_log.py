@@ -1,7 +1,8 @@
-"""The committed part of a ledger, read as a commit log (docs/protocol.md, "A broker in a group").
+"""The committed part of a ledger, read as a commit log.
 
-The record of a message is the body of its entry. Its commit offset is the position of the record in the data
-file, one header after the entry's position. No-ops and fillers are not records.
+See docs/reference/protocol/dledger.md, "Broker of a DLedger group". The record of a message is the body of
+its entry. Its commit offset is the position of the record in the data file, one header after the entry's
+position. No-ops and fillers are not records.
 """
 
 import logging
@@ -90,5 +91,5 @@ def stored_in(entry: Entry) -> StoredMessage | None:
     try:
         return record.decode(entry.body, entry.pos + HEADER_BYTES)
     except RecordError as error:
-        _log.error("entry %d is no message: %s", entry.index, error)
+        _log.error("entry %d is not a message: %s", entry.index, error)
         return None

@@ -1,8 +1,8 @@
-"""The store of a broker whose log is that of its group (docs/protocol.md, "A broker in a group").
+"""The store of a broker whose log is that of its group.
 
-Only entries that the group has committed are dispatched and become visible. Only the leader accepts messages.
-It does so once all entries of earlier leaders are committed and dispatched, because then the end of each
-queue is known.
+See docs/reference/protocol/dledger.md, "Broker of a DLedger group". Only entries that the group has committed
+are dispatched and become visible. Only the leader accepts messages. It does so once all entries of earlier
+leaders are committed and dispatched, because then the end of each queue is known.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from mqproof.impl.store.background import BackgroundTasks
 from mqproof.impl.store.base import Store
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import QueueGapError, QueueKey
-from mqproof.impl.store.dispatch import appended_record, takes_queue_offset, tell_append
+from mqproof.impl.store.dispatch import appended_record, emit_append, takes_queue_offset
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.group_commit import Done
 from mqproof.impl.store.recovery import Parts, choose_start, cut_queue, recover_queues
@@ -61,9 +61,9 @@ _REASONS: Final = {
     ResponseCode.SUCCESS: "",
     ResponseCode.NOT_LEADER: NOT_LEADING,
     ResponseCode.LEADER_NOT_READY: "this broker has just been elected or deposed",
-    ResponseCode.LEADER_TRANSFERRING: "this broker hands its leadership over",
+    ResponseCode.LEADER_TRANSFERRING: "this broker is transferring its leadership",
     ResponseCode.LEADER_PENDING_FULL: "[PC_SYNCHRONIZED]broker busy: too many messages wait for the group",
-    ResponseCode.WAIT_QUORUM_ACK_TIMEOUT: "no quorum confirmed in time, the message may be stored later",
+    ResponseCode.WAIT_QUORUM_ACK_TIMEOUT: "no quorum confirmed in time; the message may be stored later",
     ResponseCode.TERM_CHANGED: "the leader has changed, the message may be stored",
 }
 
@@ -118,10 +118,10 @@ class LedgerStore(Store):
         self._services.start()
         await self.node.start()
 
-    async def hand_over(self) -> None:
+    async def transfer_leadership(self) -> None:
         """Before a clean stop, transfer the leadership if this member leads and another one can take over."""
-        if self.leads and (code := await self.node.hand_over()) is not ResponseCode.SUCCESS:
-            _log.warning("%s ends as the leader of its group: %s", self.node.config.self_id, code.name)
+        if self.leads and (code := await self.node.transfer_leadership()) is not ResponseCode.SUCCESS:
+            _log.warning("%s is no longer the leader of its group: %s", self.node.config.self_id, code.name)
 
     async def stop(self) -> None:
         started, self._writable = self._writable, False
@@ -314,7 +314,7 @@ class LedgerStore(Store):
             appended = appended_record(stored, self.config.delay_levels_ms)
             self._dispatcher.add(appended)
             if self._events is not None:
-                tell_append(self._events, appended)
+                emit_append(self._events, appended)
 
     def _begin_to_lead(self) -> None:
         """Start to accept messages if the first entry of its own term is committed.

@@ -37,9 +37,9 @@ class _Progress:
         self.resend_at = _NEVER
         self.is_lost = False
         """Whether it was found to lack entries that the leader has deleted."""
-        self.told_commit = NO_INDEX
+        self.confirmed_commit = NO_INDEX
         """The committed index that the follower has confirmed."""
-        self.told_kept = NO_INDEX
+        self.confirmed_kept = NO_INDEX
         """The same for `kept_by_all`."""
         self.idle_since = 0.0
 
@@ -132,7 +132,7 @@ class Leading:
 
     def _has_news_for(self, follower: _Progress) -> bool:
         state = self._state
-        return follower.told_commit < state.commit or follower.told_kept < state.kept_by_all
+        return follower.confirmed_commit < state.commit or follower.confirmed_kept < state.kept_by_all
 
     def _batch(self, first: int, read: Callable[[int], Entry]) -> tuple[Entry, ...]:
         batch: list[Entry] = []
@@ -187,11 +187,11 @@ class Leading:
                 follower.is_comparing = False
                 follower.comparing = None
             case PushType.COMMIT:
-                follower.told_commit = max(follower.told_commit, request.commit_index)
-                follower.told_kept = max(follower.told_kept, request.kept_by_all)
+                follower.confirmed_commit = max(follower.confirmed_commit, request.commit_index)
+                follower.confirmed_kept = max(follower.confirmed_kept, request.kept_by_all)
             case PushType.APPEND:
                 known = min(request.commit_index, response.index)
-                follower.told_commit = max(follower.told_commit, known)
+                follower.confirmed_commit = max(follower.confirmed_commit, known)
                 if response.index > follower.watermark:
                     follower.watermark = response.index
                     while follower.pushes and _last(follower.pushes[0]) <= response.index:

@@ -16,7 +16,7 @@ from mqproof.impl.dledger.rpc_bodies import NO_INDEX, Entry, Request, Response
 from mqproof.impl.runtime.disk import Disk
 from mqproof.impl.store.errors import StoreError
 
-Tell = Callable[[Change, Entry | None], None]
+OnChange = Callable[[Change, Entry | None], None]
 """Called for each change right after it was carried out, with the entry of an Appended or Written."""
 Messages = tuple[list[Request], list[tuple[Request, Response]]]
 
@@ -36,12 +36,12 @@ class Member:
         directory: str,
         chance: Random,
         now: float,
-        tell: Tell = lambda _change, _entry: None,
+        on_change: OnChange = lambda _change, _entry: None,
         ledger: Ledger | None = None,
     ) -> None:
         self._disk = disk
         self._ballot_path = f"{directory}/currterm"
-        self._tell = tell
+        self._on_change = on_change
         self.ledger = ledger or Ledger(disk, directory, LedgerConfig())
         terms = self.ledger.load()
         ballot = ballot_file.load(disk, self._ballot_path)
@@ -85,7 +85,7 @@ class Member:
                 self.persist(change)
             case _:
                 pass  # in memory only
-        self._tell(change, entry)
+        self._on_change(change, entry)
 
     def persist(self, ballot: Ballot) -> None:
         """Make term and vote durable, together."""

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from mqproof.impl.dledger import events as telling
+from mqproof.impl.dledger import events as member_events
 from mqproof.impl.dledger import wire
 from mqproof.impl.dledger.changes import Ballot, Change, Committed, Lacks, SteppedDown
 from mqproof.impl.dledger.codes import RequestCode, ResponseCode
@@ -184,11 +184,11 @@ class Node:
             self._directory,
             self._runtime.random,
             self._now_ms(),
-            self._tell,
+            self._on_change,
             self.ledger,
         )
         if self._events:
-            telling.tell_start(self._events, self._member.core)
+            member_events.emit_start(self._events, self._member.core)
 
     async def start(self) -> Address:
         """Recover, unless that was done; then listen and take part.
@@ -243,7 +243,7 @@ class Node:
 
         def settle(code: ResponseCode) -> None:
             if code is ResponseCode.SUCCESS and self._events:
-                telling.tell_answer(self._events, entries[0].index, entries[0].term)
+                member_events.emit_answer(self._events, entries[0].index, entries[0].term)
             if not settled.done():
                 settled.set_result(code)
 
@@ -274,7 +274,7 @@ class Node:
         self._waiting.add(last, taken[-1].term, _Waiting(settled))
         return code, taken
 
-    async def hand_over(self, member: str | None = None) -> ResponseCode:
+    async def transfer_leadership(self, member: str | None = None) -> ResponseCode:
         """Transfer the leadership to a member, or to a suitable one if None, and wait for the result.
 
         Returns SUCCESS when the member leads, TAKE_LEADERSHIP_FAILED, or the reason why it was not tried.
@@ -358,7 +358,7 @@ class Node:
             if isinstance(change, Ballot):
                 ballot = change
                 await self._runtime.offload(lambda ballot=ballot: member.persist(ballot))  # type: ignore[misc]
-                self._tell(change, None)
+                self._on_change(change, None)
             else:
                 member.carry_out(change)
         self._is_stepping = False
@@ -379,11 +379,11 @@ class Node:
             assert not isinstance(change, Ballot), "an append changed the term"
             self.member.carry_out(change)
 
-    def _tell(self, change: Change, entry: Entry | None) -> None:
+    def _on_change(self, change: Change, entry: Entry | None) -> None:
         if entry is not None and self._taken is not None:
             self._taken.append(entry)
         if self._events:
-            telling.tell(self._events, change, entry)
+            member_events.emit_change(self._events, change, entry)
         if self._listener is not None:
             self._listener.changed(change)
         if isinstance(change, Committed):
@@ -416,7 +416,7 @@ class Node:
             self.fail(error)
             return
         if self._events and (index := self.member.ledger.end_flush(flush)) >= 0:
-            telling.tell_flush(self._events, index)
+            member_events.emit_flush(self._events, index)
 
         def done(_now: float) -> None:
             self._is_flushing = False
@@ -471,7 +471,7 @@ class Node:
         if self.failure is not None:
             return None
         if isinstance(request, TransferRequest) and request.transfer_id == self.config.self_id:
-            return self._told_to_hand_over(command, request)
+            return self._transfer_requested(command, request)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Command | None] = loop.create_future()
         self._answering[id(request)] = _Asked(request, command, answer, loop.time() + _RPC_S)
@@ -488,14 +488,14 @@ class Node:
             if not asked.answer.done():
                 asked.answer.set_result(None)
 
-    async def _told_to_hand_over(self, command: Command, request: TransferRequest) -> Command:
+    async def _transfer_requested(self, command: Command, request: TransferRequest) -> Command:
         """Handle an operator's request to transfer the leadership. The operator is not a member."""
         if request.group != self.config.group:
             code = ResponseCode.UNKNOWN_GROUP
         elif request.remote_id != self.config.self_id or request.transferee_id is None:
             code = ResponseCode.UNKNOWN_MEMBER
         else:
-            code = await self.hand_over(request.transferee_id)
+            code = await self.transfer_leadership(request.transferee_id)
         return wire.encode_response(command, self._answer(request, TransferResponse, code))
 
     # -- clients

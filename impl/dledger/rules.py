@@ -1,4 +1,7 @@
-"""The rules that need no state. Each of them is broken by a mutant. See docs/protocol.md, "DLedger"."""
+"""The rules that need no state. Each of them is broken by a mutant.
+
+See docs/reference/protocol/dledger.md, "Votes".
+"""
 
 from collections.abc import Collection, Iterable
 
@@ -22,14 +25,14 @@ def vote_result(
     term: int,
     end: tuple[int, int],
     mine: tuple[int, int],
-    standing: tuple[int, str | None, str | None],
+    voter_state: tuple[int, str | None, str | None],
 ) -> Vote:
     """Return the response to a candidate, by the first rule that applies: first the logs, then the terms.
 
-    `end` and `mine` are (term, index) of the last entries of the candidate and of the voter. `standing` is
+    `end` and `mine` are (term, index) of the last entries of the candidate and of the voter. `voter_state` is
     the voter's term, vote and leader.
     """
-    my_term, voted_for, leader = standing
+    my_term, voted_for, leader = voter_state
     if end[0] < mine[0]:
         return Vote.REJECT_EXPIRED_LEDGER_TERM
     if not is_up_to_date(end, mine):

@@ -110,13 +110,13 @@ class State:
 
     def write(self, entry: Entry) -> None:
         """Append an entry of the leader at a follower."""
-        assert entry.index == self.terms.end + 1, f"entry {entry.index} behind {self.terms.end}"
+        assert entry.index == self.terms.end + 1, f"entry {entry.index} after {self.terms.end}"
         self.terms.append(entry.term)
         self.changes.append(Written(entry))
 
     def cut(self, end: int) -> None:
         """Remove entries that conflict with the leader's. They are never committed ones."""
-        assert end >= self.commit, f"cut behind {end}, committed is {self.commit}"
+        assert end >= self.commit, f"cut after {end}, committed is {self.commit}"
         self.terms.cut(end)
         self.durable = min(self.durable, end)
         self.changes.append(Cut(end))

@@ -56,7 +56,7 @@ class Terms:
 
     def cut(self, end: int) -> None:
         """Remove the terms of entries after `end`."""
-        assert end <= self.end, f"cut behind {end}, the ledger ends at {self.end}"
+        assert end <= self.end, f"cut after {end}, the ledger ends at {self.end}"
         self.end = end
         while self._starts and self._starts[-1] > end:
             self._starts.pop()

@@ -10,16 +10,16 @@ from mqproof.impl.terminal.output import write_json
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 store = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
-app.add_typer(store, name="store", help="Look at a store directory, ours or a released broker's.")
+app.add_typer(store, name="store", help="Examine a store directory of our broker or of a released broker.")
 
 Directory = Annotated[Path, typer.Argument(help="storePathRootDir of a broker.")]
-Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, where it is not RocketMQ's own.")]
-Json = Annotated[Path | None, typer.Option(help="Write the result here, - is standard output.")]
+Slots = Annotated[int, typer.Option(min=1, help="maxHashSlotNum, if it differs from RocketMQ's default.")]
+Json = Annotated[Path | None, typer.Option(help="Write the result to this file; - is standard output.")]
 
 
 @app.callback()
 def main() -> None:
-    """Look at a store directory."""
+    """Examine a store directory."""
 
 
 @store.command()
@@ -55,7 +55,7 @@ def verify(directory: Directory, index_slots: Slots = 5_000_000, json: Json = No
     verdict = check(opened)
     if json is None or str(json) != "-":
         if in_use:
-            print("note: a broker is using this store, what it wrote meanwhile may look damaged")
+            print("note: a broker is using this store; data that it wrote during the check may look damaged")
         for note in verdict.notes:
             print(f"note: {note}")
         for damage in verdict.damages:

@@ -1,4 +1,4 @@
-"""Opens a store directory for reading (docs/protocol.md, "Store directory").
+"""Opens a store directory for reading (docs/reference/protocol/storing.md, "Store directory").
 
 Files that do not belong there are recorded as problems and skipped. Nothing is repaired.
 """
@@ -214,9 +214,7 @@ def _open_index(opened: StoreDirectory, slots: int) -> None:
         if size == 0:
             continue  # a crash may leave an empty new file
         if rest or entries < 2:
-            expected = (
-                f"no index file of {slots} slots has {size} bytes; --index-slots tells how many there are"
-            )
+            expected = f"no index file of {slots} slots has {size} bytes, give the number with --index-slots"
             opened.problems.append(f"{path}: {expected}")
             continue
         shape = IndexShape(slots, entries)

@@ -48,7 +48,7 @@ class IndexCheck:
 
     def finish(self) -> None:
         if not self._store.index:
-            self._verdict.notes.append("index: there is none")
+            self._verdict.notes.append("index: no index file")
             return
         rest = self._entries if self._ahead is None else chain([self._ahead], self._entries)
         self._strange += sum(map(self._is_strange, rest))
@@ -79,9 +79,7 @@ class IndexCheck:
     def _check_file(self, file: IndexFile) -> None:
         name = f"index/{file.name:017d}"
         if file.header.entry_next == 0:
-            self._verdict.notes.append(
-                f"{name}: its header was never written, the next start builds it again"
-            )
+            self._verdict.notes.append(f"{name}: its header was never written; the next start rebuilds it")
             return
         slots, next_entry = self._store.shape.slots, file.header.entry_next
         newest = array("i", bytes(4 * slots))

@@ -1,6 +1,7 @@
-"""Walks all entries of a member's ledger, with every checksum (docs/protocol.md, "DLedger files").
+"""Walks all entries of a member's ledger, with every checksum.
 
-It reports damage in the data, in its index, and in the stored term and vote.
+See docs/reference/protocol/dledger.md, "DLedger files". It reports damage in the data, in its index, and in
+the stored term and vote.
 """
 
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ class LedgerWalk:
         self._pointed_at = max((_last_pointed(queue) for queue in store.queues.values()), default=-1)
         self._unseen = 0
         index = store.path(files.index.directory)
-        self._index_wrong = Runs(lambda a, b: self._tell(f"{index}: {span(a, b)} not as in the data"))
+        self._index_wrong = Runs(lambda a, b: self._report(f"{index}: {span(a, b)} not as in the data"))
         starts = self._log.segments.starts
         self._rewritten_from = starts[-_WALKED_SEGMENTS] if len(starts) >= _WALKED_SEGMENTS else 0
         self._rewritten = 0
@@ -69,12 +70,12 @@ class LedgerWalk:
         notes = self._verdict.notes
         self._index_wrong.end()
         if self._noise and pointed_at >= self.end:
-            self._tell(self._noise)
+            self._report(self._noise)
         elif self._noise:
             notes.append(f"{self._noise}; the next start cuts it")
         if self._unseen:
             notes.append(
-                f"{self._unseen} messages are not dispatched: a leader tells whether they are committed"
+                f"{self._unseen} messages are not dispatched: only a leader knows whether they are committed"
             )
         if self._rewritten:
             notes.append(
@@ -108,7 +109,7 @@ class LedgerWalk:
         """Record that there is no complete entry where one should be. The rest of the segment is skipped."""
         where = f"{self._name(position)}: at {position}"
         if self._log.read(position, min(HEADER_BYTES, end - position)).strip(b"\0"):
-            self._noise = self._noise or f"{where} is no whole entry: {error}"
+            self._noise = self._noise or f"{where} is not a complete entry: {error}"
         else:
             self._zeros = self._zeros or f"{where} is neither an entry nor a filler"
         self._damaged.append((position, end))
@@ -116,7 +117,7 @@ class LedgerWalk:
     def _more_follows(self) -> None:
         """Report bytes taken for the end of the log as damage, because entries follow them."""
         for complaint in filter(None, (self._zeros, self._noise)):
-            self._tell(f"{complaint}, yet more follows")
+            self._report(f"{complaint}, but more data follows")
             self._last = None
         self._zeros = self._noise = ""
 
@@ -125,10 +126,10 @@ class LedgerWalk:
         name = self._name(entry.pos)
         if self._last is not None:
             if entry.index != self._last.index + 1:
-                self._tell(f"{name}: entry {entry.index} at {entry.pos} behind entry {self._last.index}")
+                self._report(f"{name}: entry {entry.index} at {entry.pos} behind entry {self._last.index}")
             if entry.term < self._last.term:
                 before = self._last.term
-                self._tell(
+                self._report(
                     f"{name}: entry {entry.index} is of term {entry.term}, behind one of term {before}"
                 )
         self._last = entry
@@ -145,7 +146,7 @@ class LedgerWalk:
         try:
             return record.decode(entry.body, entry.pos + HEADER_BYTES)
         except RecordError as error:
-            self._tell(f"{self._name(entry.pos)}: entry {entry.index} is no message: {error}")
+            self._report(f"{self._name(entry.pos)}: entry {entry.index} is not a message: {error}")
             return None
 
     def _check_ballot(self) -> None:
@@ -154,17 +155,17 @@ class LedgerWalk:
         try:
             ballot = self._files.ballot()
         except StoreError as error:
-            self._tell(self._store.path(str(error)))
+            self._report(self._store.path(str(error)))
             return
         if ballot is None and end_term:
-            self._tell(f"{name}: missing, the ledger has entries of term {end_term}")
+            self._report(f"{name}: missing, the ledger has entries of term {end_term}")
         elif ballot is not None and ballot.term < end_term:
-            self._tell(f"{name}: term {ballot.term}, the ledger has entries of term {end_term}")
+            self._report(f"{name}: term {ballot.term}, the ledger has entries of term {end_term}")
 
     def _name(self, position: int) -> str:
         return self._store.path(self._log.segments.path_of(position))
 
-    def _tell(self, damage: str) -> None:
+    def _report(self, damage: str) -> None:
         self._verdict.damages.append(damage)
 
 

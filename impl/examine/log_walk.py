@@ -59,7 +59,7 @@ class LogWalk:
                 return
             if size == magic == 0 and self._is_rest_zero(position, end):
                 self._zeros = (
-                    f"{self._name(position)}: no filler at commit offset {position}, yet more follows"
+                    f"{self._name(position)}: no filler at commit offset {position}, but more data follows"
                 )
                 self._damaged.append((position, end))
                 return
@@ -67,7 +67,9 @@ class LogWalk:
                 stored = self._record(position, size, magic, end - position)
             except RecordError as error:
                 self._more_follows()
-                self._noise = f"{self._name(position)}: no whole record at commit offset {position}: {error}"
+                self._noise = (
+                    f"{self._name(position)}: no complete record at commit offset {position}: {error}"
+                )
                 self._damaged.append((position, end))
                 return
             self._more_follows()

@@ -30,20 +30,20 @@ class _QueueCheck:
         self.next = 0
         self._units: list[Unit] = []
         self._units_at = 0
-        self._missing = Runs(lambda a, b: self._tell(f"{span(a, b)} missing, the log has the record"))
-        self._elsewhere = Runs(lambda a, b: self._tell(f"{span(a, b)} not at its record"))
-        self._tags = Runs(lambda a, b: self._tell(f"{span(a, b)} with another tag code than its record"))
+        self._missing = Runs(lambda a, b: self._report(f"{span(a, b)} missing, the log has the record"))
+        self._elsewhere = Runs(lambda a, b: self._report(f"{span(a, b)} not at its record"))
+        self._tags = Runs(lambda a, b: self._report(f"{span(a, b)} with another tag code than its record"))
 
     def saw(self, stored: StoredMessage, is_damaged: Callable[[int], bool]) -> None:
         offset = stored.queue_offset
         if self.first is not None and offset != self.next and self._is_entry_of(self.next, stored):
             place = f"the record at commit offset {stored.commit_offset}"
-            self._tell(f"{place} says offset {offset}, its entry {self.next}")
+            self._report(f"{place} says offset {offset}, its entry {self.next}")
             offset = self.next
         if self.first is None:
             self.first = offset
         elif offset < self.next:
-            self._tell(f"a second record of offset {offset}, at commit offset {stored.commit_offset}")
+            self._report(f"a second record of offset {offset}, at commit offset {stored.commit_offset}")
             return
         elif offset > self.next:
             self._between(self.next, offset, is_damaged)
@@ -82,14 +82,14 @@ class _QueueCheck:
 
     def _between(self, begin: int, end: int, is_damaged: Callable[[int], bool]) -> None:
         """Report the entries of these offsets, which have no record, unless they refer to a damaged part."""
-        lost = Runs(lambda a, b: self._tell(f"{span(a, b)} without a record in the log"))
+        lost = Runs(lambda a, b: self._report(f"{span(a, b)} without a record in the log"))
         for offset in range(begin, end):
             unit = self.unit(offset)
             if unit is None or unit.size == 0 or not is_damaged(unit.commit_offset):
                 lost.add(offset)
         lost.end()
 
-    def _tell(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         self._damages.append(f"{self.label}: {what}")
 
 

@@ -18,7 +18,9 @@ def show(found: Contents) -> None:
     if (ledger := found.ledger) is not None:
         begins = "empty" if ledger.begin_index is None else f"from entry {ledger.begin_index} on"
         voted = (
-            f"term {ledger.term}, vote for {ledger.voted_for or 'nobody'}" if ledger.term else "no currterm"
+            f"term {ledger.term}, vote for {ledger.voted_for or 'no member'}"
+            if ledger.term
+            else "no currterm"
         )
         console.print(f"member {ledger.member} of a group: ledger {begins}, {voted}", highlight=False)
     console.print(

@@ -18,8 +18,8 @@ class Verdict:
 class Runs:
     """Groups consecutive numbers with the same error, to report each group once."""
 
-    def __init__(self, tell: Callable[[int, int], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[int, int], None]) -> None:
+        self._report = report
         self._first = self._last = -2
 
     def add(self, number: int) -> None:
@@ -30,7 +30,7 @@ class Runs:
 
     def end(self) -> None:
         if self._last >= 0:
-            self._tell(self._first, self._last)
+            self._report(self._first, self._last)
         self._first = self._last = -2
 
 

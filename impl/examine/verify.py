@@ -71,7 +71,7 @@ def _check_configuration(store: StoreDirectory, verdict: Verdict) -> None:
     known = {topic.name: topic for topic in topics(store, verdict.damages)}
     with_entries = {topic for (topic, _), queue in store.queues.items() if queue.end > queue.begin}
     for topic in sorted(with_entries - known.keys()) if known else ():
-        verdict.notes.append(f"config/topics.json: topic {topic} has queues and is not there")
+        verdict.notes.append(f"config/topics.json: topic {topic} has queues but no entry")
     for progress in offsets(store, verdict.damages):
         queue = store.queues.get((progress.topic, progress.queue_id))
         end = queue.end if queue else 0

@@ -1,6 +1,6 @@
 """Requests of administrators to change permissions, topics and configuration.
 
-See docs/protocol.md, "Name server".
+See docs/reference/protocol/name-server.md, "Administration of a name server".
 """
 
 from collections.abc import Awaitable

@@ -1,4 +1,7 @@
-"""Requests of brokers: register, heartbeat, unregister, and queries. See docs/protocol.md, "Name server"."""
+"""Requests of brokers: register, heartbeat, unregister, and queries.
+
+See docs/reference/protocol/name-server.md, "Registration" and "Expiry".
+"""
 
 from typing import Final
 
@@ -23,7 +26,7 @@ from mqproof.impl.remoting.headers import (
 from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.spec.events import Kind
 
-_TOPICS_TOLD_MAX: Final = 8
+_TOPICS_LOGGED_MAX: Final = 8
 _EXPIRY_MS_MAX: Final = 3_600_000
 """The maximum expiry time that a broker can request, so that a dead broker does not stay in the routes."""
 
@@ -50,12 +53,12 @@ def register(services: Services, request: Command, channel: Channel) -> Reply:
         )
     except BoundsError as error:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, str(error)) from None
-    told = _asked(own_expiry_ms) | _listed(body)
-    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id), **told)
+    attrs = _asked(own_expiry_ms) | _listed(body)
+    services.emit(Kind.REGISTER, key.broker_name, key.address, id=str(key.broker_id), **attrs)
     response = RegisterBrokerResponse()
     if master is not None:
         response = RegisterBrokerResponse(master.ha_address, master.key.address)
-    ordered = services.kv.namespace(ORDER_TOPICS) if services.config.tell_brokers_order else None
+    ordered = services.kv.namespace(ORDER_TOPICS) if services.config.return_order_to_brokers else None
     table = java_json.write(Table(ordered)) if ordered else b""
     return request.answer(ResponseCode.SUCCESS, headers.write(response), table)
 
@@ -102,12 +105,12 @@ def member_group(services: Services, request: Command, channel: Channel) -> Repl
 
 def _listed(body: RegisterBrokerBody | None) -> dict[str, str]:
     """Return the registered topics, if they are few, and their version, for the event log."""
-    told = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
-    if len(told.topic_config_table) > _TOPICS_TOLD_MAX:
+    listed = body.topic_config_serialize_wrapper if body else TopicConfigs(DataVersion(), {})
+    if len(listed.topic_config_table) > _TOPICS_LOGGED_MAX:
         return {}
-    version = told.data_version
+    version = listed.data_version
     return {
-        "topics": ",".join(told.topic_config_table),
+        "topics": ",".join(listed.topic_config_table),
         "version": f"{version.state_version or 0}.{version.timestamp}.{version.counter}",
     }
 

@@ -1,6 +1,7 @@
 """The configuration of a name server, and RocketMQ's names for the keys in a properties file.
 
-Some keys can be read and changed while the name server runs. See docs/protocol.md, "Name server".
+Some keys can be read and changed while the name server runs. See docs/reference/protocol/name-server.md,
+"Administration of a name server".
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,17 +16,20 @@ _INT_MAX: Final = 2**31 - 1
 @dataclass(frozen=True, slots=True)
 class NameServerConfig:
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = 9876
-    """0 means any free port."""
+    """The port to listen on; 0 is any free port."""
     kv_path: str = "store/namesrv/kvConfig.json"
+    """The file of the key-value configuration."""
     config_path: str = ""
     """The properties file that stores configuration changes made over the network, if there is one."""
     scan_interval_ms: int = 10_000
+    """The pause between two searches for brokers that are silent."""
     broker_expiry_ms: int = 120_000
     """The expiry time of brokers that do not request one."""
     order_messages: bool = False
     """Whether a route has the number of queues per broker of an ordered topic."""
-    tell_brokers_order: bool = True
+    return_order_to_brokers: bool = True
     """Whether the response to a registration has the ordered topics and their queues per broker."""
     acting_masters: bool = False
     """Whether a slave replaces a missing master in routes.
@@ -35,6 +39,7 @@ class NameServerConfig:
     wait_for_service: bool = False
     """Whether to refuse route requests until `wait_s` after the start, so that brokers can register first."""
     wait_s: int = 45
+    """How long route requests are refused after the start, with `wait_for_service`."""
     list_topics: bool = True
     """Whether to list the topics of a cluster."""
     list_all_topics: bool = True
@@ -53,7 +58,7 @@ START_OPTIONS: Final = {
 RUNNING_OPTIONS: Final = {
     "scanNotActiveBrokerInterval": Option("scan_interval_ms", number(1, _INT_MAX)),
     "orderMessageEnable": Option("order_messages", boolean),
-    "returnOrderTopicConfigToBroker": Option("tell_brokers_order", boolean),
+    "returnOrderTopicConfigToBroker": Option("return_order_to_brokers", boolean),
     "supportActingMaster": Option("acting_masters", boolean),
     "needWaitForService": Option("wait_for_service", boolean),
     "waitSecondsForService": Option("wait_s", number(0, _INT_MAX)),

@@ -1,7 +1,7 @@
 """Key-value configuration: texts by namespace and key, in kvConfig.json.
 
-See docs/protocol.md, "Name server". A change is on disk before it becomes visible. Each name server has its
-own configuration; they do not synchronise.
+See docs/reference/protocol/name-server.md, "Administration of a name server". A change is on disk before it
+becomes visible. Each name server has its own configuration; they do not synchronise.
 """
 
 import asyncio

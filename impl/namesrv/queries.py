@@ -1,4 +1,7 @@
-"""Queries of clients and tools: routes, brokers, topics. See docs/protocol.md, "Name server"."""
+"""Queries of clients and tools: routes, brokers, topics.
+
+See docs/reference/protocol/name-server.md, "Routes".
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -30,7 +33,7 @@ def route(services: Services, request: Command, channel: Channel) -> Reply:  # n
     if config.wait_for_service and now_ms() < services.started_ms + config.wait_s * 1000:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, "the name server has just started, brokers register")
     found = services.table.route(header.topic, acting_masters=config.acting_masters)
-    _tell(services, header.topic, found)
+    _emit_route(services, header.topic, found)
     if found is None:
         raise RefusedError(ResponseCode.TOPIC_NOT_EXIST, f"no route info of this topic: {header.topic}")
     if config.order_messages:
@@ -39,7 +42,7 @@ def route(services: Services, request: Command, channel: Channel) -> Reply:  # n
     return request.answer(ResponseCode.SUCCESS, body=java_json.write(found, standard=standard))
 
 
-def _tell(services: Services, topic: str, found: TopicRoute | None) -> None:
+def _emit_route(services: Services, topic: str, found: TopicRoute | None) -> None:
     """Record in the event log which brokers a route contains, and which broker names are writable."""
     if services.events is None:
         return
@@ -94,7 +97,7 @@ def _flagged(wanted: Callable[[int], bool]) -> Callable[[Services, Command, Chan
 
 def _require(is_enabled: bool, key: str) -> None:
     if not is_enabled:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{key} is off: topics are not listed here")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{key} is off, so topics are not listed")
 
 
 def _topics(request: Command, names: list[str], address: str | None = None) -> Command:

@@ -1,6 +1,6 @@
 """The body of a broker's registration, in its two forms: JSON, and the compressed form of newer brokers.
 
-See docs/protocol.md, "Name server".
+See docs/reference/protocol/name-server.md, "Registration".
 """
 
 import json
@@ -38,17 +38,17 @@ def _read_compressed(body: bytes) -> RegisterBrokerBody:
         raise BodyError(f"the compressed registration does not inflate: {error}") from None
     if inflater.unconsumed_tail:
         raise BodyError(f"the registration inflates to more than {_INFLATED_BYTES_MAX} bytes")
-    version_text, at = _piece(text, 0)
+    version_text, at = _field(text, 0)
     version = read(DataVersion, version_text)
     count, at = _int32(text, at)
     if not 0 <= count <= _TOPICS_MAX:
         raise BodyError(f"{count} topics in a registration, at most {_TOPICS_MAX} expected")
     topics = {}
     for _ in range(count):
-        line, at = _piece(text, at)
+        line, at = _field(text, at)
         topic = _topic(line.decode(errors="replace"))
         topics[topic.topic_name] = topic
-    filter_servers, _ = _piece(text, at)
+    filter_servers, _ = _field(text, at)
     # From version 413 on, the mappings of static topics follow. We do not support them.
     return RegisterBrokerBody(TopicConfigs(version, topics), read(list[str], filter_servers))
 
@@ -71,14 +71,14 @@ def _topic(line: str) -> TopicConfig:
         ) from None
 
 
-def _piece(data: bytes, at: int) -> tuple[bytes, int]:
+def _field(data: bytes, at: int) -> tuple[bytes, int]:
     size, at = _int32(data, at)
     if not 0 <= size <= len(data) - at:
-        raise BodyError(f"a piece of {size} bytes at {at} in a registration of {len(data)}")
+        raise BodyError(f"a field of {size} bytes at {at} in a registration of {len(data)} bytes")
     return data[at : at + size], at + size
 
 
 def _int32(data: bytes, at: int) -> tuple[int, int]:
     if at + 4 > len(data):
-        raise BodyError(f"the registration ends at {len(data)}, a number was expected at {at}")
+        raise BodyError(f"the registration ends at {len(data)}, a number expected at {at}")
     return int.from_bytes(data[at : at + 4], "big", signed=True), at + 4

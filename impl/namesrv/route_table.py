@@ -1,8 +1,8 @@
 """The name server's tables: the addresses of brokers, and the topics that have queues there. No I/O.
 
 A broker is known from its registration until it unregisters, sends no heartbeats for too long, or its
-connection breaks. Name servers share nothing, and the tables do not survive a restart. See docs/protocol.md,
-"Name server".
+connection breaks. Name servers share nothing, and the tables do not survive a restart. See
+docs/reference/protocol/name-server.md, "Name server".
 """
 
 from collections.abc import Callable, Iterable
@@ -260,7 +260,7 @@ class RouteTable:
         if len(filter_servers) > self._bounds.filter_servers_max:
             raise BoundsError(f"{len(filter_servers)} filter servers of one broker")
         if (key.cluster, key.address) not in self._live and len(self._live) >= self._bounds.brokers_max:
-            raise BoundsError(f"{len(self._live)} brokers are registered, no more are taken")
+            raise BoundsError(f"{len(self._live)} brokers are registered, which is the limit")
         self._check_queues(sum(key.broker_name not in self._queues.get(name, {}) for name in names))
 
     def _check_names(self, *names: str) -> None:
@@ -269,7 +269,7 @@ class RouteTable:
             if not 1 <= len(name) <= most:
                 raise BoundsError(f"a name of {len(name)} characters, 1 to {most} expected")
             if not name.isprintable():
-                raise BoundsError(f"{name!r} is no name: it has control characters")
+                raise BoundsError(f"{name!r} is not a valid name: it has control characters")
 
     def _check_queues(self, more: int) -> None:
         # Count only when there is something new, which is rare: a broker usually repeats its registration.

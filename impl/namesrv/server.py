@@ -57,7 +57,7 @@ class NameServer:
         self._services.kv.load()
         self._services.started_ms = now_ms()
         address = await self._server.start(config.host, config.port)
-        self._tell_start()
+        self._emit_start()
         self._scan = asyncio.create_task(self._expire_silent())
         return address
 
@@ -75,7 +75,7 @@ class NameServer:
             self._scan.cancel()
         self._server.kill()
 
-    def _tell_start(self) -> None:
+    def _emit_start(self) -> None:
         """Record the start in the event log. All tables are empty."""
         config, events = self._services.config, self._services.events
         if events is not None:

@@ -1,6 +1,6 @@
 """tools.yml: the account with which tools and brokers sign requests.
 
-See docs/protocol.md, "Access control".
+See docs/reference/protocol/access-control.md, "Accounts".
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """The address server: a web server that returns the addresses of the name servers, as `host:port;host:port`.
 
 Brokers and clients query it periodically, so name servers can be added or removed without any restart. See
-docs/protocol.md, "Client". This module speaks the small part of HTTP/1.0 that it needs, over the network
-interface of the runtime.
+docs/reference/protocol/clients.md, "Address server". This module speaks the small part of HTTP/1.0 that it
+needs, over the network interface of the runtime.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ def _text(answer: bytes) -> str:
     head, blank, body = answer.partition(b"\r\n\r\n")
     status = head.split(b"\r\n", 1)[0].split(b" ", 2)
     if not (blank and status[0].startswith(b"HTTP/1.") and len(status) > 1):
-        raise ValueError(f"{answer[:40]!r} is not the beginning of an HTTP answer")
+        raise ValueError(f"{answer[:40]!r} is not the start of an HTTP response")
     if status[1] != b"200":
         raise ValueError(f"status {status[1].decode(errors='replace')}, 200 expected")
     if not body.isascii():

@@ -1,7 +1,8 @@
-"""The body of a batch: several messages of one topic and queue in one send (docs/protocol.md, "Batches").
+"""The body of a batch: several messages of one topic and queue in one send.
 
-Each message is: size (4 bytes), magic 0 (4), CRC 0 (4), flag (4), body with its length (4), properties with
-their length (2). Magic and CRC are ignored. The size must equal the sum of the parts.
+See docs/reference/protocol/sending.md, "Batches". Each message is: size (4 bytes), magic 0 (4), CRC 0 (4),
+flag (4), body with its length (4), properties with their length (2). Magic and CRC are ignored. The size must
+equal the sum of the parts.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """The JSON bodies that brokers, clients and name servers exchange, as types.
 
 Read them with `java_json.read` and write them with `java_json.write`. Members are in the order in which
-RocketMQ writes them, and have its defaults. See docs/protocol.md, "JSON bodies".
+RocketMQ writes them, and have its defaults. See docs/reference/protocol/framing.md, "JSON bodies".
 """
 
 from typing import TYPE_CHECKING, Any, Final

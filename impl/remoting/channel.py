@@ -140,7 +140,7 @@ class Channel:
         if not self.is_open:
             raise ConnectError(f"the connection to {self.remote} is closed")
         if len(self._pending) >= self._limits.pending_max:
-            raise ConnectError(f"{len(self._pending)} requests to {self.remote} are unanswered already")
+            raise ConnectError(f"{len(self._pending)} requests to {self.remote} are already unanswered")
         answer: asyncio.Future[Command] = self._loop.create_future()
         pending = _Pending(answer, timeout_s, self._loop.time() + timeout_s)
         self._pending[request.opaque] = pending
@@ -245,7 +245,7 @@ class Channel:
         budget.used += len(self._buffer) - self._budgeted
         self._budgeted = len(self._buffer)
         if budget.used > budget.bytes_max and self._budgeted > _SMALL_BYTES:
-            _log.warning("closing the connection to %s: too many frames are not whole yet", self.remote)
+            _log.warning("closing the connection to %s: too many bytes of incomplete frames", self.remote)
             self._reading = False
             self._connection.abort()
 
@@ -289,7 +289,7 @@ class Channel:
         except ValueError as error:
             # A response may repeat text of the peer, and be longer than the request was.
             _log.warning("no answer to request %d of %s: %s", request.code, self.remote, error)
-            remark = "the answer does not fit a command"
+            remark = "the answer does not fit into a command"
             self._write(request.answer(ResponseCode.SYSTEM_ERROR, remark=remark))
 
     def _write(self, command: Command) -> None:

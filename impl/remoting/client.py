@@ -63,7 +63,7 @@ class RemotingClient:
             try:
                 await asyncio.wait_for(channel.until_it_takes(), CONNECT_TIMEOUT_S)
             except TimeoutError:
-                raise ConnectError(f"{address} does not take what is sent to it") from None
+                raise ConnectError(f"{address} does not read the data sent to it") from None
         channel.send_oneway(self._signed(request))
 
     def channel(self, address: Address) -> Channel | None:
@@ -122,7 +122,7 @@ class RemotingClient:
         channel = self._channels.get(address)
         if channel is None:
             # A server that crashes at this moment, or is not accepting yet, closes the connection at once.
-            raise ConnectError(f"the connection to {address} was lost as soon as it was there")
+            raise ConnectError(f"the connection to {address} was lost as soon as it was made")
         self._on_connected(address)
         return channel
 

@@ -1,7 +1,7 @@
 """The known request and response codes, in one table each, with number, name, meaning and retry rule.
 
-See docs/protocol.md, "Request codes" and "Response codes". A number that is not in the table is an unknown
-code. It is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
+See docs/reference/protocol/framing.md, "Request codes" and "Response codes". A number that is not in the
+table is an unknown code. It is answered with REQUEST_CODE_NOT_SUPPORTED, or shown as its number.
 """
 
 from enum import IntEnum, unique
@@ -114,12 +114,12 @@ class ResponseCode(IntEnum):
         code.meaning = meaning
         return code
 
-    SUCCESS = 0, False, "done; for a send SEND_OK, for a pull FOUND"
+    SUCCESS = 0, False, "success; SEND_OK for a send, FOUND for a pull"
     SYSTEM_ERROR = 1, True, "failed; the remark says why"
-    SYSTEM_BUSY = 2, True, "flow control, nothing was done"
+    SYSTEM_BUSY = 2, True, "flow control; the request was not executed"
     REQUEST_CODE_NOT_SUPPORTED = 3, False, "the server does not know the request code"
     FLUSH_DISK_TIMEOUT = 10, False, "stored, but not known to be on disk"
-    SLAVE_NOT_AVAILABLE = 11, False, "stored, but no slave is near enough to wait for"
+    SLAVE_NOT_AVAILABLE = 11, False, "stored, but no slave is close enough to wait for"
     FLUSH_SLAVE_TIMEOUT = 12, False, "stored, but no slave confirmed in time"
     MESSAGE_ILLEGAL = 13, False, "topic, properties or body are not acceptable"
     SERVICE_NOT_AVAILABLE = 14, True, "the store takes no writes"
@@ -130,16 +130,16 @@ class ResponseCode(IntEnum):
     PULL_OFFSET_MOVED = 21, False, "the offset is outside the queue; take the one in the answer"
     QUERY_NOT_FOUND = 22, False, "no such offset"
     SUBSCRIPTION_PARSE_FAILED = 23, False, "the subscription expression does not parse"
-    SUBSCRIPTION_NOT_EXIST = 24, False, "no heartbeat told of this group and topic"
+    SUBSCRIPTION_NOT_EXIST = 24, False, "no heartbeat has subscribed this group to the topic"
     SUBSCRIPTION_NOT_LATEST = 25, False, "the broker's subscription is older than the request's"
     SUBSCRIPTION_GROUP_NOT_EXIST = 26, False, "no such group, and none was created"
     NO_BUYER_ID = 204, True, "of units that are not Apache's"
     NOT_IN_CURRENT_UNIT = 205, True, "of units that are not Apache's"
     CONSUMER_NOT_ONLINE = 206, False, "no such consumer is connected"
     CONSUME_MSG_TIMEOUT = 207, False, "the consumer that was asked did not answer in time"
-    UPDATE_ACL_CONFIG_FAILED = 209, False, "4.9: an account is as it was"
-    DELETE_ACL_CONFIG_FAILED = 210, False, "4.9: an account is there still"
-    UPDATE_GLOBAL_WHITE_ADDRS_FAILED = 211, False, "4.9: the white list is as it was"
+    UPDATE_ACL_CONFIG_FAILED = 209, False, "4.9: an account was not changed"
+    DELETE_ACL_CONFIG_FAILED = 210, False, "4.9: an account was not deleted"
+    UPDATE_GLOBAL_WHITE_ADDRS_FAILED = 211, False, "4.9: the white list was not changed"
     FLOW_CONTROL = 215, False, "pull more slowly"
     GO_AWAY = 1500, True, "the server is about to stop"
 

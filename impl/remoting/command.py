@@ -1,7 +1,7 @@
 """A command: one request or one response, as bytes and as an object.
 
 The header is JSON or the ROCKETMQ binary form. The first byte of each frame says which one, independently of
-earlier frames. See docs/protocol.md, "Remoting command".
+earlier frames. See docs/reference/protocol/framing.md, "Remoting command".
 """
 
 import itertools
@@ -262,7 +262,7 @@ def _decode_binary(header: bytes, body: bytes) -> Command:
             Serialization.BINARY,
         )
     except (struct.error, UnicodeDecodeError) as error:
-        raise FrameError(f"the binary header does not hold together: {error}") from None
+        raise FrameError(f"the binary header is invalid: {error}") from None
 
 
 def _decode_fields(pairs: bytes) -> dict[str, str]:

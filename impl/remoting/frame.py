@@ -1,6 +1,7 @@
 """Length-prefixed frames: a 4-byte big-endian length, then that many bytes.
 
-See docs/protocol.md, "Remoting frame". This module does not interpret the content of a frame.
+See docs/reference/protocol/framing.md, "Remoting frame". This module does not interpret the content of a
+frame.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """The operation-specific headers: typed objects here, flat strings on the wire.
 
 `read(Header, fields)` checks presence, types and ranges. `write(header)` omits members that are None. Members
-that a newer peer adds are ignored. See docs/protocol.md, "Operation headers".
+that a newer peer adds are ignored. See docs/reference/protocol/framing.md, "Operation headers".
 """
 
 from typing import Annotated, Any, Final, TypeVar, cast

@@ -2,7 +2,7 @@
 
 They send `{0:"10.0.0.1:10911"}` and `{{"topic":"T","queueId":0}:7}`. `quote_keys` turns such text into
 standard JSON: an object used as a key becomes a string with its text. `write` writes either dialect. See
-docs/protocol.md, "JSON bodies".
+docs/reference/protocol/framing.md, "JSON bodies".
 """
 
 import json
@@ -20,7 +20,7 @@ _TOKEN: Final = re.compile(r"""\s+|"(?:[^"\\]|\\.)*+"?|[{}\[\],:]|[^\s{}\[\],:"]
 _DEPTH_MAX: Final = 100
 """The maximum nesting of brackets. No real body has a depth of ten."""
 
-_PIECES_MAX: Final = 4096
+_TOKENS_JOINED: Final = 4096
 """The number of tokens after which they are joined. Separate tokens take twenty times as much memory."""
 
 
@@ -88,12 +88,12 @@ def quote_keys(text: str) -> str:
         token = match.group()
         if token.isspace():
             continue
-        if len(out) >= _PIECES_MAX and not keys_open:
+        if len(out) >= _TOKENS_JOINED and not keys_open:
             done.append("".join(out))
             out.clear()
         if token in "{[":
             if len(open_at) >= _DEPTH_MAX or (key_next and keys_open):
-                raise BodyError(f"too many brackets in brackets at character {match.start()}")
+                raise BodyError(f"brackets nested too deeply at character {match.start()}")
             keys_open += key_next
             open_at.append((len(out), key_next))
             brackets.append(token)

@@ -1,6 +1,6 @@
 """Messages, and the small codecs that broker, store and client share.
 
-Sources: docs/protocol.md, "Properties", "Message identifiers", "Tag codes".
+Sources: docs/reference/protocol/messages.md, "Properties", "Message identifiers" and "Tag codes".
 """
 
 import random
@@ -178,8 +178,8 @@ def parse_offset_message_id(text: str) -> tuple[Address, int]:
 class UniqueKeys:
     """A producer's unique keys: 32 upper-case hex characters. A generator never repeats one.
 
-    Their layout is in docs/protocol.md, "Message identifiers". If the clock steps back, the time in the keys
-    does not, within a month.
+    Their layout is in docs/reference/protocol/messages.md, "Message identifiers". If the clock steps back,
+    the time in the keys does not, within a month.
     """
 
     def __init__(self, chance: random.Random, clock: Clock, host: str = "127.0.0.1") -> None:

@@ -1,4 +1,4 @@
-"""Credentials and signatures of requests. See docs/protocol.md, "Access control"."""
+"""Credentials and signatures of requests. See docs/reference/protocol/access-control.md, "Signatures"."""
 
 import hmac
 from base64 import b64encode

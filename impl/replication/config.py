@@ -27,15 +27,22 @@ class LogCheck(StrEnum):
 @dataclass(frozen=True, slots=True)
 class ReplicationConfig:
     role: Role | None = None
-    """The broker's role; None is a master without replication, which no slave can follow."""
+    """The broker's role: ASYNC_MASTER, SYNC_MASTER or SLAVE.
+
+    None is a master without replication, which no slave can follow.
+    """
     ha_port: int | None = None
-    """The property haListenPort, on which slaves connect.
+    """The property haListenPort: the port on which slaves connect.
 
     None is the broker's port + 1, 0 is any free port.
     """
     ha_master: Address | None = None
-    """The property haMasterAddress; None follows the master that the name servers report."""
+    """The property haMasterAddress: the master to follow.
+
+    None follows the master that the name servers report.
+    """
     log_check: LogCheck = LogCheck.COMPARED
+    """The property haLogCheck: how a slave detects that its log differs from its master's."""
     in_sync_replicas: int | None = None
     """The property inSyncReplicas of 5.x: how many replicas, master included, must have a message.
 
@@ -58,7 +65,7 @@ class ReplicationConfig:
         return self.role is Role.SLAVE
 
     @property
-    def told_role(self) -> Role | None:
+    def logged_role(self) -> Role | None:
         """The role in the event log: SYNC_MASTER only where SEND_OK means that a slave has the message."""
         waits_for_none = self.role is Role.SYNC_MASTER and not self.slaves_waited_for
         return Role.ASYNC_MASTER if waits_for_none else self.role

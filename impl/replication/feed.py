@@ -1,7 +1,7 @@
 """The master's end of a replication connection: processes a slave's reports and produces the bytes to send.
 
-It takes bytes and returns bytes; the owner of the connection transfers them (docs/protocol.md,
-"Replication").
+It takes bytes and returns bytes; the owner of the connection transfers them
+(docs/reference/protocol/replication.md, "Replication stream").
 """
 
 from typing import Protocol
@@ -92,7 +92,7 @@ class Feed:
         if position > log.log_end:
             raise StreamError(
                 f"the slave's log goes beyond {position}, this master's ends at {log.log_end}:"
-                f" it lost its tail, or the slave is another's"
+                f" the master lost its last records, or the slave belongs to another master"
             )
         if 0 < position < log.log_begin:
             raise StreamError(f"the slave asks for {position}, this master's log begins at {log.log_begin}")

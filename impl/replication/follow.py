@@ -2,7 +2,7 @@
 
 It takes bytes and returns bytes; the owner of the connection transfers them. It stores only whole records. A
 record that is damaged, or that the master's log cannot have at that position, ends the connection before
-anything of it is written (docs/protocol.md, "Replication").
+anything of it is written (docs/reference/protocol/replication.md, "Replication stream").
 """
 
 from collections.abc import Sequence
@@ -96,14 +96,14 @@ class Follow:
         if not body:
             raise DivergedError(
                 f"this slave's log ends at {end}, its master's at or before {self._position}:"
-                f" the master lost its tail, or is another's"
+                f" the master lost its last records, or the slave belongs to another master"
             )
         compared = min(len(body), end - self._position)
         own = self._log.log_read(self._position, compared)
         if not rules.agrees(own, body[:compared]):
             raise DivergedError(
                 f"the last record of this slave's log, at {self._log.log_last_record}, is not its master's:"
-                f" the master lost its tail, or is another's"
+                f" the master lost its last records, or the slave belongs to another master"
             )
         self._position += compared
         self.verified = self._position == end

@@ -1,6 +1,6 @@
 """What a slave fetches from its master besides the log: topics, groups, consumer offsets and delay offsets.
 
-None of these are in the log. See docs/protocol.md, "Replication".
+None of these are in the log. See docs/reference/protocol/replication.md, "Metadata".
 """
 
 import logging
@@ -55,7 +55,7 @@ class Tables(Protocol):
         """Return the offsets that consumers committed to this slave and that are newer than the master's."""
         ...
 
-    def told(self, commit: UpdateOffsetRequest) -> None:
+    def mark_sent(self, commit: UpdateOffsetRequest) -> None:
         """Mark the commit as sent to the master."""
         ...
 
@@ -80,7 +80,7 @@ class MetadataSync:
         try:
             await self._sync(self.master)
         except (RemotingError, BodyError, OSError) as error:
-            complaint = f"topics, groups or offsets of master {self.master} are not known: {error}"
+            complaint = f"topics, groups or offsets of master {self.master} cannot be fetched: {error}"
             if complaint != self._complaint:
                 self._complaint = complaint
                 _log.warning("%s", complaint)
@@ -93,11 +93,11 @@ class MetadataSync:
         Raises OSError if the master is unknown or does not answer.
         """
         if self.master is None:
-            raise OSError("what it deleted is not known: no name server tells where it takes requests")
+            raise OSError("its deleted topics are unknown: no name server reports its address for requests")
         try:
             topics = await self._ask(self.master, RequestCode.GET_ALL_TOPIC_CONFIG, AllTopics)
         except (RemotingError, BodyError) as error:
-            raise OSError(f"what it deleted is not known: {error}") from None
+            raise OSError(f"its deleted topics are unknown: {error}") from None
         self._tables.correct_deletions(topics)
 
     async def _sync(self, master: Address) -> None:
@@ -110,11 +110,11 @@ class MetadataSync:
         # The merge comes first because it keeps commits not sent yet. The table does not contain those sent
         # below.
         tables.merge_offsets(offsets.offset_table)
-        await self._tell_commits(master, offsets.offset_table)
+        await self._send_commits(master, offsets.offset_table)
         delays = await ask(master, RequestCode.GET_ALL_DELAY_OFFSET, DelayLevels)
         await tables.adopt_delays(delays.offset_table)
 
-    async def _tell_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
+    async def _send_commits(self, master: Address, known: Mapping[str, Mapping[int, int]]) -> None:
         """Send the master the offsets that consumers committed here while it was not available.
 
         The master restarts from its file, which does not contain these commits. Without them, the group would
@@ -126,7 +126,7 @@ class MetadataSync:
             if answer.code != ResponseCode.SUCCESS:
                 # The master no longer has the topic or group: sending it again would not help.
                 _log.warning("offset of group %s: %s", commit.consumer_group, answer.remark)
-            self._tables.told(commit)
+            self._tables.mark_sent(commit)
 
     async def _ask(self, master: Address, code: RequestCode, kind: type[_Body]) -> _Body:
         answer = await self._client.invoke(master, new_request(code), _TIMEOUT_S)

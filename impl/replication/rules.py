@@ -59,10 +59,10 @@ def continues(position: int, end: int) -> bool:
     return position == end
 
 
-def merged_offset(own: int | None, masters: int, *, untold: bool) -> int:
+def merged_offset(own: int | None, masters: int, *, unsent: bool) -> int:
     """Return a slave's consumer offset after it receives its master's offset.
 
     The master's offset wins, whether higher or lower. The exception is a higher offset that a consumer
-    committed to the slave and that the slave has not sent to the master yet (`untold`).
+    committed to the slave and that the slave has not sent to the master yet (`unsent`).
     """
-    return own if untold and own is not None and own > masters else masters
+    return own if unsent and own is not None and own > masters else masters

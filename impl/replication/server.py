@@ -92,12 +92,12 @@ class MasterServer:
     def forget(self, sender: "_Sender") -> None:
         self._senders.pop(sender, None)
 
-    def told(self, kind: Kind, slave: Address, position: int) -> None:
+    def record(self, kind: Kind, slave: Address, position: int) -> None:
         """Log a transfer to a slave or its acknowledgement, and answer the sends that this completes."""
         if kind is Kind.HA_ACK:
             self.waits.acked()
         if self._events is not None:
-            attrs = {"slave": str(slave), "role": str(self._config.told_role)}
+            attrs = {"slave": str(slave), "role": str(self._config.logged_role)}
             self._events.emit(kind, commit_offset=position, attrs=attrs)
 
     def complain(self, complaint: str) -> None:
@@ -160,7 +160,7 @@ class _Sender:
             self.refuse(str(error))
             return
         if acknowledged is not None:
-            self._server.told(Kind.HA_ACK, self.connection.remote, acknowledged)
+            self._server.record(Kind.HA_ACK, self.connection.remote, acknowledged)
         self.wake()
 
     def write_paused(self) -> None:
@@ -188,5 +188,5 @@ class _Sender:
         if room < _TURN_BYTES_MAX:
             assert self._feed.sent is not None
             self.sent_s = self._loop.time()
-            self._server.told(Kind.HA_TRANSFER, self.connection.remote, self._feed.sent)
+            self._server.record(Kind.HA_TRANSFER, self.connection.remote, self._feed.sent)
             self.wake()

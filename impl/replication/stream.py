@@ -1,4 +1,4 @@
-"""The byte format of a replication connection (docs/protocol.md, "Replication")."""
+"""The byte format of a replication connection (docs/reference/protocol/replication.md, "Frames")."""
 
 import struct
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""The sends of a synchronous master that wait for slaves (docs/protocol.md, "Replication")."""
+"""The sends of a synchronous master that wait for slaves.
+
+See docs/reference/protocol/replication.md, "Synchronous replication".
+"""
 
 import asyncio
 from collections import deque

@@ -2,7 +2,11 @@
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
+
+_STAMP_MIN_MS: Final = 86_400_000
+_STAMP_MAX_MS: Final = 253_402_128_000_000
+"""A day inside the years 1970 to 9999, whatever the time zone is."""
 
 
 class Clock(Protocol):
@@ -33,8 +37,11 @@ def month_of(time_ms: int) -> range:
 
 
 def local_stamp(milliseconds: int) -> int:
-    """Return the time in this machine's time zone as the 17 digits yyyyMMddHHmmssSSS."""
-    seconds, rest = divmod(milliseconds, 1000)
+    """Return the time in this machine's time zone as the 17 digits yyyyMMddHHmmssSSS.
+
+    A time outside 1970 to 9999, as a damaged record may have, becomes the nearest time of that range.
+    """
+    seconds, rest = divmod(min(max(milliseconds, _STAMP_MIN_MS), _STAMP_MAX_MS), 1000)
     return int(time.strftime("%Y%m%d%H%M%S", time.localtime(seconds))) * 1000 + rest
 
 

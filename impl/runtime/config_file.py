@@ -1,6 +1,6 @@
 """The properties file of a server, which keeps remotely changed settings across restarts.
 
-See docs/protocol.md, "Administration of a broker".
+See docs/reference/protocol/administration.md, "Administration of a broker".
 """
 
 import asyncio

@@ -121,7 +121,7 @@ class AsyncioNetwork:
                 lambda: _StreamProtocol(on_connection), address.host, address.port
             )
         if protocol.connection is None:
-            raise ConnectionResetError(f"{address} closed the connection at once, or it led back to itself")
+            raise ConnectionResetError(f"{address} closed the connection at once, or it leads back to itself")
         return protocol.connection
 
 
@@ -134,7 +134,7 @@ def _named(host: str) -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise OSError(f"{host!r} cannot be the name of a host: {error}") from None
+        raise OSError(f"{host!r} is not a valid host name: {error}") from None
 
 
 class _AsyncioListener:
@@ -261,7 +261,7 @@ class SimulatedNetwork:
         await asyncio.sleep(self.delay_s)
         listener = self._listeners.get(address)
         if listener is None:
-            raise ConnectionRefusedError(f"nobody listens on {address}")
+            raise ConnectionRefusedError(f"no server listens on {address}")
         near = _SimulatedConnection(self, Address(address.host, next(self._ports)), address)
         far = _SimulatedConnection(self, address, near.local)
         near.peer, far.peer = far, near

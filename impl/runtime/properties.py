@@ -116,9 +116,9 @@ def from_afar(
     """
     properties = parse(properties_text, "the body")
     if forbidden := protected & properties.keys():
-        raise ProtectedKeyError(f"{', '.join(sorted(forbidden))} cannot be changed from afar")
+        raise ProtectedKeyError(f"{', '.join(sorted(forbidden))} cannot be changed over the network")
     if late := fixed & properties.keys():
-        raise ConfigError(f"{', '.join(sorted(late))} counts at the start only")
+        raise ConfigError(f"{', '.join(sorted(late))} has an effect only at the start")
     return properties
 
 

@@ -133,7 +133,7 @@ class SimulatedInternet:
             await asyncio.sleep(_SYN_AGAIN_S)
         door = self._listeners.get(target)
         if door is None:
-            raise ConnectionRefusedError(f"nobody listens on {target}")
+            raise ConnectionRefusedError(f"no server listens on {target}")
         near = _End(self, Address(source, next(self._ports)), target)
         far = _End(self, target, near.local)
         near.peer, far.peer = far, near

@@ -113,7 +113,9 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
             self._next_timer()
             self._timers_cancelled -= 1
         if not self._timers:
-            raise StuckError("nothing is ready and no timer is set; something waits for what cannot happen")
+            raise StuckError(
+                "nothing is ready and no timer is set: the simulation waits for an event that cannot happen"
+            )
         self._now_s = max(self._now_s, self._timers[0][0])
         while self._timers and self._timers[0][0] <= self._now_s:
             self._ready.append(self._next_timer())

@@ -1,7 +1,7 @@
 """TLS over any network: the first byte of an accepted connection decides whether it uses TLS.
 
-`TlsNetwork` wraps a network. Its users listen and connect as on any other network. See docs/protocol.md,
-"TLS".
+`TlsNetwork` wraps a network. Its users listen and connect as on any other network. See
+docs/reference/protocol/access-control.md, "TLS".
 """
 
 import asyncio
@@ -102,10 +102,10 @@ class TlsNetwork:
         mode, context = self._tls.mode, self._tls.server
         if not is_tls:
             if mode is TlsMode.ENFORCING:
-                _log.warning("closing the connection to %s: it does not speak TLS", end.remote)
+                _log.warning("closing the connection to %s: it does not use TLS", end.remote)
             return mode is not TlsMode.ENFORCING
         if mode is TlsMode.DISABLED or context is None:
-            _log.warning("closing the connection to %s: TLS is not spoken here", end.remote)
+            _log.warning("closing the connection to %s: this server does not use TLS", end.remote)
             return False
         end.begin(context, server_side=True)
         return True
@@ -198,7 +198,11 @@ class _End:
     def closed(self) -> None:
         self._end_limit()
         if self._pipe is not None and not self._pipe.is_ready:
-            self.on_failed(ConnectionResetError(f"TLS with {self.remote}: hung up in the handshake"))
+            self.on_failed(
+                ConnectionResetError(
+                    f"TLS with {self.remote}: the peer closed the connection during the handshake"
+                )
+            )
         if self.receiver is not None:
             self.receiver.closed()
 

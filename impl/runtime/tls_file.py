@@ -1,4 +1,7 @@
-"""tls.properties, RocketMQ's file of keys and certificates. See docs/protocol.md, "TLS"."""
+"""tls.properties, RocketMQ's file of keys and certificates.
+
+See docs/reference/protocol/access-control.md, "TLS".
+"""
 
 import ssl
 from collections.abc import Callable, Mapping
@@ -91,7 +94,7 @@ def _load_trusted(
 ) -> None:
     trusted = properties.get(f"{prefix}.trustCertPath")
     if trusted is None:
-        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing, whom to trust")
+        raise ConfigError(f"{where}: {prefix}.trustCertPath is missing; it names the trusted certificates")
     try:
         context.load_verify_locations(trusted.value)
     except OSError as error:

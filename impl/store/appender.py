@@ -15,7 +15,7 @@ from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import ConsumeQueues, QueueKey
 from mqproof.impl.store.delay import unit_code
-from mqproof.impl.store.dispatch import Appended, Dispatcher, index_keys, takes_queue_offset, tell_append
+from mqproof.impl.store.dispatch import Appended, Dispatcher, emit_append, index_keys, takes_queue_offset
 
 
 class Appender:
@@ -34,7 +34,7 @@ class Appender:
         self._dispatcher = dispatcher
         self._clock = clock
         self._events = events
-        self._untold: deque[Appended] = deque()
+        self._unlogged: deque[Appended] = deque()
         self._queue_offsets: dict[QueueKey, int] = {}
         """The next offset of each queue that this process has appended to."""
 
@@ -51,12 +51,12 @@ class Appender:
         queued = takes_queue_offset(messages[0].sys_flag)
         if len(messages) > 1:
             assert all((one.topic, one.queue_id) == key for one in messages), "one queue expected"
-            assert queued, "transactions come one by one"
+            assert queued, "a transaction cannot be part of a batch"
         queue_offset = self.next_queue_offset(*key) if queued else 0
         commit_offset = self._log.stage(drafts, queue_offset, now_ms(self._clock))
         if queued:
             self._queue_offsets[key] = queue_offset + len(drafts)
-        self._tell_appends()  # a full segment may have been written
+        self._emit_appends()  # a full segment may have been written
         stored_ms = self._log.staged_timestamp_ms
         staged = []
         for message, draft in zip(messages, drafts, strict=True):
@@ -77,7 +77,7 @@ class Appender:
             queue_offset += 1
             commit_offset += len(draft)
         if self._events is not None:
-            self._untold += staged
+            self._unlogged += staged
         return staged
 
     def write(self) -> None:
@@ -89,7 +89,7 @@ class Appender:
             OSError: the disk failed; none of them will be written.
         """
         self._log.write_staged()
-        self._tell_appends()
+        self._emit_appends()
 
     def next_queue_offset(self, topic: str, queue_id: int) -> int:
         """Return the offset of the queue's next message; after a restart, the offset after the last entry."""
@@ -108,14 +108,14 @@ class Appender:
         for key in [key for key in self._queue_offsets if key[0] == topic]:
             del self._queue_offsets[key]
 
-    def _tell_appends(self) -> None:
+    def _emit_appends(self) -> None:
         """Emit events for the records that are in the log by now.
 
         An earlier event could describe a record that no crash keeps.
         """
-        while self._untold and self._untold[0].end <= self._log.end:
+        while self._unlogged and self._unlogged[0].end <= self._log.end:
             assert self._events is not None
-            tell_append(self._events, self._untold.popleft())
+            emit_append(self._events, self._unlogged.popleft())
 
 
 def encode(message: Message, body_bytes_max: int, record_bytes_max: int) -> bytearray:

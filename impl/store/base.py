@@ -2,7 +2,7 @@
 
 States: made, loaded (`load`: recovered, readable), started (`start`: writable), stopped. A disk error while
 writing or syncing makes a started store read-only permanently. What the disk holds after that is unknown, so
-the store promises nothing more (docs/protocol.md, "Disk errors").
+the store promises nothing more (docs/reference/protocol/storing.md, "Disk errors").
 """
 
 from abc import ABC, abstractmethod
@@ -212,7 +212,7 @@ class Store(ABC):
             self._lock = self._runtime.disk.lock(self._layout.lock)
             return self._load(role)
         except LockedError as error:
-            raise StoreError(f"{error}: is another broker running on {self.directory}?") from None
+            raise StoreError(f"{error}: is another broker using {self.directory}?") from None
         except OSError as error:
             self._release()
             raise StoreError(f"{self.directory}: {error}") from None

@@ -1,6 +1,6 @@
 """The checkpoint file: which data is known to be durable.
 
-It has three kinds of data (docs/protocol.md, "Checkpoint").
+It has three kinds of data (docs/reference/protocol/storing.md, "Checkpoint").
 
 - Store times, where released brokers have them, determine where recovery may begin.
 - A count of queue entries detects lost queue files.

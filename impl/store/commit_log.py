@@ -1,4 +1,7 @@
-"""The commit log: all messages of all topics, one record after the other (docs/protocol.md, "Commit log")."""
+"""The commit log: all messages of all topics, one record after the other.
+
+See docs/reference/protocol/storing.md, "Commit log".
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Final

@@ -24,16 +24,23 @@ class StoreConfig:
     """The settings of a store. An impossible value raises ValueError with the name of the field."""
 
     flush_mode: FlushMode = FlushMode.ASYNC_FLUSH
+    """The property flushDiskType: with SYNC_FLUSH, an answer waits until its message is on disk."""
     commit_log_segment_bytes: int = 1 << 30
-    """The property mappedFileSizeCommitLog."""
+    """The property mappedFileSizeCommitLog: the size of a segment. Do not change it for an existing store."""
     consume_queue_segment_bytes: int = 300_000 * QUEUE_UNIT_BYTES
-    """The property mappedFileSizeConsumeQueue, rounded up to a multiple of the 20 bytes of a unit."""
+    """The property mappedFileSizeConsumeQueue: the size of a segment.
+
+    It is rounded up to a multiple of the 20 bytes of a unit. Do not change it for an existing store.
+    """
     index_enabled: bool = True
-    """The property messageIndexEnable."""
+    """The property messageIndexEnable: whether messages can be found by key."""
     index_slots: int = 5_000_000
-    """The property maxHashSlotNum."""
+    """The property maxHashSlotNum: the hash slots of an index file. Do not change it for an existing store.
+    """
     index_entries: int = 20_000_000
-    """The property maxIndexNum: one more than the entries that fit in an index file."""
+    """The property maxIndexNum: one more than the entries of an index file. Do not change it for an
+    existing store.
+    """
     message_bytes_max: int = 4 << 20
     """The property maxMessageSize: the limit on the size of the body."""
     sync_flush_timeout_ms: int = 5000
@@ -43,13 +50,15 @@ class StoreConfig:
     flush_log_least_bytes: int = 4 * 4096
     """The property flushCommitLogLeastPages, in bytes: fewer bytes wait for the thorough flush."""
     flush_log_thorough_interval_ms: int = 10_000
+    """The property flushCommitLogThoroughInterval: after this time, even a few bytes are flushed."""
     flush_queues_interval_ms: int = 1000
+    """The property flushIntervalConsumeQueue: the pause between two flushes of consume queues."""
     checkpoint_interval_ms: int = 5_000
     """The property flushConsumeQueueThoroughInterval: how often the checkpoint is written."""
     delete_when_hours: tuple[int, ...] = (4,)
     """The property deleteWhen: the hours of the day at which expired segments are deleted."""
     file_reserved_ms: int = 72 * 3_600_000
-    """The property fileReservedTime: how long a segment is kept."""
+    """The property fileReservedTime, in hours: how long a segment is kept."""
     disk_used_percent_max: int = 75
     """The property diskMaxUsedSpaceRatio: above it, expired segments are deleted at any hour."""
     disk_forcibly_percent: int = 85
@@ -57,9 +66,9 @@ class StoreConfig:
     disk_warning_percent: int = 90
     """The property diskSpaceWarningLevelRatio: above it, puts are refused."""
     clean_forcibly: bool = True
-    """The property cleanFileForciblyEnable."""
+    """The property cleanFileForciblyEnable: whether segments that have not expired may be deleted."""
     clean_interval_ms: int = 10_000
-    """The property cleanResourceInterval."""
+    """The property cleanResourceInterval: the pause between two searches for segments to delete."""
     delay_levels_ms: tuple[int, ...] = parse_levels(LEVELS)
     """The property messageDelayLevel: the delay of each level, level 1 first."""
 

@@ -1,6 +1,7 @@
-"""Consume queues: the commit offset of each message of a queue (docs/protocol.md, "Consume queue").
+"""Consume queues: the commit offset of each message of a queue.
 
-They hold nothing that the commit log does not: every entry can be computed again from it.
+See docs/reference/protocol/storing.md, "Consume queue". They hold nothing that the commit log does not: every
+entry can be computed again from it.
 """
 
 import bisect

@@ -1,6 +1,6 @@
 """Delayed messages in the store: the queue in which each waits, and when it is due.
 
-See docs/protocol.md, "Delayed messages".
+See docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import re

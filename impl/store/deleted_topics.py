@@ -1,7 +1,7 @@
 """Deleted topics: the parts of the log whose records recovery must not dispatch again.
 
 A recreated topic begins at offset 0, while the records of the old one stay in the log until they expire. See
-docs/protocol.md, "Deleted topics".
+docs/reference/protocol/recovery.md, "Deleted topics".
 """
 
 from collections.abc import Mapping

@@ -78,7 +78,7 @@ def appended_record(stored: StoredMessage, delay_levels_ms: Sequence[int]) -> Ap
     )
 
 
-def tell_append(events: EventLog, appended: Appended) -> None:
+def emit_append(events: EventLog, appended: Appended) -> None:
     """Emit the event that the message is in the page cache.
 
     For a delayed message the event has the store time, from which the delay counts. The event's own time is
@@ -155,7 +155,7 @@ class Dispatcher:
         for appended in ready:
             self._waiting.popleft()
             if appended.queued:
-                self._tell(appended)
+                self._emit(appended)
                 if on_dispatched is not None:
                     on_dispatched(appended)
         return len(ready)
@@ -183,10 +183,10 @@ class Dispatcher:
         queue = self._queues.find_or_make(appended.topic, appended.queue_id)
         changed = queue.put(appended.queue_offset, _unit(appended))
         if changed:
-            self._tell(appended)
+            self._emit(appended)
         return changed
 
-    def _tell(self, appended: Appended) -> None:
+    def _emit(self, appended: Appended) -> None:
         if self._events is not None:
             self._events.emit(
                 Kind.DISPATCH,

@@ -1,8 +1,8 @@
-"""Deletion of expired segments, and of further segments when the disk is full (docs/protocol.md, "Expiry").
+"""Deletion of expired segments, and of further segments when the disk is full.
 
-Whole segments of the log are deleted, oldest first but never the last one; then the corresponding queue and
-index files. It does not matter whether the messages were consumed: a consumer that is behind receives the
-queue's new first offset.
+See docs/reference/protocol/recovery.md, "Expiry". Whole segments of the log are deleted, oldest first but
+never the last one; then the corresponding queue and index files. It does not matter whether the messages were
+consumed: a consumer that is behind receives the queue's new first offset.
 """
 
 import asyncio

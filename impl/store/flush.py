@@ -1,4 +1,4 @@
-"""Flushing the commit log: one fsync for all waiting puts (docs/protocol.md, "Flush").
+"""Flushing the commit log: one fsync for all waiting puts (docs/reference/protocol/storing.md, "Flush").
 
 `LogFlusher.flush` has three steps, so that records appended during the fsync do not count as durable:
 

@@ -1,4 +1,4 @@
-"""The key index: the records that have a key (docs/protocol.md, "Index").
+"""The key index: the records that have a key (docs/reference/protocol/storing.md, "Key index").
 
 It holds nothing that the commit log does not. `position` is the end of the part of the log that it covers,
 and recovery indexes the rest. Before that, recovery removes entries that may be wrong after a crash.

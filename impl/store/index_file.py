@@ -1,7 +1,8 @@
-"""One file of the key index: a hash table whose chains are linked entries (docs/protocol.md, "Index").
+"""One file of the key index: a hash table whose chains are linked entries.
 
-An entry says that a record has a key with this hash; two keys may have the same hash. Entries are only added.
-The number of entries therefore determines the whole content of a file: the slots follow from the entries.
+See docs/reference/protocol/storing.md, "Key index". An entry says that a record has a key with this hash; two
+keys may have the same hash. Entries are only added. The number of entries therefore determines the whole
+content of a file: the slots follow from the entries.
 """
 
 import struct
@@ -21,7 +22,7 @@ _HASH: Final = struct.Struct(">i16x")
 _INT_MAX: Final = (1 << 31) - 1
 _ENTRIES_READ: Final = 50_000
 _UNWRITTEN_BYTES_MAX: Final = 64 * 1024
-_PIECE_SLOTS: Final = 16 * 1024
+_BLOCK_SLOTS: Final = 16 * 1024
 """How many slots are written together; keys are spread over all slots by their hash."""
 
 HEADER_BYTES: Final = _HEADER.size
@@ -119,7 +120,7 @@ class IndexFile:
             seconds = min(max(store_timestamp_ms - header.begin_timestamp_ms, 0) // 1000, _INT_MAX)
         self._unwritten += _ENTRY.pack(key_hash, commit_offset, seconds, previous)
         _SLOT.pack_into(slots, slot * _SLOT.size, number)
-        self._changed_slots.add(slot // _PIECE_SLOTS)
+        self._changed_slots.add(slot // _BLOCK_SLOTS)
         if number == 1:
             header.begin_timestamp_ms, header.begin_offset = store_timestamp_ms, commit_offset
         header.end_timestamp_ms, header.end_offset = store_timestamp_ms, commit_offset
@@ -131,10 +132,10 @@ class IndexFile:
     def write_out(self) -> None:
         """Write all changes to the file. Raises OSError, after which it may be called again."""
         self._write_entries()
-        for piece in sorted(self._changed_slots):
+        for block in sorted(self._changed_slots):
             assert self._slots is not None
-            start = piece * _PIECE_SLOTS
-            data = self._slots[start * _SLOT.size : (start + _PIECE_SLOTS) * _SLOT.size]
+            start = block * _BLOCK_SLOTS
+            data = self._slots[start * _SLOT.size : (start + _BLOCK_SLOTS) * _SLOT.size]
             self.file.write(self._shape.slot_at(start), data)
         self._changed_slots.clear()
         self.write_header()

@@ -1,4 +1,4 @@
-"""The paths in a store directory (docs/protocol.md, "Store directory")."""
+"""The paths in a store directory (docs/reference/protocol/storing.md, "Store directory")."""
 
 from dataclasses import dataclass
 

@@ -19,7 +19,7 @@ from mqproof.impl.store.base import Store
 from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import FlushMode, StoreConfig
 from mqproof.impl.store.consume_queue import QueueGapError
-from mqproof.impl.store.dispatch import Appended, appended_record, tell_append
+from mqproof.impl.store.dispatch import Appended, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.flush import LogFlusher
 from mqproof.impl.store.group_commit import Done, Put, answer
@@ -238,7 +238,7 @@ class MessageStore(Store):
                     self._begin_queue(appended)
                 self._dispatcher.add(appended)
                 if self._events is not None:
-                    tell_append(self._events, appended)
+                    emit_append(self._events, appended)
             self._dispatcher.run(self.confirm_offset(), self._arrived)
         except QueueGapError as error:
             self._fail(error)

@@ -1,7 +1,7 @@
 """Flushing of the consume queues and the index, and the checkpoint that records it for the next recovery.
 
-The order matters (docs/protocol.md, "Checkpoint"): first determine how far dispatch has come, then sync, then
-write the checkpoint with the determined position.
+The order matters (docs/reference/protocol/storing.md, "Checkpoint"): first determine how far dispatch has
+come, then sync, then write the checkpoint with the determined position.
 """
 
 import asyncio

@@ -1,4 +1,7 @@
-"""Reads records by queue entry or index entry (docs/protocol.md, "Get statuses" and "Index")."""
+"""Reads records by queue entry or index entry.
+
+See docs/reference/protocol/pulling.md, "Get statuses"; docs/reference/protocol/storing.md, "Key index".
+"""
 
 from collections.abc import Collection, Iterable, Iterator
 from typing import Final

@@ -1,8 +1,9 @@
-"""The commit-log record: bytes to messages and back (docs/protocol.md, "Commit log record").
+"""The commit-log record: bytes to messages and back.
 
-Only the body has a checksum. Where the released format would not detect damage, this module is stricter. A
-record must contain its own position, so a stale or misplaced one is refused. A topic or properties text that
-a torn write cut off ends in zero bytes, and is refused too.
+See docs/reference/protocol/storing.md, "Commit log record". Only the body has a checksum. Where the released
+format would not detect damage, this module is stricter. A record must contain its own position, so a stale or
+misplaced one is refused. A topic or properties text that a torn write cut off ends in zero bytes, and is
+refused too.
 """
 
 import re
@@ -241,7 +242,7 @@ def _topic_text(data: bytes) -> str:
 
 def _properties_text(data: bytes) -> str:
     if not text_is_whole(data):
-        raise RecordError("properties are torn: they end in a zero byte")
+        raise RecordError("properties end in a zero byte, as after a torn write")
     return _text(data, "properties")
 
 

@@ -1,8 +1,9 @@
-"""Recovery: makes a store consistent again from the files that a crash left (docs/protocol.md, "Recovery").
+"""Recovery: makes a store consistent again from the files that a crash left.
 
-The order is that of spec/tla/Flush.tla: recover the log, cut the queues, dispatch again. Each step depends
-only on the content of the files. A crash during recovery therefore changes nothing: the next recovery starts
-over and ends in the same state. After a clean exit the same steps run and find nothing to do.
+See docs/reference/protocol/recovery.md, "Recovery". The order is that of spec/tla/Flush.tla: recover the log,
+cut the queues, dispatch again. Each step depends only on the content of the files. A crash during recovery
+therefore changes nothing: the next recovery starts over and ends in the same state. After a clean exit the
+same steps run and find nothing to do.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from mqproof.impl.store.commit_log import CommitLog
 from mqproof.impl.store.config import StoreConfig
 from mqproof.impl.store.consume_queue import ConsumeQueue, ConsumeQueues, QueueGapError, QueueKey, Unit
 from mqproof.impl.store.deleted_topics import DeletedTopics
-from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, tell_append
+from mqproof.impl.store.dispatch import Appended, Dispatcher, appended_record, emit_append
 from mqproof.impl.store.errors import StoreError
 from mqproof.impl.store.index import Index
 from mqproof.impl.store.results import Recovery
@@ -50,7 +51,7 @@ def recover(parts: Parts, abnormal: bool) -> Recovery:
     start = choose_start(log, queues, parts.checkpoint)
     end = find_end(log, start)
     if parts.events:
-        tell_unlogged_appends(parts, parts.events)
+        emit_unlogged_appends(parts, parts.events)
     if abnormal and parts.events:
         parts.events.emit(Kind.CRASH, attrs={"kind": "unknown"})
     truncated_bytes = cut_log(log, end)
@@ -125,7 +126,7 @@ def find_end(log: CommitLog, start: int) -> int:
     return log.end
 
 
-def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
+def emit_unlogged_appends(parts: Parts, events: EventLog) -> None:
     """Emit append events for the records after the last append event.
 
     The process may have been killed between a record and its event.
@@ -134,7 +135,7 @@ def tell_unlogged_appends(parts: Parts, events: EventLog) -> None:
         return
     for _, stored in parts.log.scan(events.last_append):
         if stored is not None and stored.commit_offset > events.last_append:
-            tell_append(events, appended_record(stored, parts.config.delay_levels_ms))
+            emit_append(events, appended_record(stored, parts.config.delay_levels_ms))
 
 
 def cut_log(log: CommitLog, end: int) -> int:
@@ -253,7 +254,7 @@ def dispatch_again(parts: Parts, start: int) -> int:
     try:
         return _dispatch_from(parts, parts.log.begin)
     except QueueGapError as error:
-        raise StoreError(f"{error}, and the log no longer has its record") from None
+        raise StoreError(f"{error}, and its record is no longer in the log") from None
 
 
 def _dispatch_from(parts: Parts, start: int) -> int:
@@ -271,7 +272,9 @@ def _dispatch_from(parts: Parts, start: int) -> int:
             written += _dispatch_one(parts, appended, ends)
     if reached < log.end:
         path = log.segments.path_of(reached)
-        raise StoreError(f"{path}: no whole record at commit offset {reached}, and queues lack its entry")
+        raise StoreError(
+            f"{path}: no complete record at commit offset {reached}, and the queues lack its entry"
+        )
     parts.dispatcher.position, parts.dispatcher.store_timestamp_ms = log.end, log.store_timestamp_ms
     for key, end in ends.items():
         queue = parts.queues.find(*key)

@@ -1,4 +1,7 @@
-"""The results of the store's operations (docs/protocol.md, "Put statuses", "Get statuses")."""
+"""The results of the store's operations.
+
+See docs/reference/protocol/storing.md, "Put statuses"; docs/reference/protocol/pulling.md, "Get statuses".
+"""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -1,7 +1,7 @@
 """One long file in segments of equal size: the base of commit log and consume queues.
 
 A segment's name is the position of its first byte in 20 decimal digits. It has its full size from the start;
-unwritten bytes are zero (docs/protocol.md, "Segments").
+unwritten bytes are zero (docs/reference/protocol/storing.md, "Segments").
 """
 
 from collections.abc import Iterable

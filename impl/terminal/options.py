@@ -9,11 +9,12 @@ NAME_SERVERS_HELP: Final = "HOST:PORT, several separated by ';', or the URL of a
 
 NameServers = Annotated[str, typer.Option(envvar="NAMESRV_ADDR", help=NAME_SERVERS_HELP)]
 Topic = Annotated[str, typer.Option(help="Topic.")]
-Events = Annotated[Path | None, typer.Option(help="Write the event log here (NDJSON, appended).")]
+Events = Annotated[Path | None, typer.Option(help="Append the event log to this file (NDJSON).")]
 TlsFile = Annotated[
-    Path | None, typer.Option("--tls", help="A tls.properties: keys, certificates, what is trusted.")
+    Path | None,
+    typer.Option("--tls", help="A tls.properties file: keys, certificates and trusted certificates."),
 ]
 AccountFile = Annotated[
     Path | None,
-    typer.Option("--account", help="A tools.yml: accessKey and secretKey, to sign requests with."),
+    typer.Option("--account", help="A tools.yml file with the accessKey and secretKey that sign requests."),
 ]

@@ -1,1 +1,1 @@
-"""`mqproof demo`: the main job, small. Start with `cli.py`; `real_run.py` is the run that is audited."""
+"""`mqproof demo`: a small run of the main job. Start with `cli.py`; `real_run.py` is the audited run."""

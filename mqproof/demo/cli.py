@@ -1,6 +1,6 @@
-"""`mqproof demo`: the main job, small. Every layer judges the same catalogue; one real run is audited.
+"""`mqproof demo`: a small run of the main job. All layers check one catalogue; a real run is audited.
 
-Each stage is another command of mqproof, run as a process of its own, so that what the demo does can be done
+Each stage is another command of mqproof, run as a separate process, so that a user can repeat each stage
 by hand: the commands are in the report. Two lanes of stages run at the same time.
 """
 
@@ -53,10 +53,12 @@ _MARK: Final = ".mqproof-demo"
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Where the report and all evidence go.")] = Path("build/demo"),
-    messages: Annotated[int, typer.Option(min=100, help="How many messages the real run sends.")] = 6_000,
-    examples: Annotated[int, typer.Option(min=1, help="Examples of the suite flush.")] = 60,
-    fuzz_seconds: Annotated[int, typer.Option(min=1, help="For each fuzz target.")] = 5,
+    out: Annotated[Path, typer.Option(help="Folder for the report and all evidence.")] = Path("build/demo"),
+    messages: Annotated[
+        int, typer.Option(min=100, help="Number of messages that the real run sends.")
+    ] = 6_000,
+    examples: Annotated[int, typer.Option(min=1, help="Number of examples of the suite flush.")] = 60,
+    fuzz_seconds: Annotated[int, typer.Option(min=1, help="Seconds for each fuzz target.")] = 5,
 ) -> None:
     """Run the main job: models, equivalence, a run with kills, conformance, fuzzing, audit; show verdicts.
 
@@ -98,7 +100,7 @@ def _make_empty(out: Path) -> None:
 
 @dataclass(slots=True)
 class Demo:
-    """One demo: what its stages found, by name, and how long each took."""
+    """One demo: the results of its stages by name, and their durations."""
 
     out: Path
     show: Callable[[str], None]
@@ -107,7 +109,7 @@ class Demo:
     counts: dict[str, int] = field(default_factory=dict)
 
     def command(self, name: str, *arguments: str) -> None:
-        """Run one command of mqproof and keep its report; what it printed goes to a log beside its JSON.
+        """Run one command of mqproof and keep its report. Its output goes to a log file beside its JSON.
 
         Raises:
             ClusterError: the command could not do its work.
@@ -128,7 +130,7 @@ class Demo:
 
 
 def _models_lane(run: Demo, examples: int, fuzz_seconds: int) -> None:
-    """What needs no brokers: the models, the reference, our code in simulated time."""
+    """Run the stages without brokers: the models, the reference, our code in simulated time."""
     run.command("check", "check", "--profile", "smoke")
     run.command("equiv", "equiv", "--profile", "smoke")
     run.command("flush", "conform", "--target", "impl", "--suite", "flush", "--examples", str(examples))
@@ -139,7 +141,7 @@ def _models_lane(run: Demo, examples: int, fuzz_seconds: int) -> None:
 
 
 def _clusters_lane(run: Demo, messages: int, fuzz_seconds: int) -> None:
-    """Real brokers, their logs against the models, the audit of all logs and stores; simulated clusters."""
+    """Run real brokers, check their logs against the models, audit all logs and stores, simulate clusters."""
     title = f"{messages} messages to a pair and a group of three, with kills"
     run.show(title)
     began = time.perf_counter()
@@ -159,7 +161,7 @@ def _check_logs(run: Demo, lived: RealRun) -> None:
 
 
 def _report(run: Demo, total: float) -> Report:
-    """The verdict table has the catalogue's rows; what else was run (probes, sizes) is a table of its own."""
+    """Make the report: a table with the catalogue's rows, and one with other results (probes, sizes)."""
     known = catalogue()
     results = [result for report in run.reports.values() for result in report.results]
     judged = [
@@ -171,7 +173,7 @@ def _report(run: Demo, total: float) -> Report:
     shown = _with_untested(_tested(judged), known)
     tested = {result.id for result in shown if result.verdict is not Verdict.NOT_TESTED}
     untested = [id_ for id_ in known if id_ not in tested]
-    cells = Counter(invariant.cell(layer) for invariant in known.values() for layer in LAYERS)
+    statuses = Counter(invariant.cell(layer) for invariant in known.values() for layer in LAYERS)
     return Report(
         title="mqproof demo",
         results=(
@@ -181,7 +183,7 @@ def _report(run: Demo, total: float) -> Report:
         facts={
             **{name: f"{count:,}" for name, count in run.counts.items()},
             "not in the demo": ", ".join(untested) or "none",
-            "without a row": _without_row(cells),
+            "without a row": _without_row(statuses),
             "seconds": f"{total:.0f}",
         },
         tables=(
@@ -196,25 +198,27 @@ def _report(run: Demo, total: float) -> Report:
     )
 
 
-def _without_row(cells: Counter[str]) -> str:
-    return f"{cells['n/a']} checks are impossible and {cells['open']} to be built: mqproof coverage --open"
+def _without_row(statuses: Counter[str]) -> str:
+    return (
+        f"{statuses['n/a']} checks are impossible and {statuses['open']} to be built: mqproof coverage --open"
+    )
 
 
 def _tested(results: Iterable[Result]) -> list[Result]:
-    """Without "not tested" where another suite or stage tested the same invariant in the same column."""
+    """Drop "not tested" where another suite or stage tested the same invariant in the same column."""
     found = list(results)
-    cells = {(result.id, result.layer) for result in found if result.verdict is not Verdict.NOT_TESTED}
+    judged = {(result.id, result.layer) for result in found if result.verdict is not Verdict.NOT_TESTED}
     return [
         result
         for result in found
-        if result.verdict is not Verdict.NOT_TESTED or (result.id, result.layer) not in cells
+        if result.verdict is not Verdict.NOT_TESTED or (result.id, result.layer) not in judged
     ]
 
 
 def _with_untested(results: Iterable[Result], known: dict[str, Invariant]) -> list[Result]:
     """Add "not tested" for each check that a layer has and that no stage ran."""
     found = list(results)
-    cells = {(result.id, result.layer) for result in found}
+    judged = {(result.id, result.layer) for result in found}
     columns, rows = list(dict.fromkeys(COLUMNS.values())), list(known)
     missing = [
         Result(
@@ -222,7 +226,7 @@ def _with_untested(results: Iterable[Result], known: dict[str, Invariant]) -> li
         )
         for invariant in known.values()
         for layer in LAYERS
-        if invariant.cell(layer) == "checked" and (invariant.id, COLUMNS[layer]) not in cells
+        if invariant.cell(layer) == "checked" and (invariant.id, COLUMNS[layer]) not in judged
     ]
     order = {name: at for at, name in enumerate(rows)}
     return sorted([*found, *missing], key=lambda each: (order[each.id], columns.index(each.layer)))

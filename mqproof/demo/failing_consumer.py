@@ -55,7 +55,7 @@ async def consume(name_server: str, topic: str, group: str, count: int, seconds:
 
 
 def main() -> None:
-    """The command line; see the module's description."""
+    """Parse the command line; see the module's description."""
     parser = argparse.ArgumentParser(prog="python -m mqproof.demo.failing_consumer")
     for name in ("name_server", "topic", "group"):
         parser.add_argument(name)

@@ -1,4 +1,4 @@
-"""The real run: brokers and clients as processes, kills between, and event logs and stores for the audit.
+"""The real run: brokers and clients as processes, kills, and event logs and stores for the audit.
 
 There is one name server, a SYNC_MASTER with a slave, and a group of three members that elects its master. The
 master and the leader are killed and restarted while producers and consumers of all kinds work.
@@ -20,6 +20,7 @@ from mqproof.conformance.hosts.processes import (
     LineCounter,
     cluster,
     free_port,
+    free_ports,
 )
 
 Progress = Callable[[str], None]
@@ -43,7 +44,7 @@ _POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class RealRun:
-    """What the run left behind."""
+    """The results of a run."""
 
     counts: dict[str, int]
     """Messages acknowledged, deliveries, retries, kills."""
@@ -84,11 +85,11 @@ def real_run(folder: Path, messages: int, progress: Progress) -> RealRun:
 
 
 class _Site:
-    """The brokers: how each is started, so that a killed one can be started again on its store."""
+    """The brokers and the commands that start them, so that a killed broker can be restarted on its store."""
 
     def __init__(self, running: Cluster) -> None:
         self.running = running
-        group = dict(zip(_MEMBERS, _ports(len(_MEMBERS)), strict=True))
+        group = dict(zip(_MEMBERS, free_ports(len(_MEMBERS)), strict=True))
         peers = ";".join(f"{member}-127.0.0.1:{port}" for member, port in group.items())
         pair = ("--name", _MASTER, "--flush", "SYNC_FLUSH")
         self.commands = {
@@ -115,12 +116,12 @@ class _Site:
         self.running.start_server(name, *self.commands[name])
 
     def restart_after_kill(self, name: str) -> None:
-        """SIGKILL the broker, then start it again on the same store."""
+        """Kill the broker with SIGKILL, then restart it on the same store."""
         self.running.kill(name)
         self.start(name)
 
     def leader(self) -> str:
-        """The member that was elected last.
+        """Return the member that was elected last.
 
         Raises:
             ClusterError: no member becomes leader in time.
@@ -133,7 +134,7 @@ class _Site:
         raise ClusterError(f"the group has no leader after {_SECONDS_MAX:.0f} s")
 
     def _elections(self, name: str) -> Iterable[int]:
-        """When the member became leader, in microseconds since the epoch."""
+        """Return when the member became leader, in microseconds since the epoch."""
         for line in (self.running.events / f"{name}.ndjson").read_bytes().splitlines():
             if b'"kind":"become_leader"' in line:
                 yield int(msgspec.json.decode(line)["ts"])
@@ -149,16 +150,8 @@ def _members(site: _Site) -> list[str]:
     return [name for name in site.commands if name not in (_MASTER, _SLAVE)]
 
 
-def _ports(count: int) -> list[int]:
-    """Different free ports."""
-    ports: set[int] = set()
-    while len(ports) < count:
-        ports.add(free_port())
-    return sorted(ports)
-
-
 def _create_topics(running: Cluster) -> None:
-    """Four queues at every master, so that producers do not depend on automatic creation."""
+    """Create topics with four queues at every master, so that producers need no automatic creation."""
     for topic in ("Demo", "Orders", "Later", "Retried"):
         name = f"create-{topic}"
         running.start_program(
@@ -170,11 +163,11 @@ def _create_topics(running: Cluster) -> None:
 
 
 def _start_producers(running: Cluster, messages: int) -> list[str]:
-    """Plain, ordered and delayed messages; each producer repeats a send until it is stored."""
+    """Start producers of plain, ordered and delayed messages. Each repeats a send until it is stored."""
     stored = ("--until-stored", "--quiet")
     for n, name in enumerate(_PRODUCERS):
-        share = messages // len(_PRODUCERS) + (n < messages % len(_PRODUCERS))
-        counts = ("--count", str(share), "--outstanding", "16")
+        count = messages // len(_PRODUCERS) + (n < messages % len(_PRODUCERS))
+        counts = ("--count", str(count), "--outstanding", "16")
         running.start_client(name, "send", "--topic", "Demo", "--size", "256", *counts, *stored)
     small = ("--size", "64", "--count", str(_SMALL), *stored)
     for name in _ORDERED:
@@ -186,7 +179,7 @@ def _start_producers(running: Cluster, messages: int) -> list[str]:
 
 
 def _start_consumers(running: Cluster) -> list[str]:
-    """Two groups that read everything, an orderly one, one of delayed messages, one that fails at first."""
+    """Start two groups that read everything, an orderly one, one of delayed messages, and a failing one."""
     follow = ("--follow", "--idle-ms", _IDLE_MS, "--from-min")
     groups = {
         "consumer-1": ("--topic", "Demo", "--group", "group-1"),

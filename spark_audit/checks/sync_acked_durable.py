@@ -1,7 +1,7 @@
 """FLUSH-1 SyncAckedDurable: under SYNC_FLUSH a SEND_OK message survives any crash.
 
-See docs/protocol.md, "What the audit reads". A message is lost if every record of it lies at or beyond the
-end to which its broker's log was later truncated; copies at slaves do not count (cut_off.py).
+See docs/reference/protocol/event-log.md, "Audit inputs". A message is lost if every record of it lies at or
+beyond the end to which its broker's log was later truncated; copies at slaves do not count (cut_off.py).
 
 Cannot conclude: anything about brokers whose appends or flush mode are not in the log, or that did not crash.
 """

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NoReturn
 
-import typer
-
+from mqproof.report.console import stop
 from mqproof.report.model import Exit
 from mqproof.report.printable import one_line
 
@@ -26,8 +25,7 @@ def say(line: str) -> None:
 
 
 def fail(message: str, code: int = Exit.USAGE) -> NoReturn:
-    print(f"mqproof audit: {one_line(message)}", file=sys.stderr)
-    raise typer.Exit(code)
+    stop(one_line(message), code, command="audit")
 
 
 @contextmanager

@@ -91,7 +91,7 @@ def run(
     incremental: IncrementalOptions,
     spark: SparkOptions,
 ) -> None:
-    """Judge event logs, store directories and message traces; docs/audit-checks.md says by what.
+    """Judge event logs, store directories and message traces; docs/explanation/audit-checks.md says by what.
 
     A store should not change meanwhile: audit one of a broker that is shut down, or a copy.
 

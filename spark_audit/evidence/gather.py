@@ -3,7 +3,7 @@
 Nothing here judges. Small jobs, and one for the fingerprints, compute the facts that tasks need. The other
 results are plans, which `audit.py` executes.
 
-Field names are those of docs/protocol.md, "What the audit reads".
+Field names are those of docs/reference/protocol/event-log.md, "Audit inputs".
 """
 
 from concurrent.futures import ThreadPoolExecutor

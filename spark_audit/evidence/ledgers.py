@@ -1,9 +1,9 @@
-"""Events of members of DLedger groups, as tables for the RAFT checks (docs/protocol.md, "Event log").
+"""Events of members of DLedger groups, as tables for the RAFT checks.
 
-Events are ordered by the sequence numbers of the member that reported them, so clocks do not matter. An entry
-exists from its raft_append to the first truncation of that member below it, or to the next entry that the
-member writes at that index. Entries from before a member's event log begins are unknown, and nothing is
-claimed about them.
+See docs/reference/protocol/event-log.md, "Events of a DLedger member". Events are ordered by the sequence
+numbers of the member that reported them, so clocks do not matter. An entry exists from its raft_append to the
+first truncation of that member below it, or to the next entry that the member writes at that index. Entries
+from before a member's event log begins are unknown, and nothing is claimed about them.
 """
 
 from typing import Final
@@ -24,7 +24,7 @@ _ALL: Final = (*KINDS, *_TURNS, Kind.TRUNCATE)
 _BULK: Final = (Kind.RAFT_APPEND, Kind.RAFT_COMMIT)
 
 HEADER_BYTES: Final = 48
-"""Size of an entry's header; the message follows it (docs/protocol.md, "DLedger files")."""
+"""Size of an entry's header; the message follows it (docs/reference/protocol/dledger.md, "DLedger files")."""
 
 _OPEN: Final = (1 << 63) - 1
 """The end of an interval that has not ended."""

@@ -1,7 +1,8 @@
-"""State and answers of name servers, as a table for the ROUTE checks (docs/protocol.md, "Event log").
+"""State and answers of name servers, as a table for the ROUTE checks.
 
-All rows are in the order and by the clock of one name server, so that no two clocks are compared. A name
-server is judged from its start, when its tables are empty: before that, the log does not show their contents.
+See docs/reference/protocol/event-log.md, "Events of a name server". All rows are in the order and by the
+clock of one name server, so that no two clocks are compared. A name server is judged from its start, when its
+tables are empty: before that, the log does not show their contents.
 """
 
 from typing import Final

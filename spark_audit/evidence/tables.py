@@ -1,6 +1,6 @@
 """The evidence: the results of the passes, as the tables that the checks read.
 
-Field names are those of docs/protocol.md, "What the audit reads".
+Field names are those of docs/reference/protocol/event-log.md, "Audit inputs".
 """
 
 from dataclasses import dataclass

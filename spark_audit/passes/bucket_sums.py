@@ -242,6 +242,26 @@ def _summed(most: int, rows: _Rows, of: _Meanings) -> tuple[Ints, Hashes]:
 
 
 @compiled
+def _is_class_clean(totals: Ints, acks: int, appends: int, owed: int) -> bool:
+    """Return whether each role of a class covers the messages of its sends, each the same number of times."""
+    sends, ids = totals[SEND, 0], totals[SEND, 1]
+    if sends <= 0:
+        return False
+    first, first_times = NONE, 0
+    for role, wanted in ((ACK, acks), (APPEND, appends), (DELIVER, owed)):
+        times = totals[role, 0] // sends
+        if totals[role, 0] != times * sends or totals[role, 1] != times * ids:
+            return False
+        if wanted != NONE and (times != wanted if role == DELIVER else (times > 0) != (wanted > 0)):
+            return False
+        if times and first == NONE:
+            first, first_times = role, times
+        if times and totals[role, 2] * first_times != totals[first, 2] * times:
+            return False
+    return True
+
+
+@compiled
 def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
     """Return which rows of `sums` belong to a bucket that the partition alone shows to be clean.
 
@@ -283,22 +303,7 @@ def _is_clean(sums: Ints, owed: Ints, acks: int, appends: int) -> Flags:
                 is_clean_bucket[in_bucket] = False
             producer[in_bucket] = sums[row, _WHO]
     for row in range(count):
-        of_class = totals[class_of[row]]
-        sends, ids = of_class[SEND, 0], of_class[SEND, 1]
-        is_like = sends > 0
-        first, first_times = NONE, 0
-        for role, wanted in ((ACK, acks), (APPEND, appends), (DELIVER, owed[row])):
-            if not is_like:
-                break
-            times = of_class[role, 0] // sends
-            is_like = of_class[role, 0] == times * sends and of_class[role, 1] == times * ids
-            if wanted != NONE:
-                is_like = is_like and (times == wanted if role == DELIVER else (times > 0) == (wanted > 0))
-            if times and first == NONE:
-                first, first_times = role, times
-            if times:
-                is_like = is_like and of_class[role, 2] * first_times == of_class[first, 2] * times
-        if not is_like:
+        if not _is_class_clean(totals[class_of[row]], acks, appends, owed[row]):
             is_clean_bucket[bucket_of[row]] = False
     for row in range(count):
         is_clean[row] = is_clean_bucket[bucket_of[row]]

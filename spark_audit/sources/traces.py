@@ -3,7 +3,7 @@
 A client sends its traces in the background and may drop them: a trace proves what it reports, but a missing
 trace proves nothing. So loss, phantoms and repeats only have bounds here, and the verdict is unknown.
 
-Format: docs/protocol.md, "Message trace".
+Format: docs/reference/protocol/event-log.md, "Message trace".
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""docs/guarantees.md: the recorded matrix as a page, with a picture for each explained difference."""
+"""docs/explanation/guarantees.md: the recorded matrix, with a picture for each explained difference."""
 
 from pathlib import Path
 from typing import Final
@@ -10,7 +10,7 @@ from mqproof.spec.guarantee.picture import file_name, picture
 from mqproof.spec.guarantee.show import markdown
 from mqproof.spec.guarantee.view import build
 
-DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
+DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "guarantees.md"
 MARK: Final = "<!-- What follows is written by `mqproof matrix --record`. -->\n"
 _PICTURES: Final = "guarantees"
 

@@ -1,5 +1,5 @@
 --------------------------- MODULE ElectionShipped ---------------------------
-(* What released DLedger does differently, weakness by weakness; each configuration switches one on. docs/as-shipped.md
+(* What released DLedger does differently, weakness by weakness; each configuration switches one on. docs/explanation/as-shipped.md
    tells what comes of it. Where the way there is long, it starts where a term or two have been led. *)
 EXTENDS MCElection
 

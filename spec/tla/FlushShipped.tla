@@ -1,5 +1,5 @@
 ----------------------------- MODULE FlushShipped -----------------------------
-(* What released brokers do otherwise than Flush; docs/as-shipped.md tells the stories. *)
+(* What released brokers do otherwise than Flush; docs/explanation/as-shipped.md tells the stories. *)
 EXTENDS MCFlush
 
 \* 4.9.8 and 5.3.3 (issues 2706, 3129, 3349, 5235): an fsync fails, which is only logged. The position of what is flushed

@@ -1,5 +1,5 @@
 ----------------------------- MODULE GroupShipped -----------------------------
-(* What released consumers and brokers do otherwise than Group; docs/as-shipped.md tells the stories. *)
+(* What released consumers and brokers do otherwise than Group; docs/explanation/as-shipped.md tells the stories. *)
 EXTENDS MCGroup
 
 \* 4.9.8 (issue 2708): any error of the broker, such as being busy, is taken for "no offset is stored", and a member of

@@ -1,5 +1,5 @@
 ------------------------- MODULE QueueChoiceShipped -------------------------
-(* What releases do otherwise than QueueChoice; docs/as-shipped.md tells the stories. *)
+(* What releases do otherwise than QueueChoice; docs/explanation/as-shipped.md tells the stories. *)
 EXTENDS MCQueueChoice
 
 \* 4.9, with the latency fault strategy on: the last broker is not avoided. When nobody is available, the half that

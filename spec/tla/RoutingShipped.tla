@@ -1,5 +1,5 @@
 --------------------------- MODULE RoutingShipped ---------------------------
-(* What releases do otherwise than Routing; docs/as-shipped.md tells the stories. *)
+(* What releases do otherwise than Routing; docs/explanation/as-shipped.md tells the stories. *)
 EXTENDS MCRouting
 
 \* 4.9 and 5.x: a client that is told that its topic is unknown keeps the route it has.

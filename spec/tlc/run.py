@@ -35,6 +35,8 @@ _STATES: Final = re.compile(rb"([\d,]+) distinct states found")
 
 
 class Verdict(StrEnum):
+    """TLC's answer to a question: the property holds in all behaviours, or a counterexample exists."""
+
     HELD = "held"
     VIOLATED = "violated"
 
@@ -102,7 +104,7 @@ def run(
 
     Args:
         on_states: receives the number of distinct states whenever TLC reports it: after a few seconds, then
-          once a minute.
+            once a minute.
 
     Raises:
         TlcError: no verdict was reached; `reason` and the message say why.

@@ -23,6 +23,8 @@ _VERSION: Final = re.compile(rb"Version (\d+)\.(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Toolbox:
+    """The Java and the jar with TLC that run a question."""
+
     java: Java
     jar: Path
 

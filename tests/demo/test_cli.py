@@ -1,4 +1,4 @@
-"""The demo's verdict table: one row per invariant and layer that can check it, tested or not."""
+"""Tests the demo's verdict table: one row per invariant and layer that can check it, tested or not."""
 
 from pathlib import Path
 
@@ -20,25 +20,25 @@ def _held(layer: str) -> Result:
     return Result("DELIV-1", "NoAckedLost", layer, Verdict.HELD, {"examples": 3})
 
 
-def test_what_no_stage_tested_is_not_tested_and_what_no_layer_can_check_has_no_row() -> None:
+def test_an_invariant_without_result_is_not_tested_and_an_impossible_check_has_no_row() -> None:
     shown = _report(_demo(_held("audit")), 1.0).results
     known = catalogue()
-    cells = {(result.id, result.layer) for result in shown}
-    assert len(cells) == len(shown)
+    rows = {(result.id, result.layer) for result in shown}
+    assert len(rows) == len(shown)
     assert [result.verdict for result in shown].count(Verdict.HELD) == 1
     impossible = {(id_, "fuzz") for id_, each in known.items() if each.cell("fuzz") == "n/a"}
     assert impossible
-    assert not impossible & cells
+    assert not impossible & rows
 
 
-def test_a_suite_that_could_not_test_does_not_hide_one_that_did() -> None:
+def test_a_suite_that_could_not_test_does_not_hide_a_suite_that_did() -> None:
     untested = Result("DELIV-1", "NoAckedLost", "flush", Verdict.NOT_TESTED, detail="cannot kill")
     shown = _report(_demo(untested, _held("retry")), 1.0).results
-    (cell,) = [each for each in shown if (each.id, each.layer) == ("DELIV-1", "conformance")]
-    assert cell.verdict is Verdict.HELD
+    (row,) = [each for each in shown if (each.id, each.layer) == ("DELIV-1", "conformance")]
+    assert row.verdict is Verdict.HELD
 
 
-def test_a_violation_outside_the_catalogue_is_shown_too() -> None:
+def test_a_violation_outside_the_catalogue_is_also_shown() -> None:
     probe = Result("probe", "a size", "tla", Verdict.VIOLATED, detail="more states than recorded")
     assert _report(_demo(_held("audit"), probe), 1.0).results[-1] == probe
 

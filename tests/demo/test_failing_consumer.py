@@ -1,4 +1,4 @@
-"""The listener that makes the broker deliver messages again."""
+"""Tests the listener that makes the broker redeliver messages."""
 
 import asyncio
 from types import SimpleNamespace
@@ -12,7 +12,7 @@ def _message(reconsume_times: int) -> Any:
     return SimpleNamespace(reconsume_times=reconsume_times)
 
 
-def test_every_tenth_message_fails_once_and_counts_when_it_comes_again() -> None:
+def test_every_tenth_message_fails_once_and_is_counted_when_it_is_redelivered() -> None:
     async def play() -> tuple[list[object], bool, bool]:
         listener = Listener(20)
         outcomes: list[object] = [await listener([_message(0)]) for _ in range(20)]

@@ -1,4 +1,4 @@
-"""The real run, with few messages: everything sent is acknowledged and delivered, in spite of kills."""
+"""Tests the real run with few messages: every message is acknowledged and delivered despite kills."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def test_all_messages_are_acknowledged_and_delivered_while_brokers_are_killed(tm
     shown: list[str] = []
     run = real_run(tmp_path, 600, shown.append)
     assert sum("SIGKILL" in line for line in shown) == KILLS == run.counts["kills"]
-    # A message that was stored, but not safely, is sent again: it has several acknowledgements.
+    # A message that was stored, but not safely, is sent again, so it has several acknowledgements.
     acknowledged = {
         event.msg_id
         for log in tmp_path.glob("events/*.ndjson")

@@ -1,4 +1,4 @@
-"""Small targets that go wrong in one way each."""
+"""Small targets that fail in one way each."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -8,7 +8,7 @@ from mqproof.fuzz.target import Finding
 
 
 class Faulty:
-    """A target made of a function."""
+    """A target made from a function."""
 
     name: ClassVar = "faulty"
     invariants: ClassVar = {"Fine": "nothing goes wrong"}
@@ -60,6 +60,6 @@ def swallows_everything(data: bytes) -> None:
 
 
 def loop(data: bytes) -> None:
-    """The first byte tells how often."""
+    """The first byte is the number of repetitions."""
     for _ in range(data[0]):
         fine(data)

@@ -1,6 +1,6 @@
-"""The seeds that a simulation is played with: a first part in each run of the tests, all in the deep one.
+"""The seeds of a simulation. Every test run plays the first part, and the deep run plays all.
 
-They are cut into parts, so that several processes share them.
+They are divided into parts, so that several processes can play them.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ import pytest
 
 from mqproof.fuzz.target import Finding
 
-SEEDS: Final = 200
+SEEDS: Final = 100
 SEEDS_DEEP: Final = 10_000
 _PART: Final = 25
 _PART_DEEP: Final = 200
@@ -23,7 +23,7 @@ UNBEGUN: Final = pytest.mark.filterwarnings("ignore:coroutine .* was never await
 
 
 def parts() -> list[Any]:
-    """Ranges of seeds, for `pytest.mark.parametrize`."""
+    """Return ranges of seeds for `pytest.mark.parametrize`."""
     deep = [pytest.mark.deep, pytest.mark.timeout(_TIMEOUT_DEEP_S)]
     return [
         *(range(first, first + _PART) for first in range(0, SEEDS, _PART)),
@@ -35,7 +35,7 @@ def parts() -> list[Any]:
 
 
 def hold(play: Callable[[int], Counter[str]], seeds: Iterable[int]) -> Counter[str]:
-    """Play the seeds; how often each invariant was put to the test. A finding fails the test."""
+    """Play the seeds and return how often each invariant was tested. A finding fails the test."""
     checked: Counter[str] = Counter()
     for seed in seeds:
         try:

@@ -25,7 +25,7 @@ def case(path: Path) -> object:
 
 
 @pytest.mark.parametrize("path", [case(path) for path in FILES])
-def test_the_finding_is_repaired(path: Path) -> None:
+def test_a_repaired_finding_does_not_recur(path: Path) -> None:
     saved = findings.load(path)
     assert judge(targets.load(saved.target), saved.input) is None
 

@@ -1,6 +1,7 @@
-"""Whatever bytes a peer sends: each decoder gives a value or raises the error that it documents, no other.
+"""Tests that each decoder, for any bytes, returns a value or raises only the error that it documents.
 
-Method: valid inputs of every decoder, spoilt by pieces that parsers stumble over; none is exempt.
+Method: valid inputs of every decoder, changed by insertions that are difficult for parsers; no decoder is
+exempt.
 """
 
 import zlib
@@ -26,7 +27,7 @@ from mqproof.impl.remoting.message import Message, decode_properties
 from mqproof.impl.store import record
 from mqproof.impl.store.record import RecordError
 
-PIECES = [
+INSERTS = [
     *(bytes([byte]) for byte in (0, 1, 2, 0x7F, 0x80, 0xC3, 0xED, 0xF9, 0xFF)),
     *(b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\", b"'", b"{0:", b'{"":1,"\xf9"'),
     *(
@@ -47,15 +48,15 @@ PIECES = [
 
 
 def spoilt(valid: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
-    """`valid` with pieces put over or between its bytes."""
-    for place, over, piece in edits:
+    """Return `valid` with insertions that replace its bytes or go between them."""
+    for place, over, insert in edits:
         at = place % (len(valid) + 1)
-        valid = valid[:at] + piece + valid[at + over :]
+        valid = valid[:at] + insert + valid[at + over :]
     return valid
 
 
 _edits = st.lists(
-    st.tuples(st.integers(0, 4095), st.integers(0, 6), st.sampled_from(PIECES) | st.binary(max_size=6)),
+    st.tuples(st.integers(0, 4095), st.integers(0, 6), st.sampled_from(INSERTS) | st.binary(max_size=6)),
     max_size=3,
 )
 
@@ -82,7 +83,7 @@ def _record() -> bytes:
 
 
 def _messages(body: bytes) -> None:
-    """As a pull consumer reads an answer's body, and tells of it."""
+    """Decode an answer's body as a pull consumer does, and report it."""
     for stored in records.read_records(body):
         assert stored.message_id
 
@@ -105,8 +106,8 @@ _REGISTRATION = RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, com
 
 
 def _deflated() -> bytes:
-    pieces = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG", b"[]")
-    version, topic, filter_servers = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+    fields = (b'{"counter":1,"timestamp":2}', b"T 4 4 6 SINGLE_TAG", b"[]")
+    version, topic, filter_servers = (len(field).to_bytes(4, "big") + field for field in fields)
     return version + (1).to_bytes(4, "big") + topic + filter_servers
 
 
@@ -153,7 +154,7 @@ DECODERS = {
 
 
 def _is_read(decoder: Decoder, data: bytes) -> bool:
-    """Whether the decoder gave a value; False when it raised what it documents, in words of its own."""
+    """Return whether the decoder gave a value; False when it raised its documented error."""
     try:
         decoder.read(data)
     except decoder.errors as error:
@@ -164,27 +165,27 @@ def _is_read(decoder: Decoder, data: bytes) -> bool:
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_each_piece_at_each_place_gives_a_value_or_the_documented_error(name: str) -> None:
+def test_each_insertion_at_each_position_gives_a_value_or_the_documented_error(name: str) -> None:
     decoder = DECODERS[name]
     outcomes = {
-        _is_read(decoder, spoilt(valid, [(at, over, piece)]))
+        _is_read(decoder, spoilt(valid, [(at, over, insert)]))
         for valid in decoder.valid
-        for piece in PIECES
+        for insert in INSERTS
         for at in range(len(valid) + 1)
-        for over in (0, len(piece))
+        for over in (0, len(insert))
     }
     assert outcomes == ({True, False} if decoder.errors else {True})
 
 
 @pytest.mark.parametrize("name", DECODERS)
 @given(data=st.data())
-def test_several_pieces_give_a_value_or_the_documented_error(name: str, data: st.DataObject) -> None:
+def test_several_insertions_give_a_value_or_the_documented_error(name: str, data: st.DataObject) -> None:
     decoder = DECODERS[name]
     _is_read(decoder, spoilt(data.draw(st.sampled_from(decoder.valid)), data.draw(_edits)))
 
 
 @pytest.mark.parametrize("name", DECODERS)
-def test_what_is_spoilt_was_valid(name: str) -> None:
+def test_every_input_is_valid_before_it_is_changed(name: str) -> None:
     for valid in DECODERS[name].valid:
         DECODERS[name].read(valid)
 
@@ -216,6 +217,6 @@ def test_an_operation_header_is_read_or_refused(kind: type[Header], data: st.Dat
         b'{"code":1,"extFields":{"a":"\\ud800"}}',
     ],
 )
-def test_broken_text_in_a_header_is_a_frame_error_on_either_path(header: bytes) -> None:
+def test_invalid_text_in_a_header_is_a_frame_error_in_both_decoders(header: bytes) -> None:
     with pytest.raises(FrameError, match="the header is not"):
         decode(len(header).to_bytes(4, "big") + header)

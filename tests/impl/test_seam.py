@@ -1,4 +1,4 @@
-"""Nothing in impl but its runtime and its outermost shells touches time, chance, files or sockets."""
+"""Tests that only the runtime and the outermost modules of impl use time, randomness, files or sockets."""
 
 import ast
 from pathlib import Path
@@ -11,7 +11,7 @@ ROOT = Path(impl.__file__).parent
 FORBIDDEN = {"os", "pathlib", "shutil", "tempfile", "io", "fcntl", "time", "datetime", "secrets", "uuid"}
 FORBIDDEN |= {"socket", "selectors", "ssl", "threading", "multiprocessing", "subprocess", "concurrent"}
 CALLS = {"open", "run_in_executor", "to_thread", "create_server", "create_connection", "open_connection"}
-SHELLS = {"client/blocking.py"}  # runs an event loop of its own
+SHELLS = {"client/blocking.py"}  # runs its own event loop
 SHELLS |= {"admin/cli.py", "examine/cli.py"}  # command lines
 SHELLS |= {"admin/run.py", "admin/times.py"}  # an administrator's terminal and calendar
 SHELL_FOLDERS = ("command/", "terminal/")
@@ -43,7 +43,7 @@ def _trespasses(source: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", OUTSIDE, ids=lambda path: str(path.relative_to(ROOT)))
-def test_the_world_is_reached_through_the_runtime_only(path: Path) -> None:
+def test_the_environment_is_reached_only_through_the_runtime(path: Path) -> None:
     assert _trespasses(path.read_text(encoding="utf-8")) == []
 
 
@@ -57,9 +57,9 @@ def test_the_world_is_reached_through_the_runtime_only(path: Path) -> None:
         "loop.run_in_executor(f)",
     ],
 )
-def test_a_trespass_is_seen(source: str) -> None:
+def test_a_violation_is_noticed(source: str) -> None:
     assert len(_trespasses(source)) == 1
 
 
-def test_the_seam_itself_is_no_trespass() -> None:
+def test_the_runtime_itself_is_exempt() -> None:
     assert _trespasses("self._disk.open('x'); random.Random(1); disk.create('x', 1)") == []

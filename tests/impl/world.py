@@ -34,7 +34,7 @@ SMALL_STORE = StoreConfig(
 
 
 class World:
-    """Everything under one seed. `async with` starts it; brokers may be added, stopped and started again."""
+    """The whole world under one seed. `async with` starts it; brokers can be added, stopped and restarted."""
 
     def __init__(self, loop: SimulatedLoop, seed: int = 0, config: BrokerConfig | None = None) -> None:
         self.network = SimulatedNetwork()
@@ -78,7 +78,7 @@ class World:
     async def ask(
         self, code: RequestCode, header: headers.Header | None = None, body: bytes = b""
     ) -> Command:
-        """One request to the broker, past producer and consumer."""
+        """Send one request to the broker, without producer and consumer."""
         fields = headers.write(header) if header else {}
         return await self.ask_raw(new_request(code, fields, body))
 
@@ -86,12 +86,14 @@ class World:
         return await self.session.remoting.invoke(self.broker_address, request, 30.0)
 
 
-def play(scene: Callable[[World], Awaitable[T]], *, seed: int = 0, config: BrokerConfig | None = None) -> T:
-    """Run a scene in a world of its own."""
+def play(
+    scenario: Callable[[World], Awaitable[T]], *, seed: int = 0, config: BrokerConfig | None = None
+) -> T:
+    """Run a scenario in a new world."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with World(loop, seed, config) as world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)

@@ -1,4 +1,4 @@
-"""Ours and Apache RocketMQ's together: what each wrote, sent or stored, the other must understand.
+"""Tests our code together with Apache RocketMQ: each side must understand the data of the other.
 
 All but test_golden.py need Maven and a JDK: `make test-apache`.
 """

@@ -1,7 +1,7 @@
 """Capture the golden bytes again: `python -m tests.interop.capture`, with Maven and a JDK 17.
 
-Each release's own broker, name server and clients talk to each other through taps; of every kind of frame the
-first one is kept, and then the first bytes of what the broker stored.
+The broker, name server and clients of each release communicate through taps. The first frame of every kind is
+kept, and then the first bytes of the broker's files.
 """
 
 import shutil
@@ -94,7 +94,7 @@ def capture(release: str, scratch: Path, folder: Path) -> None:
             release, scratch, registrations.address, name="packed", properties={"compressedRegister": "true"}
         )
         registrations.passed.clear()
-        # 5.x packs the body and says that it did not. Its own name server refuses that: it never comes up.
+        # 5.x compresses the body without marking it. Its own name server refuses that, so it never registers.
         with suppress(ApacheServerError), running(packed):
             packed.stop()
         keep_frames(folder, registrations.passed, suffix="-compressed", codes=[RequestCode.REGISTER_BROKER])
@@ -114,12 +114,12 @@ def talk(release: str, scratch: Path, folder: Path, names: Address, broker: Addr
                 for mode in ("concurrent", "orderly", "lite"):
                     client.subscribe(mode, TOPIC, f"{group}_{mode}", mode=mode)
                     client.wait_for(4, mode)
-                time.sleep(11)  # consumers commit 10 s after their start for the first time
+                time.sleep(11)  # consumers commit for the first time 10 s after their start
             keep_frames(folder, [*at_names.passed, *at_broker.passed])
 
 
 def administer(release: str, scratch: Path, folder: Path) -> None:
-    """mqadmin at work on a cluster with a producer and a consumer of older kinds; frames alone are kept."""
+    """Run mqadmin on a cluster with a producer and a consumer of older kinds; only frames are kept."""
     names = servers.name_server(release, scratch)
     broker = servers.broker(release, scratch, names.address)
     with running(names, broker), Tap(broker.address) as to_broker, Tap(broker.address) as of_client:
@@ -132,7 +132,7 @@ def administer(release: str, scratch: Path, folder: Path) -> None:
             java_client(release, scratch, names_of_client.address, jvm=SEND_AS_OF_OLD) as client,
         ):
             client.send(TOPIC, 4)
-            sent = client.send(TOPIC, 1, tag="fail")[0]  # a consumer's to send back
+            sent = client.send(TOPIC, 1, tag="fail")[0]  # a message that a consumer sends back
             client.pull(TOPIC, "GoldenPull")
             client.subscribe("admin", TOPIC, GROUP)
             client.wait_for(5, "admin")
@@ -145,13 +145,13 @@ def administer(release: str, scratch: Path, folder: Path) -> None:
             for command in ADMINISTRATION:
                 mqadmin(release, scratch, to_names.address, *command.format(**facts).split())
             for tap in (to_names, to_broker, of_client):
-                # Configurations name files of the machine that they are captured on.
+                # Configurations contain file names of the machine that captures them.
                 public = (each for each in tap.passed if str(scratch).encode() not in each.frame)
                 keep_frames(folder, public)
 
 
 def client_id(broker: Address, group: str) -> str:
-    """Of the group's one member."""
+    """Return the only member of the group."""
     answer = send_request(
         broker, new_request(RequestCode.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": group}), 10.0
     )
@@ -163,7 +163,7 @@ def client_id(broker: Address, group: str) -> str:
 def keep_frames(
     folder: Path, passed: Iterable[Passed], *, suffix: str = "", codes: Iterable[int] = ()
 ) -> None:
-    """The first request and the first good response of each request code, by kind of header."""
+    """Keep the first request and the first good response of each request code, by kind of header."""
     asked: dict[tuple[int, bool], int] = {}
     """Request code by the asker's number and whether a server asked."""
     for each in passed:
@@ -172,7 +172,7 @@ def keep_frames(
             code, direction = asked.pop((command.opaque, not each.from_server), -1), "response"
         else:
             code, direction = command.code, "oneway" if command.is_oneway else "request"
-            if command.language == "JAVA":  # our own questions are no news
+            if command.language == "JAVA":  # our own requests are not recorded
                 asked[command.opaque, each.from_server] = code
         is_refusal = command.is_response and command.code != ResponseCode.SUCCESS
         if command.language != "JAVA" or is_refusal or code < 0 or (codes and code not in codes):
@@ -184,7 +184,7 @@ def keep_frames(
 
 
 def keep_store(folder: Path, broker: ApacheServer) -> None:
-    """What the broker wrote, without the zeros that are the rest of each file."""
+    """Keep the broker's files, without the zeros at the end of each."""
     store = broker.store
     (log,) = sorted((store / "commitlog").iterdir())
     write_hex(folder / "commitlog.hex", _front(log, _LOG_BYTES))

@@ -1,7 +1,7 @@
 """Capture the golden bytes of replication again: `python -m tests.interop.capture_replication`.
 
-Each release's own slave follows its own master through a tap: what the slave said and what the master said,
-from an empty slave on, through a few messages and a heartbeat.
+The slave of each release follows its own master through a tap, which records both directions: from an empty
+slave on, through a few messages and a heartbeat.
 """
 
 import sys
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def capture(release: str, folder: Path) -> tuple[bytes, bytes]:
-    """What a slave and its master say on their connection."""
+    """Return the bytes that a slave and its master send on their connection."""
     with cluster(folder, "ASYNC_FLUSH") as ours:
         ours.start_name_server()
         names = Address.parse(ours.name_server)

@@ -1,4 +1,4 @@
-"""What the tests share: a release of Apache's, its servers and clients, and our servers."""
+"""Fixtures of the tests: a release of Apache's, its servers and clients, and our servers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +17,7 @@ __all__ = ["release"]
 
 @pytest.fixture(scope="session")
 def ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Our name server and broker."""
+    """Start our name server and broker."""
     with cluster(tmp_path_factory.mktemp("ours"), "ASYNC_FLUSH") as made:
         made.start_name_server()
         made.start_broker()
@@ -33,7 +33,7 @@ def our_names(ours: Cluster) -> Address:
 def java_at_ours(
     release: str, our_names: Address, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[JavaClient]:
-    """Apache's clients at our servers."""
+    """Start Apache's clients with our servers."""
     with java_client(release, tmp_path_factory.mktemp("java"), our_names) as client:
         yield client
 
@@ -42,7 +42,7 @@ def java_at_ours(
 def apache(
     release: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[ApacheServer, ApacheServer]]:
-    """Apache's name server and broker."""
+    """Start Apache's name server and broker."""
     folder: Path = tmp_path_factory.mktemp("apache")
     names = servers.name_server(release, folder)
     broker = servers.broker(release, folder, names.address)

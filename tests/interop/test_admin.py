@@ -1,4 +1,4 @@
-"""One script of administration, with mqadmin at our servers and with `mqproof admin` at Apache RocketMQ's."""
+"""Tests one script of administration, with mqadmin on our servers and `mqproof admin` on Apache's servers."""
 
 import os
 import re
@@ -72,7 +72,7 @@ def test_mqadmin_administers_our_servers(release: str, ours: Cluster, tmp_path: 
         "broker": str(broker),
         "name": "broker-a",
     }
-    # 5.x wants to know in which topic it is to look, 4.9 does not want to be told.
+    # 5.x requires the topic, 4.9 does not accept it.
     facts["id_needs"] = "" if release.startswith("4.") else f" -t {facts['topic']}"
     run_script(
         lambda *words: mqadmin(release, tmp_path, names, *words),
@@ -118,7 +118,7 @@ def run_script(
 
 
 def send_and_commit(names: Address, topic: str, group: str) -> dict[str, str]:
-    """Two messages to each queue, consumed; how the one with key-3 can be found."""
+    """Send two messages to each queue and consume them. Returns how to find the one with key-3."""
     facts = {}
     with BlockingClient(str(names), consumer_group=group) as client:
         for queue in client.queues(topic):
@@ -133,7 +133,10 @@ def send_and_commit(names: Address, topic: str, group: str) -> dict[str, str]:
 
 
 def run_step(admin: Callable[..., str], step: tuple[str, str], facts: dict[str, str]) -> str:
-    """Empty when all is well. Tools wait seconds for an answer: a loaded machine may need another try."""
+    """Return an error, or nothing.
+
+    Tools wait seconds for an answer: a busy machine may need another attempt.
+    """
     command, expected = (text.format(**facts) for text in step)
     for _ in range(TRIES_MAX):
         if re.search(expected, output := admin(*command.split())):

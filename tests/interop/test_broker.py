@@ -1,8 +1,8 @@
-"""Our broker beside Apache's: the same requests in the same order, the same answers.
+"""Compares our broker with Apache's: the same requests in the same order get the same answers.
 
-Compared are response codes, headers and JSON bodies, without what no two brokers have in common: message ids,
-times, addresses, the order of lists. Where we answer otherwise, a table says so, and why; an entry that is
-not needed any more fails.
+Response codes, headers and JSON bodies are compared, except fields that always differ: message ids, times,
+addresses, the order of lists. A table lists each deliberate difference with its reason; an unused entry
+fails.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ OTHERWISE: Final = {
     "batch: empty": "as before",
     "batch: no batch": "as before",
     "topic: permissions 9": "refused; Apache's answer is SUCCESS, and nothing was done",
-    "group: who consumes": "a negative offset is not committed",
+    "group: its consumers": "a negative offset is not committed",
     "group: all offsets": "as before",
-    "status: nobody": "CONSUMER_NOT_ONLINE, where Apache's code trips",
+    "status: no such client": "CONSUMER_NOT_ONLINE, where Apache's code trips",
     "config: no truth value": "a value of the wrong type is refused",
     "config: no number": "as before",
-    "heartbeat: of nobody": "a client has an id",
+    "heartbeat: without a client id": "a client has an id",
     "lock: what does not exist": "only what exists is locked",
     "pull: the name of no group": "a group's name is checked before it becomes part of a file",
     "pull: newer than the heartbeat": "a subscription to everything serves a newer one",
@@ -67,15 +67,15 @@ OTHERWISE_IN_5: Final = {
             "send: a name too long",
             "pull: queue 9",
             "topic: a name with a blank",
-            "topic: the system's",
-            "topic: delete the system's",
+            "topic: a system topic",
+            "topic: delete a system topic",
         ],
         "INVALID_PARAMETER came later",
     ),
     "send: an empty body": "5.x trips",
     "send: to a retry topic once too often": "5.x gives one more chance",
     "stats: group": "the empty body above",
-    "stats: topic": "the empty body above; and 5.x tells a rate",
+    "stats: topic": "the empty body above; and 5.x reports a rate",
     "back: a dead letter": "5.x trips over a missing originTopic",
     "pull: the dead letter": "as before",
     "offset: of an unknown topic": "5.x looks whether the topic exists",
@@ -232,7 +232,7 @@ STEPS: Final = [
         Code.GET_EARLIEST_MSG_STORETIME,
         {"topic": "nowhere", "queueId": "0"},
     ),
-    Step("clients: nobody", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
+    Step("clients: of an unknown group", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
     Step("clients: no connection", Code.GET_CONSUMER_CONNECTION_LIST, {"consumerGroup": "G"}),
     Step("clients: no producer", Code.GET_PRODUCER_CONNECTION_LIST, {"producerGroup": "PG"}),
     Step("heartbeat: c1", Code.HEART_BEAT, {}, BEAT),
@@ -251,27 +251,27 @@ STEPS: Final = [
     back("no message", offset=7),
     back("later"),
     back("a dead letter", level=-1),
-    # Held until it is dispatched, which takes a busy broker a while.
+    # Held until the message is dispatched, which takes a busy broker a while.
     pull("the dead letter", topic="%DLQ%G", sysFlag="6", suspendTimeoutMillis="10000"),
     Step("stats: topic", Code.GET_TOPIC_STATS_INFO, {"topic": "T"}),
     Step("stats: unknown topic", Code.GET_TOPIC_STATS_INFO, {"topic": "nowhere"}),
     Step("stats: group", Code.GET_CONSUME_STATS, {"consumerGroup": "G", "topic": "T"}),
-    Step("stats: unknown group", Code.GET_CONSUME_STATS, {"consumerGroup": "nobody"}),
-    Step("group: who consumes", Code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "T"}),
+    Step("stats: unknown group", Code.GET_CONSUME_STATS, {"consumerGroup": "unknown"}),
+    Step("group: its consumers", Code.QUERY_TOPIC_CONSUME_BY_WHO, {"topic": "T"}),
     Step("group: all offsets", Code.GET_ALL_CONSUMER_OFFSET),
     topic("new", topic="N"),
     topic("a name with a blank", topic="a b"),
-    topic("the system's", topic="TBW102"),
+    topic("a system topic", topic="TBW102"),
     topic("permissions 9", topic="N9", perm="9"),
     topic("to write only", topic="W", perm="2"),
-    pull("what may not be read", topic="W"),
+    pull("a topic without read permission", topic="W"),
     topic("to read only", topic="RO", perm="4"),
-    send("to what may not be written", topic="RO"),
+    send("to a topic without write permission", topic="RO"),
     Step("topic: delete", Code.DELETE_TOPIC_IN_BROKER, {"topic": "N"}),
     Step("topic: delete what is not there", Code.DELETE_TOPIC_IN_BROKER, {"topic": "nowhere"}),
-    Step("topic: delete the system's", Code.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"}),
+    Step("topic: delete a system topic", Code.DELETE_TOPIC_IN_BROKER, {"topic": "TBW102"}),
     group("may not consume", SubscriptionGroup(group_name="H", consume_enable=False)),
-    pull("of who may not consume", consumerGroup="H"),
+    pull("by a group that may not consume", consumerGroup="H"),
     group("no retries", SubscriptionGroup(group_name="Z", retry_queue_nums=0)),
     back("no retries", of="Z"),
     Step("group: delete", Code.DELETE_SUBSCRIPTIONGROUP, {"groupName": "H", "removeOffset": "false"}),
@@ -283,7 +283,7 @@ STEPS: Final = [
     Step(
         "reset: without offsets",
         Code.INVOKE_BROKER_TO_RESET_OFFSET,
-        {"topic": "T", "group": "nobody", "timestamp": "-1", "isForce": "true"},
+        {"topic": "T", "group": "unknown", "timestamp": "-1", "isForce": "true"},
     ),
     Step(
         "clone",
@@ -291,35 +291,43 @@ STEPS: Final = [
         {"srcGroup": "G", "destGroup": "K", "topic": "T", "offline": "false"},
     ),
     Step("offset: cloned", Code.QUERY_CONSUMER_OFFSET, {**QUEUE, "consumerGroup": "K"}),
-    Step("status: nobody", Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS, {"topic": "T", "group": "nobody"}),
-    Step("info: nobody", Code.GET_CONSUMER_RUNNING_INFO, {"consumerGroup": "nobody", "clientId": "c9"}),
-    config("unknown", "nobodyKnows=1\n"),
+    Step(
+        "status: no such client",
+        Code.INVOKE_BROKER_TO_GET_CONSUMER_STATUS,
+        {"topic": "T", "group": "unknown"},
+    ),
+    Step(
+        "info: of an unknown client",
+        Code.GET_CONSUMER_RUNNING_INFO,
+        {"consumerGroup": "unknown", "clientId": "c9"},
+    ),
+    config("unknown", "unknownKey=1\n"),
     config("protected", "rocketmqHome=/x\n"),
     config("no truth value", "traceOn=perhaps\n"),
     config("no number", "maxMessageSize=abc\n"),
     config("traced again", "traceOn=true\n"),
     config("not to be written", "brokerPermission=4\n"),
-    send("to a broker that may not be written", queueId="2"),
-    back("to a broker that may not be written"),
+    send("to a broker without write permission", queueId="2"),
+    back("to a broker without write permission"),
     config("not to be read", "brokerPermission=2\n"),
-    pull("from a broker that may not be read"),
+    pull("from a broker without read permission"),
     config("as before", "brokerPermission=6\n"),
     Step("clients: leave", Code.UNREGISTER_CLIENT, {"clientID": "c1", "consumerGroup": "G"}),
-    Step("clients: nobody is left", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
+    Step("clients: none is left", Code.GET_CONSUMER_LIST_BY_GROUP, {"consumerGroup": "G"}),
     Step("view: nothing there", Code.VIEW_MESSAGE_BY_ID, {"offset": "99999999"}),
-    Step("heartbeat: of nobody", Code.HEART_BEAT, {}, b"{}"),
+    Step("heartbeat: without a client id", Code.HEART_BEAT, {}, b"{}"),
     Step("unknown code", 7777),
 ]
 
-_OF_NOBODY_ELSE: Final = {
+_FIELDS_NOT_COMPARED: Final = {
     *("msgId", "transactionId", "timestamp", "clientAddr", "lastTimestamp", "lastUpdateTimestamp"),
     *("topicSysFlag", "groupSysFlag", "pullOffset", "IS_SUB_CHANGE", "IS_SUPPORT_HEART_BEAT_V2"),
     *("consumeTps", "forbiddenType", "recallHandle", "batchUniqId"),
 }
 
 
-def test_the_same_requests_have_the_same_answers(release: str, tmp_path: Path) -> None:
-    # Brokers of the test's own: what other tests made and set is another answer.
+def test_the_same_requests_get_the_same_answers(release: str, tmp_path: Path) -> None:
+    # The test has its own brokers, because changes by other tests would alter the answers.
     names = servers.name_server(release, tmp_path)
     theirs = servers.broker(release, tmp_path, names.address, name=NAME)
 
@@ -341,27 +349,27 @@ def test_the_same_requests_have_the_same_answers(release: str, tmp_path: Path) -
     different = {step.name: pair for step, pair in zip(STEPS, pairs, strict=True) if pair[0] != pair[1]}
     unexpected = {name: pair for name, pair in different.items() if name not in otherwise}
     assert not unexpected, "\n".join(f"{name}:\n  {a}\n  {b}" for name, (a, b) in unexpected.items())
-    assert not otherwise.keys() - different.keys(), "no longer answered otherwise"
+    assert not otherwise.keys() - different.keys(), "the answers no longer differ"
 
 
 async def answers(address: Address) -> list[Any]:
-    """What a broker answers to the steps, without what it has in common with no other."""
+    """Return a broker's answers to the steps, without the fields that are not compared."""
     client = RemotingClient(AsyncioNetwork(), _take_notes)
     found = []
     for step in STEPS:
         answer = await client.invoke(address, new_request(step.code, dict(step.fields), step.body), 20.0)
         found.append(_meaning(answer))
-        await asyncio.sleep(0.05)  # until what was stored can be read, and what was committed be asked for
+        await asyncio.sleep(0.05)  # until stored messages can be read, and committed offsets can be queried
     await client.close()
     return found
 
 
 def _take_notes(_request: Command, _channel: object) -> None:
-    """Brokers tell of changed groups."""
+    """Brokers notify clients of changed groups."""
 
 
 def _meaning(answer: Command) -> Any:
-    fields = {name: value for name, value in answer.fields.items() if name not in _OF_NOBODY_ELSE}
+    fields = {name: value for name, value in answer.fields.items() if name not in _FIELDS_NOT_COMPARED}
     body: Any = len(answer.body)
     if answer.body.startswith(b"{"):
         body = _shape(json.loads(java_json.quote_keys(answer.body.decode())))
@@ -375,7 +383,7 @@ def _shape(value: Any) -> Any:
         return {
             json.dumps(json.loads(key), sort_keys=True) if key.startswith("{") else key: _shape(one)
             for key, one in value.items()
-            if key not in _OF_NOBODY_ELSE
+            if key not in _FIELDS_NOT_COMPARED
         }
     if isinstance(value, list):
         return sorted(map(_shape, value), key=str)

@@ -1,4 +1,4 @@
-"""Bytes that Apache RocketMQ itself wrote (golden/README.md) are read, and written again as they were."""
+"""Tests that bytes written by Apache RocketMQ (golden/README.md) are decoded, and encoded again unchanged."""
 
 import json
 import zlib
@@ -137,11 +137,11 @@ def golden(name: str) -> bytes:
 
 
 def frame(name: str) -> tuple[Command, int]:
-    """The command in the file, and the request code it belongs to."""
+    """Return the command in the file, and its request code."""
     return decode(golden(name)[4:]), int(Path(name).stem.split("-")[1])
 
 
-def test_nothing_is_missing() -> None:
+def test_no_recorded_file_is_missing() -> None:
     assert RELEASES
     for release in RELEASES:
         names = [name for name in FRAMES if name.startswith(f"{release}/")]
@@ -153,10 +153,10 @@ def test_nothing_is_missing() -> None:
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_a_frame_is_written_as_it_was(name: str) -> None:
+def test_a_frame_is_encoded_as_recorded(name: str) -> None:
     command, _ = frame(name)
     expected = golden(name)
-    # Some say that they have no fields or no remark where others say nothing: we say nothing.
+    # Some peers send empty fields or remarks where others omit them; we omit them.
     said = expected
     for nothing in (b'"extFields":{},', b'"remark":"",'):
         expected = expected.replace(nothing, b"", 1)
@@ -167,7 +167,7 @@ def test_a_frame_is_written_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FRAMES)
-def test_an_operation_header_says_the_same_again(name: str) -> None:
+def test_an_operation_header_is_encoded_as_recorded(name: str) -> None:
     command, code = frame(name)
     if command.is_response:
         kind = RESPONSES.get(code)
@@ -180,7 +180,7 @@ def test_an_operation_header_says_the_same_again(name: str) -> None:
         written = headers.write(headers.read(kind, command.fields)) if kind else {}
     given = {key: value for key, value in written.items() if key in command.fields}
     assert given == {key: command.fields[key] for key in given}
-    # What we add are defaults that the peer left out.
+    # We add only defaults that the peer omitted.
     assert set(written) - set(given) <= {"compressed", "bodyCrc32", "acceptStandardJsonOnly"}
 
 
@@ -192,7 +192,7 @@ BODY_FRAMES = [
 
 
 @pytest.mark.parametrize("name", BODY_FRAMES)
-def test_a_body_says_the_same_again(name: str) -> None:
+def test_a_body_is_encoded_as_recorded(name: str) -> None:
     command, code = frame(name)
     kind = BODIES[code, command.is_response]
     value = java_json.read(kind, command.body)
@@ -202,7 +202,7 @@ def test_a_body_says_the_same_again(name: str) -> None:
 
 
 def _assert_agree(ours: Any, theirs: Any, *, newer: bool) -> None:
-    """What we write is what they wrote; 5.x has members more, of which we know nothing."""
+    """We encode the same body, without the members that only 5.x has."""
     if isinstance(ours, dict):
         assert newer or set(theirs) <= set(ours)
         for key in ours.keys() & theirs.keys():
@@ -238,12 +238,12 @@ def test_a_compressed_registration_has_the_topics_of_a_plain_one(release: str) -
     new, old = (body.topic_config_serialize_wrapper.topic_config_table for body in (found, expected))
     assert len(new) == len(old)
     for name, topic in old.items():
-        found_topic = new[name.replace("apache-a", "packed")]  # brokers' names stand in topics' names
+        found_topic = new[name.replace("apache-a", "packed")]  # names of brokers occur in names of topics
         assert (found_topic.perm, found_topic.read_queue_nums) == (topic.perm, topic.read_queue_nums)
 
 
 def records(release: str) -> Iterator[tuple[bytes, StoredMessage]]:
-    """The records at the front of the commit log, each with its bytes."""
+    """Return the records at the start of the commit log, each with its bytes."""
     log, position = golden(f"{release}/commitlog.hex"), 0
     while position < len(log):
         size, _ = record.peek(log[position : position + 8])
@@ -253,7 +253,7 @@ def records(release: str) -> Iterator[tuple[bytes, StoredMessage]]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_record_is_written_as_it_was(release: str) -> None:
+def test_a_record_is_encoded_as_recorded(release: str) -> None:
     exact = 0
     for data, stored in records(release):
         draft = record.encode(stored.message)
@@ -261,21 +261,21 @@ def test_a_record_is_written_as_it_was(release: str) -> None:
         front, properties = _parted(data)
         our_front, our_properties = _parted(bytes(draft))
         assert our_front[4:] == front[4:]  # all but the size
-        # Releases differ in what ends the properties, and put WAIT twice into each message of a batch.
+        # Releases end the properties differently, and put WAIT twice into each message of a batch.
         assert our_properties == properties.removesuffix(b"\x02").removesuffix(b"\x02WAIT\x01true")
         exact += bytes(draft) == data
     assert exact >= 8 or release.startswith("5.")
 
 
 def _parted(data: bytes) -> tuple[bytes, bytes]:
-    """A record with IPv4 hosts, up to the length of its properties, and its properties."""
+    """Return a record with IPv4 hosts up to the length of its properties, and its properties."""
     topic_at = 88 + int.from_bytes(data[84:88], "big")
     at = topic_at + 1 + data[topic_at]
     return data[:at], data[at + 2 :]
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_consume_queues_are_those_of_the_log(release: str) -> None:
+def test_consume_queues_match_the_log(release: str) -> None:
     queues: dict[int, bytes] = {}
     for data, stored in records(release):
         message = stored.message
@@ -291,7 +291,7 @@ def test_consume_queues_are_those_of_the_log(release: str) -> None:
 
 
 class _Memory:
-    """As much of a file as an index file asks for."""
+    """The part of a file that an index file needs."""
 
     def __init__(self) -> None:
         self.data: dict[int, bytes] = {}
@@ -309,7 +309,7 @@ class _Memory:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_index_is_that_of_the_log(release: str) -> None:
+def test_the_index_matches_the_log(release: str) -> None:
     shape = IndexShape()
     memory: Any = _Memory()
     index = IndexFile(0, memory, shape, IndexHeader())
@@ -328,14 +328,16 @@ def test_the_index_is_that_of_the_log(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_the_checkpoint_is_that_of_the_log(release: str) -> None:
+def test_the_checkpoint_matches_the_log(release: str) -> None:
     data = golden(f"{release}/checkpoint.hex").ljust(4096, b"\0")
     checkpoint = Checkpoint.decode(data)
     (*_, (_, last)) = records(release)
     assert checkpoint.log_timestamp_ms == checkpoint.queues_timestamp_ms == last.store_timestamp_ms
     assert checkpoint.queue_count is None
     assert checkpoint.encode()[:24] == data[:24]
-    if release.startswith("5."):  # behind the times stand offsets, 5.5.0's at 40 is that of the last record
+    if release.startswith(
+        "5."
+    ):  # after the times there are offsets; that of 5.5.0 at 40 is the last record's
         assert data[24:48] == bytes(16) + last.commit_offset.to_bytes(8, "big")
     assert data[48:] == bytes(4096 - 48)
 

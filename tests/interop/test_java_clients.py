@@ -1,4 +1,4 @@
-"""Apache's Java clients at our name server and broker: every way to send, every way to consume."""
+"""Tests Apache's Java clients with our name server and broker: every way to send and to consume."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +15,7 @@ BINARY_HEADERS = ("-Drocketmq.serialize.type=ROCKETMQ",)
 
 @pytest.fixture
 def topic(release: str, request: pytest.FixtureRequest) -> str:
-    """A topic, and with it groups, of the test's own."""
+    """Return a topic, and with it groups, for one test only."""
     name: str = request.node.originalname
     return f"{name.removeprefix('test_')}-{release.replace('.', '_')}"[:90]
 
@@ -58,7 +58,7 @@ def test_each_consumer_gets_every_message_once(java_at_ours: JavaClient, topic: 
 
 
 @pytest.mark.parametrize("mode", ["concurrent", "orderly"])
-def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
+def test_the_next_consumer_of_a_group_continues_where_the_last_one_stopped(
     java_at_ours: JavaClient, topic: str, mode: str
 ) -> None:
     name = f"{topic}-{mode}"
@@ -73,13 +73,13 @@ def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
     java_at_ours.close(f"{name}-2")
 
 
-def test_two_members_share_the_queues(java_at_ours: JavaClient, topic: str) -> None:
+def test_two_members_divide_the_queues(java_at_ours: JavaClient, topic: str) -> None:
     java_at_ours.send(topic, 8)
     java_at_ours.subscribe(f"{topic}-1", topic, topic)
     java_at_ours.wait_for(8, f"{topic}-1")
     java_at_ours.subscribe(f"{topic}-2", topic, topic)
     got: list[Event] = []
-    for _ in range(30):  # it takes the second member a while to have its share
+    for _ in range(30):  # the second member needs some time to get its queues
         java_at_ours.send(topic, 4)
         with suppress(DriverError):
             got = java_at_ours.wait_for(1, f"{topic}-2", seconds_max=1.0)
@@ -90,8 +90,8 @@ def test_two_members_share_the_queues(java_at_ours: JavaClient, topic: str) -> N
     java_at_ours.close(f"{topic}-2")
 
 
-def test_a_filter_by_tags_lets_only_those_through(java_at_ours: JavaClient, topic: str) -> None:
-    for tag in ("TagA", "TagB", "Aa", "BB"):  # the last two have the same code
+def test_a_filter_by_tags_delivers_only_matching_messages(java_at_ours: JavaClient, topic: str) -> None:
+    for tag in ("TagA", "TagB", "Aa", "BB"):  # the last two tags have the same hash code
         java_at_ours.send(topic, 2, tag=tag)
     java_at_ours.subscribe(topic, topic, topic, tags="TagB||Aa")
     got = java_at_ours.wait_for(4, topic)
@@ -99,7 +99,7 @@ def test_a_filter_by_tags_lets_only_those_through(java_at_ours: JavaClient, topi
     java_at_ours.close(topic)
 
 
-def test_a_delayed_message_comes_when_it_is_due(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_delayed_message_is_delivered_when_it_is_due(java_at_ours: JavaClient, topic: str) -> None:
     java_at_ours.send(topic, 2, mode="delay-2")
     java_at_ours.subscribe(topic, topic, topic)
     for event in java_at_ours.wait_for(2, topic):
@@ -107,7 +107,7 @@ def test_a_delayed_message_comes_when_it_is_due(java_at_ours: JavaClient, topic:
     java_at_ours.close(topic)
 
 
-def test_a_message_that_failed_comes_again_later(java_at_ours: JavaClient, topic: str) -> None:
+def test_a_message_that_failed_is_redelivered_later(java_at_ours: JavaClient, topic: str) -> None:
     java_at_ours.send(topic, 1, tag="fail")
     java_at_ours.subscribe(topic, topic, topic)
     first, second = java_at_ours.wait_for(2, topic)
@@ -132,7 +132,7 @@ def binary_client(
         yield client
 
 
-def test_binary_headers_do_as_well(binary_client: JavaClient, topic: str) -> None:
+def test_binary_headers_work_too(binary_client: JavaClient, topic: str) -> None:
     binary_client.send(topic, 2)
     binary_client.send(topic, 2, mode="batch")
     for mode in ("concurrent", "orderly", "lite"):

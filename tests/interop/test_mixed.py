@@ -1,4 +1,4 @@
-"""Mixed clusters: our name server with Apache RocketMQ's broker, and the reverse; clients of both sides."""
+"""Tests mixed clusters: our name server with Apache RocketMQ's broker and the reverse, with both clients."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -46,13 +46,15 @@ def apaches_names_our_broker(release: str, folder: Path) -> Iterator[Address]:
 
 
 def _assert_unknown(names: Address, topic: str) -> None:
-    """A broker that ended cleanly has taken its routes with it."""
+    """A broker that stopped cleanly has removed its routes."""
     with BlockingClient(str(names)) as client, pytest.raises(NoRouteError):
         client.queues(topic)
 
 
 @pytest.mark.parametrize("mixed", [our_names_apaches_broker, apaches_names_our_broker])
-def test_clients_of_both_sides_hear_each_other(mixed: Mixed, release: str, tmp_path: Path) -> None:
+def test_clients_of_both_implementations_exchange_messages(
+    mixed: Mixed, release: str, tmp_path: Path
+) -> None:
     with (
         mixed(release, tmp_path) as names,
         java_client(release, tmp_path, names) as theirs,

@@ -1,6 +1,8 @@
-"""Our name server beside Apache's: the same requests, the same answers. Where releases differ, as in 5.x.
+"""Compares our name server with Apache's: the same requests get the same answers.
 
-Brokers are played by connections of their own, for a broker is forgotten when its connection closes.
+Where releases differ, ours answers like 5.x.
+
+The test plays brokers with separate connections, because a broker is removed when its connection closes.
 """
 
 import asyncio
@@ -46,9 +48,9 @@ from mqproof.impl.runtime.runtime import production
 pytestmark = pytest.mark.apache
 
 OTHERWISE_IN_4_9 = {
-    # A queue that is missing is taken only with another data version.
+    # A missing queue is added only with another data version.
     "T is back",
-    # Without its master a broker name has the queues that it had, or none.
+    # Without its master, a broker name has its previous queues, or none.
     "slave spoke",
     "slave first",
     "an older slave",
@@ -59,7 +61,7 @@ MASTER, SLAVE, OTHER = "127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"
 
 
 class Witness:
-    """Asks one name server and writes down what it answers."""
+    """Sends requests to one name server and records the answers."""
 
     def __init__(self, address: Address) -> None:
         self._address = address
@@ -67,9 +69,9 @@ class Witness:
         self.seen: list[tuple[str, Any]] = []
 
     async def ask(
-        self, what: str, code: Code, header: headers.Header | None, body: bytes = b"", who: str = ""
+        self, what: str, code: Code, header: headers.Header | None, body: bytes = b"", sender: str = ""
     ) -> Any:
-        client = self._clients.setdefault(who, RemotingClient(AsyncioNetwork()))
+        client = self._clients.setdefault(sender, RemotingClient(AsyncioNetwork()))
         fields = headers.write(header) if header else {}
         answer = await client.invoke(self._address, new_request(code, fields, body), 10.0)
         self.seen.append((what, (answer.code, _meaning(code, answer.fields, answer.body))))
@@ -88,15 +90,15 @@ class Witness:
         header = RegisterBrokerRequest(name, address, "C", f"{address}9", id_, enable_acting_master=acting)
         table = TopicConfigs(DataVersion(version, 7, 0), {topic.topic_name: topic for topic in topics})
         body = java_json.write(RegisterBrokerBody(table), standard=True)
-        await self.ask(what, Code.REGISTER_BROKER, header, body, who=address)
+        await self.ask(what, Code.REGISTER_BROKER, header, body, sender=address)
 
     async def unregister(self, what: str, address: str, id_: int = 0, name: str = "b-a") -> None:
         header = UnregisterBrokerRequest(name, address, "C", id_)
-        await self.ask(what, Code.UNREGISTER_BROKER, header, who=address)
-        await asyncio.sleep(0.3)  # 5.x works through a queue of those
+        await self.ask(what, Code.UNREGISTER_BROKER, header, sender=address)
+        await asyncio.sleep(0.3)  # 5.x processes such requests in a queue
 
     async def look(self, what: str) -> None:
-        """Everything that can be asked for."""
+        """Request everything that can be requested."""
         for topic in ("T", "U", "V"):
             await self.ask(f"{what}: route of {topic}", Code.GET_ROUTEINFO_BY_TOPIC, RouteRequest(topic))
         await self.ask(f"{what}: cluster", Code.GET_BROKER_CLUSTER_INFO, None)
@@ -110,9 +112,9 @@ class Witness:
         ):
             await self.ask(f"{what}: {code.name}", code, None)
 
-    async def leave(self, who: str) -> None:
+    async def leave(self, sender: str) -> None:
         """Close a broker's connection."""
-        await self._clients.pop(who).close()
+        await self._clients.pop(sender).close()
         await asyncio.sleep(0.5)
 
     async def close(self) -> None:
@@ -121,7 +123,7 @@ class Witness:
 
 
 def _meaning(code: Code, fields: dict[str, str], body: bytes) -> Any:
-    """The answer without what has no meaning: the order of lists, what one side leaves out."""
+    """Return the answer without meaningless differences: the order of lists, fields that one side omits."""
     kinds: dict[Code, Any] = {
         Code.GET_ROUTEINFO_BY_TOPIC: TopicRoute,
         Code.GET_BROKER_CLUSTER_INFO: ClusterInfo,
@@ -165,7 +167,7 @@ MORE = TopicConfig("T", read_queue_nums=8, write_queue_nums=8)
 
 
 async def script(address: Address, *, since_5: bool) -> list[tuple[str, Any]]:
-    """The life of two broker names, one of them with a slave."""
+    """Test two broker names, one of them with a slave."""
     it = Witness(address)
     try:
         await registrations(it)
@@ -181,8 +183,8 @@ async def script(address: Address, *, since_5: bool) -> list[tuple[str, Any]]:
 
 
 async def registrations(it: Witness) -> None:
-    """Brokers register, with the same and other topics, in the same and another version."""
-    await it.look("nobody")
+    """Register brokers, with the same and other topics, in the same and another version."""
+    await it.look("Unknown")
     await it.register("master comes", MASTER, T, U, version=1)
     await it.look("one master")
     await it.register("slave comes", SLAVE, T, U, version=1, id_=1)
@@ -197,17 +199,17 @@ async def registrations(it: Witness) -> None:
 
 
 async def data_versions(it: Witness, *, since_5: bool) -> None:
-    """Which version of its topics the name server has of a broker."""
+    """Query the version of a broker's topics that the name server has."""
     known = DataVersionRequest("b-a", MASTER, "C", 0)
     for version in (2, 3):
         body = java_json.write(DataVersion(version, 7, 0), standard=True)
         await it.ask(f"is {version} new", Code.QUERY_DATA_VERSION, known, body)
-    if since_5:  # 4.9 answers nothing at all to what it does not know
+    if since_5:  # 4.9 does not answer an unknown broker at all
         await it.ask("heartbeat", Code.BROKER_HEARTBEAT, BrokerHeartbeatRequest("C", MASTER, "b-a"))
 
 
 async def permissions_and_topics(it: Witness) -> None:
-    """The permission to write is wiped and added; a topic is deleted and registered again."""
+    """Remove and add the write permission; delete a topic and register it again."""
     await it.ask("wipe", Code.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
     await it.look("wiped")
     await it.register("the same again", MASTER, MORE, version=2)
@@ -220,12 +222,12 @@ async def permissions_and_topics(it: Witness) -> None:
     await it.look("deleted")
     await it.register("says T again", MASTER, MORE, U, version=2)
     await it.look("T is back")
-    await it.register("says T anew", MASTER, MORE, U, version=3)
+    await it.register("registers T again", MASTER, MORE, U, version=3)
     await it.look("both again")
 
 
 async def masters_and_slaves(it: Witness) -> None:
-    """A master leaves, and its slave registers without it, before it, and in its place."""
+    """Let a master leave, and let its slave register without it, before it, and in its place."""
     await it.unregister("master leaves", MASTER)
     await it.look("slave alone")
     await it.register("slave speaks, not acting", SLAVE, T, TopicConfig("V"), version=6, id_=1)
@@ -243,25 +245,25 @@ async def masters_and_slaves(it: Witness) -> None:
 
 
 async def compressed_registrations(it: Witness) -> None:
-    """A compressed registration counts, one with a wrong checksum is refused."""
+    """Register with a compressed body, which counts, and with a wrong checksum, which is refused."""
     for what, fault in (("deflated", 0), ("spoilt on the way", 1)):
-        pieces = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
-        data_version, *lines, filters = (len(piece).to_bytes(4, "big") + piece for piece in pieces)
+        fields = [b'{"counter":9,"timestamp":7}', b"T 1 2 4 SINGLE_TAG", b"V 1 1 6 SINGLE_TAG", b"[]"]
+        data_version, *lines, filters = (len(field).to_bytes(4, "big") + field for field in fields)
         body = zlib.compress(b"".join([data_version, len(lines).to_bytes(4, "big"), *lines, filters]))
         checksum = (zlib.crc32(body) & 0x7FFF_FFFF) ^ fault
         header = RegisterBrokerRequest("b-b", OTHER, "C", f"{OTHER}9", 0, True, checksum)
-        await it.ask(what, Code.REGISTER_BROKER, header, body, who=OTHER)
+        await it.ask(what, Code.REGISTER_BROKER, header, body, sender=OTHER)
         await it.look(what)
 
 
 async def key_value_configuration(it: Witness) -> None:
-    """Keys are absent, put, listed, used for the order of a topic, and deleted."""
+    """Query, put, list, use and delete keys, also for the order of a topic."""
     await it.ask("absent key", Code.GET_KV_CONFIG, KvRequest("N", "k"))
     await it.ask("absent namespace", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("N"))
     await it.ask("put", Code.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
     await it.ask("get", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
     await it.ask("list", Code.GET_KVLIST_BY_NAMESPACE, KvNamespaceRequest("ORDER_TOPIC_CONFIG"))
-    await it.register("the order is told", MASTER, T, U, version=4)
+    await it.register("the answer has the order", MASTER, T, U, version=4)
     await it.ask("forget", Code.DELETE_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
     await it.ask("forgotten", Code.GET_KV_CONFIG, KvRequest("ORDER_TOPIC_CONFIG", "T"))
 
@@ -275,7 +277,7 @@ async def ours(folder: Path, *, since_5: bool) -> list[tuple[str, Any]]:
         await server.stop()
 
 
-def test_our_name_server_answers_as_apaches(release: str, tmp_path: Path) -> None:
+def test_our_name_server_answers_like_apaches(release: str, tmp_path: Path) -> None:
     since_5 = release.startswith("5.")
     server = servers.name_server(release, tmp_path)
     with servers.running(server):

@@ -1,4 +1,4 @@
-"""Our clients at Apache RocketMQ's name server and broker: every way to send, every way to consume."""
+"""Tests our clients with Apache RocketMQ's name server and broker: every way to send and to consume."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def topic(request: pytest.FixtureRequest) -> str:
 
 
 class Gathering:
-    """A listener that gathers, and lets each message with the tag `fail` fail once."""
+    """A listener that collects messages and fails once for each message with the tag `fail`."""
 
     def __init__(self) -> None:
         self.got: list[ReceivedMessage] = []
@@ -51,7 +51,7 @@ class Gathering:
         return RetryLater() if failed else None
 
     def wait_for(self, count: int, tag: str | None = None) -> list[str]:
-        """The bodies so far, once there are as many, or as many with such a tag."""
+        """Return the bodies once there are this many, or this many with such a tag."""
         with self._changed:
             self._changed.wait_for(
                 lambda: sum(tag in (None, message.tag) for message in self.got) >= count, WAIT_SECONDS_MAX
@@ -60,7 +60,7 @@ class Gathering:
 
 
 def send(client: BlockingClient, topic: str, count: int, tag: str | None = None) -> list[str]:
-    """Returns the bodies."""
+    """Return the bodies."""
     found = [str(number) for number in range(count)]
     for body in found:
         outcome = client.send(new_message(topic, body.encode(), tag=tag, keys=[f"key-{body}"]))
@@ -104,7 +104,7 @@ def test_each_consumer_gets_every_message_once(
         assert gathering.wait_for(12) == sorted(["0", "1", "2", "3"] * 2 + ["4", "5", "6", "7"])
 
 
-def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
+def test_the_next_consumer_of_a_group_continues_where_the_last_one_stopped(
     client: BlockingClient, topic: str, release: str
 ) -> None:
     for tag in ("first", "second"):
@@ -114,12 +114,13 @@ def test_the_next_consumer_of_a_group_goes_on_where_the_last_one_stopped(
             gathering.wait_for(4, tag)
         got = [message.tag for message in gathering.got]
         assert got.count(tag) == 4
-        # 4.9.5 may forget one of a group's first commits (docs/protocol.md, "Consumer offsets").
+        # 4.9.5 may forget one of a group's first commits (docs/reference/protocol/offsets.md, "Consumer
+        # offsets").
         assert release == "4.9.5" or len(got) == 4
 
 
-def test_a_filter_by_tags_lets_only_those_through(client: BlockingClient, topic: str) -> None:
-    for tag in ("TagA", "TagB", "Aa", "BB"):  # the last two have the same code
+def test_a_filter_by_tags_delivers_only_matching_messages(client: BlockingClient, topic: str) -> None:
+    for tag in ("TagA", "TagB", "Aa", "BB"):  # the last two tags have the same hash code
         send(client, topic, 2, tag)
     gathering = Gathering()
     with client.consuming(topic, {topic: "TagB || Aa"}, gathering, FIRST):
@@ -127,7 +128,7 @@ def test_a_filter_by_tags_lets_only_those_through(client: BlockingClient, topic:
     assert sorted(str(message.tag) for message in gathering.got) == ["Aa", "Aa", "TagB", "TagB"]
 
 
-def test_a_message_that_failed_comes_again_later(client: BlockingClient, topic: str) -> None:
+def test_a_message_that_failed_is_redelivered_later(client: BlockingClient, topic: str) -> None:
     send(client, topic, 1, "fail")
     gathering = Gathering()
     with client.consuming(topic, {topic: "*"}, gathering, FIRST):
@@ -147,7 +148,9 @@ def test_a_poll_consumer_gets_every_message_once(client: BlockingClient, topic: 
     assert sorted(got) == sent
 
 
-def test_apaches_broker_holds_what_can_be_seen_on_the_wire(apache: tuple[ApacheServer, ApacheServer]) -> None:
+def test_apaches_broker_keeps_the_invariants_that_clients_can_observe(
+    apache: tuple[ApacheServer, ApacheServer],
+) -> None:
     names, _ = apache
     results = run_suite(lambda: RemotingTarget(names.address), examples=5, seed=1, suite=FLUSH)
     assert [result.verdict for result in results].count(Verdict.HELD) >= 3

@@ -1,7 +1,7 @@
-"""Replication with Apache's brokers: our slave behind their master, their slave behind ours.
+"""Tests replication with Apache's brokers: our slave and their master, their slave and our master.
 
-Method: all that goes over the replication connection goes through a tap, so its bytes are seen. Both logs are
-compared as files; what the slave holds is read while the master is away.
+Method: a tap records all bytes of the replication connection. Both logs are compared as files; the messages
+of the slave are read while the master is down.
 """
 
 import json
@@ -47,7 +47,7 @@ def names_of_ours(folder: Path) -> Iterator[Cluster]:
 
 
 def start_ours(ours: Cluster, port: int, *options: str) -> None:
-    """A broker of ours as a process, on the store `ours` of the folder."""
+    """Start our broker as a process, on the store `ours` of the folder."""
     settings = ours.folder / "ours.properties"
     settings.write_text(f"mappedFileSizeCommitLog={SEGMENT_BYTES}\nslaveReadEnable=true\n", encoding="utf-8")
     ours.start_server(
@@ -78,13 +78,13 @@ def apaches(
 
 
 def ha_of(server: ApacheServer, release: str) -> Address:
-    """4.9 does not heed haListenPort in a broker's file: slaves connect one port above its own."""
+    """4.9 ignores haListenPort in a broker's file: slaves connect one port above the broker's own."""
     host, port = server.address
     return Address(host, port + 1 if release.startswith("4.") else port - 1)
 
 
 def send(client: BlockingClient, count: int, prefix: str) -> list[str]:
-    """Send to whoever is the master; the statuses."""
+    """Send to the current master. Returns the statuses."""
     outcomes = [
         client.send(new_message(TOPIC, f"{prefix}{number}".encode(), keys=[f"{prefix}{number}"]))
         for number in range(count)
@@ -93,7 +93,7 @@ def send(client: BlockingClient, count: int, prefix: str) -> list[str]:
 
 
 def send_until_ok(client: BlockingClient, body: str) -> None:
-    """Until slaves are known to be there."""
+    """Wait until slaves are known to have connected."""
 
     def stored() -> bool:
         try:
@@ -106,7 +106,7 @@ def send_until_ok(client: BlockingClient, body: str) -> None:
 
 
 def log_bytes(store: Path) -> bytes:
-    """The first segment of a log, without the zeros behind its end."""
+    """Return the first segment of a log, without the zeros after its end."""
     segments = sorted((store / "commitlog").glob("0*"))
     return segments[0].read_bytes().rstrip(b"\0") if segments else b""
 
@@ -117,7 +117,7 @@ def have_the_same(one: Path, other: Path) -> bool:
 
 
 def read_all(names: str) -> set[bytes]:
-    """All bodies that can be read, from whoever serves; fewer while somebody is asked who is away."""
+    """Return all bodies that can be read from any server; fewer while a server is down."""
     found: set[bytes] = set()
     try:
         with BlockingClient(names) as client:
@@ -132,7 +132,7 @@ def read_all(names: str) -> set[bytes]:
 
 
 def committed_at(store: Path) -> int | None:
-    """The offset of the client's group in the first queue, as the broker's file has it."""
+    """Return the offset of the client's group in the first queue, from the broker's file."""
     path = store / "config" / "consumerOffset.json"
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     table: dict[str, dict[str, int]] = json.loads(quote_keys(text))["offsetTable"] if text else {}
@@ -183,7 +183,7 @@ def test_our_slave_follows_their_master(release: str, tmp_path: Path) -> None:
             first, _ = tap.connections[0]
             assert positions(first)[0] == 0
 
-            # Metadata comes every 10 s; then the master goes, for good.
+            # Metadata is fetched every 10 s; then the master is stopped for good.
             wait_for(lambda: (own / "config" / "topics.json").read_text().count(TOPIC) > 0, "no topic yet")
             master.kill()
             expected = {f"{prefix}{number}".encode() for prefix in "ab" for number in range(50)}
@@ -196,7 +196,7 @@ def test_their_slave_follows_our_master(release: str, tmp_path: Path) -> None:
         ha_port = port - 1
         start_ours(ours, port, "--role", "SYNC_MASTER", "--ha-port", str(ha_port))
         ha = Address("127.0.0.1", ha_port)
-        # 5.x follows only whom the name server tells of, so that is where the tap comes in.
+        # 5.x follows only the master that the name server reports, so the tap is registered there.
         with (
             ByteTap(ha) as tap,
             Tap(Address.parse(ours.name_server), {str(ha).encode(): str(tap.address).encode()}) as names,

@@ -1,4 +1,5 @@
-"""Apache's administration at our servers with access control and TLS. See docs/protocol.md, "TLS"."""
+"""Tests Apache's administration with access control and TLS on our servers. See
+docs/reference/protocol/access-control.md, "TLS"."""
 
 import signal
 import subprocess
@@ -26,7 +27,7 @@ accounts:
 
 @dataclass(frozen=True)
 class Guarded:
-    """Our servers, which ask for an account and speak TLS with whoever begins it."""
+    """Start our servers, which require an account and use TLS with clients that start it."""
 
     name_server: Address
     broker: Address
@@ -58,18 +59,18 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
 
 
 def made(release: str, folder: Path, guarded: Guarded, topic: str, *, tls: bool) -> str:
-    """What mqadmin says of making a topic."""
+    """Return the output of mqadmin for creating a topic."""
     words = ("updateTopic", "-b", str(guarded.broker), "-t", topic)
     return mqadmin(release, folder, guarded.name_server, *words, jvm=(f"-Dtls.enable={str(tls).lower()}",))
 
 
-def test_a_signed_request_over_tls_is_taken(release: str, guarded: Guarded, tmp_path: Path) -> None:
+def test_a_signed_request_over_tls_is_accepted(release: str, guarded: Guarded, tmp_path: Path) -> None:
     account = home(tmp_path) / "conf" / "tools.yml"
     account.write_text("accessKey: the-admin\nsecretKey: '87654321'\n")
     assert "success" in made(release, tmp_path, guarded, "Signed", tls=True)
 
 
-def test_an_unsigned_request_is_refused_as_its_release_reads_it(
+def test_an_unsigned_request_is_refused_in_the_format_of_the_release(
     release: str, guarded: Guarded, tmp_path: Path
 ) -> None:
     said = made(release, tmp_path, guarded, "Unsigned", tls=False)

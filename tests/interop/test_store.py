@@ -1,6 +1,7 @@
-"""One store directory, opened by Apache RocketMQ's broker and by ours in turn, after clean ends and kills.
+"""Tests one store directory, opened by Apache RocketMQ's broker and by ours in turn, after stops and kills.
 
-Whoever opens it finds every message where it was, the consumers' offsets, the keys, and goes on behind them.
+Each broker must find every message at its position, the consumers' offsets and the keys, and continue after
+them.
 """
 
 import json
@@ -54,7 +55,7 @@ PROPERTIES = {
 
 @dataclass
 class Site:
-    """Our name server, and on one store directory either broker."""
+    """Our name server, and either broker on one store directory."""
 
     ours: Cluster
     apache: ApacheServer
@@ -65,7 +66,7 @@ class Site:
     """How many topics and groups with settings of their own were made."""
 
     def set(self, broker: Address) -> None:
-        """Make a topic and a group that no default is like; both are on disk when this returns."""
+        """Create a topic and a group that differ from all defaults. Both are on disk when this returns."""
         topic = UpdateTopicRequest(f"Set_{self.settings}", "TBW102", 3, 5, 4, "SINGLE_TAG", 0)
         group = SubscriptionGroup(group_name=f"Set_{self.settings}", retry_max_times=3, retry_queue_nums=2)
         _ask(broker, RequestCode.UPDATE_AND_CREATE_TOPIC, headers.write(topic))
@@ -74,7 +75,7 @@ class Site:
         self.settings += 1
 
     def check_settings(self, broker: Address) -> None:
-        """Every topic and group is what it was made by whoever made it."""
+        """Check that every topic and group has the fields that it was created with."""
         names = [f"Set_{number}" for number in range(self.settings)]
         topics = read(TopicConfigs, _ask(broker, RequestCode.GET_ALL_TOPIC_CONFIG))
         for topic in (topics.topic_config_table[name] for name in names):
@@ -84,10 +85,10 @@ class Site:
             assert (group.retry_max_times, group.retry_queue_nums) == (3, 2)
 
     def check(self, broker: Address, *, all_keys: bool) -> None:
-        """Everything that was ever sent is there, at its place; so are offsets and keys.
+        """Check that every sent message is at its position, and that offsets and keys are there.
 
-        Without `all_keys` only the last message must be found by its key: released brokers throw an index
-        away that may be newer than the checkpoint, and index again only what they dispatch again.
+        Without `all_keys` only the last message must be found by its key: released brokers discard an index
+        that may be newer than the checkpoint, and index again only the records that they dispatch again.
         """
         self.check_settings(broker)
         with BlockingClient(self.ours.name_server, consumer_group=GROUP) as client:
@@ -104,7 +105,7 @@ class Site:
             assert _is_found_by_key(broker, message_id), message_id
 
     def write(self, count: int) -> None:
-        """Send, and commit offsets."""
+        """Send messages and commit offsets."""
         with BlockingClient(self.ours.name_server, consumer_group=GROUP) as client:
             for _ in range(count):
                 outcome = client.send(new_message(TOPIC, b"x" * 500, tag="TagA", keys=["a", "b"]))
@@ -116,11 +117,11 @@ class Site:
         self._wait_for_offsets()
 
     def _wait_for_offsets(self) -> None:
-        """Until they are on disk: Apache's broker begins with that 10 s after its start."""
+        """Wait until they are on disk: Apache's broker first writes them 10 s after its start."""
         path = self.ours.folder / "store" / "config" / "consumerOffset.json"
         deadline = time.monotonic() + 30.0
         while time.monotonic() < deadline:
-            with suppress(OSError, ValueError, KeyError):  # not there yet, or half of it
+            with suppress(OSError, ValueError, KeyError):  # not there yet, or incomplete
                 table = json.loads(quote_keys(path.read_text(encoding="utf-8")))["offsetTable"]
                 if table[f"{TOPIC}@{GROUP}"] == {str(key): value for key, value in self.committed.items()}:
                     return
@@ -129,7 +130,7 @@ class Site:
 
 
 def damages(store: Path) -> list[str]:
-    """What `mqproof store verify` has to say."""
+    """Return the output of `mqproof store verify`."""
     command = [sys.executable, "-m", "mqproof", "store", "verify", str(store)]
     done = subprocess.run(command, timeout=120, check=False, capture_output=True, text=True)
     *lines, verdict = done.stdout.splitlines()
@@ -140,7 +141,7 @@ def damages(store: Path) -> list[str]:
 def _ask(
     broker: Address, code: RequestCode, fields: dict[str, str] | None = None, body: bytes = b""
 ) -> bytes:
-    """The body of the good answer."""
+    """Return the body of a successful answer."""
     answer = send_request(broker, new_request(code, fields or {}, body), 30.0)
     assert answer is not None, f"no answer to {code.name}"
     assert answer.code == ResponseCode.SUCCESS, answer.remark
@@ -171,7 +172,7 @@ def site(release: str, tmp_path: Path) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_a_store_goes_from_hand_to_hand(site: Site, end: str) -> None:
+def test_both_brokers_can_open_the_same_store_in_turn(site: Site, end: str) -> None:
     for turn in range(4):
         if turn % 2 == 0:
             site.apache.start()
@@ -187,27 +188,27 @@ def test_a_store_goes_from_hand_to_hand(site: Site, end: str) -> None:
             site.write(150)
             site.ours.stop("broker") if end == "stop" else site.ours.kill_broker()
         found = damages(site.ours.folder / "store")
-        # What a released broker does with an index after a kill: see `check`.
+        # The effect of a released broker on an index after a kill: see `check`.
         assert not [line for line in found if end == "stop" or not line.startswith("index: keys of ")]
     assert len(site.sent) == 600
 
 
-def start(site: Site, who: str) -> Address:
-    site.apache.start() if who == "apache" else site.ours.start_broker()
-    return site.apache.address if who == "apache" else Address("127.0.0.1", site.ours.broker_port)
+def start(site: Site, owner: str) -> Address:
+    site.apache.start() if owner == "apache" else site.ours.start_broker()
+    return site.apache.address if owner == "apache" else Address("127.0.0.1", site.ours.broker_port)
 
 
 def put(broker: Address, body: bytes) -> str:
-    """Send to queue 0 of topic Again; returns the queue offset."""
+    """Send to queue 0 of topic Again. Returns the queue offset."""
     header = SendRequest("PG", "Again", "TBW102", 4, 0, 0, 0, 0)
     answer = send_request(broker, new_request(RequestCode.SEND_MESSAGE, headers.write(header), body), 30.0)
     assert answer is not None
     return answer.fields["queueOffset"]
 
 
-# Not ours first and then a kill: a released broker dispatches the old records again, and the new ones not.
+# Not ours first with a kill: a released broker dispatches the old records again, but not the new ones.
 @pytest.mark.parametrize(("first", "end"), [("apache", "stop"), ("apache", "kill"), ("ours", "stop")])
-def test_a_topic_deleted_and_made_anew_has_its_own_messages_only(site: Site, first: str, end: str) -> None:
+def test_a_recreated_topic_has_only_its_own_messages(site: Site, first: str, end: str) -> None:
     broker = start(site, first)
     topic = headers.write(UpdateTopicRequest("Again", "TBW102", 1, 1, 6, "SINGLE_TAG", 0))
     for life in ("old", "new"):
@@ -242,7 +243,9 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("first", ["apache", "ours"])
-def test_a_delayed_message_is_delivered_by_who_opens_the_store_next(site: Site, first: str) -> None:
+def test_a_delayed_message_is_delivered_by_the_broker_that_opens_the_store_next(
+    site: Site, first: str
+) -> None:
     start(site, first)
     with BlockingClient(site.ours.name_server) as client:
         outcome = client.send(new_message(TOPIC, b"later", delay_level=3))  # 10 s

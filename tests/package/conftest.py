@@ -1,4 +1,4 @@
-"""The wheel of this checkout, and an environment that has it alone."""
+"""Fixtures: the wheel of this checkout, and an environment that contains only the wheel."""
 
 from pathlib import Path
 
@@ -14,5 +14,5 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """The environment of `pip install mqproof`, without extras."""
+    """Return the environment of `pip install mqproof`, without extras."""
     return environment(tmp_path_factory.mktemp("bare"), wheel)

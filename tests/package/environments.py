@@ -1,6 +1,6 @@
 """Environments as users have them: outside the checkout, with the wheel and the libraries that it requires.
 
-Nothing is downloaded: the libraries are copied from the environment that runs the tests, and only those that
+Nothing is downloaded. The libraries are copied from the environment that runs the tests, and only those that
 the wheel's requirements name, directly or indirectly. A dependency that is not declared is therefore missing.
 """
 
@@ -23,14 +23,14 @@ _SECONDS_MAX: Final = 300
 
 
 def build_wheel(folder: Path, source: Path = ROOT) -> Path:
-    """The wheel of this checkout, or of a source distribution, built by pip without the network."""
+    """Build the wheel of this checkout, or of a source distribution, with pip and without the network."""
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder), str(source))
     (wheel,) = folder.glob("mqproof-*.whl")
     return wheel
 
 
 def build_sdist(folder: Path) -> Path:
-    """The source distribution of this checkout, built without the network."""
+    """Build the source distribution of this checkout, without the network."""
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, env=clean_variables(), check=True, timeout=_SECONDS_MAX)
     (archive,) = folder.glob("mqproof-*.tar.gz")
@@ -57,7 +57,7 @@ class Environment:
         return found
 
     def run(self, *command: str | Path, cwd: Path, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-        """Run a command with none of the tests' own settings; its output is text."""
+        """Run a command without the settings of the tests. Its output is text."""
         return subprocess.run(
             command,
             cwd=cwd,
@@ -69,7 +69,7 @@ class Environment:
         )
 
     def files(self) -> Mapping[str, tuple[int, int]]:
-        """Each installed file with its size and the time of its last change."""
+        """Return each installed file with its size and modification time."""
         return {
             str(path.relative_to(self.site_packages)): (path.stat().st_size, path.stat().st_mtime_ns)
             for path in sorted(self.site_packages.rglob("*"))
@@ -77,7 +77,7 @@ class Environment:
         }
 
     def sizes(self) -> Mapping[str, int]:
-        """Bytes by the top-level name in site-packages, compiled bytecode included."""
+        """Return the bytes by top-level name in site-packages, with compiled bytecode."""
         sizes: dict[str, int] = {}
         for name, (size, _) in self.files().items():
             top = name.split("/")[0].partition("-")[0]
@@ -86,13 +86,13 @@ class Environment:
 
 
 def clean_variables() -> dict[str, str]:
-    """The environment variables without those that lead Python to the checkout."""
+    """Return the environment variables without those that lead Python to the checkout."""
     ours = ("PYTHON", "PYTEST", "MQPROOF", "VIRTUAL_ENV")
     return {name: value for name, value in os.environ.items() if not name.startswith(ours)}
 
 
 def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
-    """A new environment in `folder` with `mqproof[extras]`."""
+    """Create an environment in `folder` with `mqproof[extras]`."""
     subprocess.run(
         [sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=_SECONDS_MAX
     )
@@ -106,7 +106,7 @@ def environment(folder: Path, wheel: Path, *extras: str) -> Environment:
 
 @contextmanager
 def serving(made: Environment, folder: Path) -> Iterator[str]:
-    """`mqproof serve` in the folder; gives the address of its name server."""
+    """Run `mqproof serve` in the folder. Yields the address of its name server."""
     command = [str(made.python), "-m", "mqproof", "serve", "--namesrv-port", "0", "--broker-port", "0"]
     command += ["--store", str(folder / "store"), "--events", str(folder / "events.ndjson")]
     with subprocess.Popen(
@@ -131,7 +131,7 @@ def _pip(*arguments: str) -> None:
 
 
 def _closure(first: Distribution, extras: Iterable[str]) -> Iterator[Distribution]:
-    """The distributions that `first` requires, and that those require, each once."""
+    """Return the distributions that `first` requires, directly or indirectly, each once."""
     seen: set[tuple[str, str]] = set()
     given: set[str] = set()
     waiting = [(first, extra) for extra in ("", *extras)]

@@ -21,7 +21,7 @@ FILE: Final = Path(__file__).with_name("public_api.txt")
 
 
 def describe() -> str:
-    """The public names of all modules, with their signatures."""
+    """Return the public names of all modules, with their signatures."""
     return "\n".join(line for module in MODULES for line in _module(module)) + "\n"
 
 
@@ -67,7 +67,7 @@ def _signature(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without addresses, and with types by their last name, whatever module defines them."""
+    """Remove addresses, and shorten types to their last name, because their module does not matter."""
     return _MODULE.sub("", re.sub(r" at 0x[0-9a-f]+", "", text))
 
 

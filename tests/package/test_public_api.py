@@ -1,4 +1,4 @@
-"""The public API: what it is, that importing it is cheap, and that type checkers see it."""
+"""Tests the public API: its content, the low cost of importing it, and its types."""
 
 import subprocess
 import sys
@@ -13,8 +13,8 @@ from tests.package import public_api
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_public_api_is_the_one_of_the_committed_file() -> None:
-    """Write it with `python -m tests.package.public_api`; a change of the API is then seen in review."""
+def test_the_public_api_equals_the_committed_file() -> None:
+    """Write the file with `python -m tests.package.public_api`, so that a review shows each change."""
     assert public_api.describe() == public_api.FILE.read_text(encoding="utf-8")
 
 

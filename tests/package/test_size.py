@@ -1,4 +1,4 @@
-"""The size of an installation: what `pip install mqproof` costs an application."""
+"""Tests the size of an installation, that is the cost of `pip install mqproof` for an application."""
 
 from importlib.metadata import Distribution
 
@@ -23,7 +23,7 @@ def test_the_bare_package_has_few_dependencies(bare: Environment) -> None:
 
 
 def test_the_bare_package_is_small(bare: Environment) -> None:
-    """All of site-packages, with the bytecode that pip compiles; no Java and no Spark."""
+    """The size covers all of site-packages with compiled bytecode, and neither Java nor Spark."""
     sizes = bare.sizes()
     total = sum(sizes.values())
     for name, size in sorted(sizes.items(), key=lambda item: -item[1]):

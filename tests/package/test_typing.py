@@ -1,4 +1,4 @@
-"""Type checkers see our types: `mypy --strict` of a user's program, against the installed wheel."""
+"""Tests that type checkers see our types: `mypy --strict` of a user's program with the installed wheel."""
 
 import subprocess
 import sys

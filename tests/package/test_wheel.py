@@ -1,4 +1,4 @@
-"""The wheel: what it contains, and that its commands work with nothing installed but its requirements."""
+"""Tests the wheel: its content, and that its commands work with only its requirements installed."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ asyncio.run(main(sys.argv[1]))
 
 @pytest.fixture
 def application(tmp_path: Path) -> Path:
-    """The folder of an application whose own modules have the names of our folders."""
+    """Create the folder of an application whose own modules have the names of our folders."""
     (tmp_path / "impl").mkdir()
     (tmp_path / "impl" / "__init__.py").touch()
     (tmp_path / "impl" / "orders.py").write_text("BODY = b'one coffee'\n")
@@ -40,7 +40,7 @@ def application(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_wheel_adds_mqproof_and_its_metadata_alone(wheel: Path) -> None:
+def test_the_wheel_adds_only_mqproof_and_its_metadata(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
         links = [each.filename for each in archive.infolist() if (each.external_attr >> 28) == 0o12]
@@ -70,7 +70,7 @@ def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Pa
         assert set(first.namelist()) == set(second.namelist())
 
 
-def test_servers_and_clients_work_beside_an_application_with_folders_of_our_names(
+def test_servers_and_clients_work_beside_an_application_with_folders_of_the_same_names(
     bare: Environment, application: Path
 ) -> None:
     before = bare.files()
@@ -108,7 +108,7 @@ def test_help_and_coverage_need_no_extra(bare: Environment, tmp_path: Path, argu
     assert bare.run(bare.command, *arguments, cwd=tmp_path).returncode == 0
 
 
-def test_an_installed_package_refuses_to_write_its_pages(bare: Environment, tmp_path: Path) -> None:
+def test_an_installed_package_refuses_to_write_documentation_pages(bare: Environment, tmp_path: Path) -> None:
     ran = bare.run(bare.python, "-m", "mqproof.conformance.pages.requests", cwd=tmp_path)
     assert ran.returncode == 2
     assert "writes into a checkout of mqproof's repository" in ran.stderr

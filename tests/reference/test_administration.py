@@ -1,4 +1,7 @@
-"""Who may send and read ("Topics", "Consumer groups" in docs/protocol.md)."""
+"""Who may send and read.
+
+See docs/reference/protocol/sending.md, "Topics"; docs/reference/protocol/groups.md, "Subscription groups".
+"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Queue allocation, by the numbers of "Queue allocation" in docs/protocol.md."""
+"""Queue allocation, by the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
 from mqproof.reference import allocation
 from mqproof.reference.allocation import Queue

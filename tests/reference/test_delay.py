@@ -1,4 +1,4 @@
-"""The delay ladder, by "Retries" in docs/protocol.md."""
+"""The delay ladder, by docs/reference/protocol/retries-and-delays.md, "Retries"."""
 
 from mqproof.reference import delay
 

@@ -1,4 +1,4 @@
-"""How long brokers are rested ("Queue choice" in docs/protocol.md)."""
+"""How long brokers are rested (docs/reference/protocol/clients.md, "Queue choice")."""
 
 import pytest
 

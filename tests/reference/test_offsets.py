@@ -1,4 +1,4 @@
-"""Offset arithmetic, by the examples of "Segments" and "Commit log" in docs/protocol.md."""
+"""Offset arithmetic, by the examples of docs/reference/protocol/storing.md, "Segments" and "Commit log"."""
 
 from mqproof.reference import offsets
 

@@ -1,4 +1,4 @@
-"""What a pull is answered, case by case ("Get statuses" in docs/protocol.md)."""
+"""What a pull is answered, case by case (docs/reference/protocol/pulling.md, "Get statuses")."""
 
 import pytest
 

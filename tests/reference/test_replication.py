@@ -1,4 +1,7 @@
-"""Goal: the rules are those of docs/protocol.md, the model is TLC's. Method: tables, scripts, a graph."""
+"""Goal: the rules are those of docs/reference/protocol/replication.md, "Replication"; the model is TLC's.
+
+Method: tables, scripts, a graph.
+"""
 
 from pathlib import Path
 

@@ -1,5 +1,5 @@
-"""Goal: the stories of docs/as-shipped.md on flushing and consuming are what TLC finds, and a step that
-Delivery lacks breaks the refinement.
+"""Goal: the stories of docs/explanation/as-shipped.md on flushing and consuming are what TLC finds, and a
+step that Delivery lacks breaks the refinement.
 
 Method: real TLC on the cfg of the story, or of the mutant.
 """

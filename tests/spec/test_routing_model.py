@@ -1,4 +1,5 @@
-"""Goal: each story of docs/as-shipped.md is what TLC finds, and what is shipped is what breaks the promise.
+"""Goal: each story of docs/explanation/as-shipped.md is what TLC finds, and the shipped rule breaks the
+promise.
 
 Method: real TLC on the cfg of the story, and on the same without the operators that the release replaces.
 """

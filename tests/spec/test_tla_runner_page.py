@@ -1,4 +1,7 @@
-"""Goal: docs/tla-runner.md and examples/tla are true. Method: run every command and program of the page."""
+"""Goal: docs/how-to/tla-runner.md and examples/tla are true.
+
+Method: run every command and program of the page.
+"""
 
 import re
 import shlex
@@ -12,7 +15,7 @@ import pytest
 from mqproof.spec import tlc
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "tla-runner.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "how-to" / "tla-runner.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:

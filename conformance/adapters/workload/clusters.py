@@ -214,7 +214,8 @@ class _World:
             if kind in _ONE_WAY:  # the bytes after lost ones cannot be decoded
                 self.network.cut(self._address)
             historian.fault("heal", _BROKER)
-        # A store whose disk was full is read-only until it is opened again (docs/protocol.md, "Disk errors").
+        # A store whose disk was full is read-only until it is opened again
+        # (docs/reference/protocol/storing.md, "Disk errors").
         if kind == "full_disk":
             await self._end("shutdown", historian, chance)
         elif kind in _ENDS:

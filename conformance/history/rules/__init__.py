@@ -1,6 +1,7 @@
 """The anomalies that clients can observe: one function for each, from a record to a finding.
 
-`RULES` lists them by the ids of the anomaly catalogue in docs/histories.md; the audit uses the same names.
+`RULES` lists them by the ids of the anomaly catalogue in docs/explanation/histories.md;
+the audit uses the same names.
 `ELSEWHERE` explains for every other row of that catalogue where it is covered, or why it is not.
 """
 

@@ -128,7 +128,9 @@ class Target(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]: ...
+    def capabilities(self) -> frozenset[Capability]:
+        """The optional operations that the target offers."""
+        ...
 
     def open(self, setup: Setup) -> None:
         """Start a broker on which the topic has no message and the group no offset."""
@@ -158,9 +160,13 @@ class Target(Protocol):
         """Return the group's offset at the broker; 0 if it has none."""
         ...
 
-    def min_offset(self, topic: str, queue_id: int) -> int: ...
+    def min_offset(self, topic: str, queue_id: int) -> int:
+        """Return the offset of the first message in the queue."""
+        ...
 
-    def max_offset(self, topic: str, queue_id: int) -> int: ...
+    def max_offset(self, topic: str, queue_id: int) -> int:
+        """Return the offset of the next message of the queue."""
+        ...
 
     def kill(self) -> None:
         """Kill the broker with SIGKILL: the process ends, and the page cache stays."""

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since, Strength
 
-_SOURCE: Final = "Administration of a broker"
+_SOURCE: Final = chapters.ADMINISTRATION_OF_A_BROKER
 _TOPIC: Final = (
     '{"order":false,"perm":6,"readQueueNums":2,"topicFilterType":"SINGLE_TAG","topicName":"$scratch",'
     '"topicSysFlag":0,"writeQueueNums":2}'
@@ -40,7 +41,7 @@ CREATE_TOPICS: Final = Operation(
     "UPDATE_AND_CREATE_TOPIC_LIST",
     "create-topics",
     Server.BROKER,
-    "Operations of 5.x",
+    chapters.OPERATIONS_OF_5X,
     body='{"topicConfigList":[' + _TOPIC + "]}",
     since=Since.V5,
 )
@@ -84,7 +85,7 @@ CREATE_GROUPS: Final = Operation(
     "UPDATE_AND_CREATE_SUBSCRIPTIONGROUP_LIST",
     "create-groups",
     Server.BROKER,
-    "Operations of 5.x",
+    chapters.OPERATIONS_OF_5X,
     body='{"groupConfigList":[' + _GROUP + "]}",
     since=Since.V5,
 )
@@ -124,7 +125,7 @@ GROUP_FORBIDDEN: Final = Operation(
     "UPDATE_AND_GET_GROUP_FORBIDDEN",
     "group-forbidden",
     Server.BROKER,
-    "Operations of 5.x",
+    chapters.OPERATIONS_OF_5X,
     fields("""
         group    S! $group
         topic    S! $topic
@@ -159,7 +160,7 @@ CLEAN_QUEUES: Final = Operation(306, "CLEAN_EXPIRED_CONSUMEQUEUE", "clean-queues
 CLEAN_TOPICS: Final = Operation(316, "CLEAN_UNUSED_TOPIC", "clean-topics", Server.BROKER, _SOURCE)
 DELETE_LOG: Final = Operation(329, "DELETE_EXPIRED_COMMITLOG", "delete-log", Server.BROKER, _SOURCE)
 
-_ACL: Final = "Access control"
+_ACL: Final = chapters.ACCESS_CONTROL
 ACL_OPERATIONS: Final = (
     Operation(
         50,

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Call, Expect, Operation, Request, Server, Since
 
@@ -20,7 +21,7 @@ _QUEUES: Final = (
 )
 
 HEART_BEAT: Final = Operation(
-    34, "HEART_BEAT", "heartbeat", Server.BROKER, "Client registration", body=_HEARTBEAT
+    34, "HEART_BEAT", "heartbeat", Server.BROKER, chapters.CLIENT_REGISTRATION, body=_HEARTBEAT
 )
 BEATEN: Final = (Call(Request(HEART_BEAT.code, body=_HEARTBEAT)),)
 """Registers the connection's client as a consumer and a producer of the group `$live`."""
@@ -30,7 +31,7 @@ UNREGISTER: Final = Operation(
     "UNREGISTER_CLIENT",
     "unregister-client",
     Server.BROKER,
-    "Client registration",
+    chapters.CLIENT_REGISTRATION,
     fields("""
         clientID      S! $client
         producerGroup S? $live
@@ -42,7 +43,7 @@ CONSUMER_LIST: Final = Operation(
     "GET_CONSUMER_LIST_BY_GROUP",
     "consumer-list",
     Server.BROKER,
-    "Client registration",
+    chapters.CLIENT_REGISTRATION,
     fields("consumerGroup S! $live"),
     expect=Expect(has=('"consumerIdList":["$client"]',)),
     before=BEATEN,
@@ -52,7 +53,7 @@ CHECK_CLIENT: Final = Operation(
     "CHECK_CLIENT_CONFIG",
     "check-client",
     Server.BROKER,
-    "Client registration",
+    chapters.CLIENT_REGISTRATION,
     body='{"clientId":"$client","group":"$live","subscriptionData":' + _SUBSCRIPTION + "}",
 )
 LOCK: Final = Operation(
@@ -60,17 +61,17 @@ LOCK: Final = Operation(
     "LOCK_BATCH_MQ",
     "lock",
     Server.BROKER,
-    "Queue locks",
+    chapters.QUEUE_LOCKS,
     body=_QUEUES,
     expect=Expect(has=('"lockOKMQSet":[{', '"brokerName":"$broker"', '"queueId":0', '"topic":"$topic"')),
 )
-UNLOCK: Final = Operation(42, "UNLOCK_BATCH_MQ", "unlock", Server.BROKER, "Queue locks", body=_QUEUES)
+UNLOCK: Final = Operation(42, "UNLOCK_BATCH_MQ", "unlock", Server.BROKER, chapters.QUEUE_LOCKS, body=_QUEUES)
 CONSUMER_CONNECTIONS: Final = Operation(
     203,
     "GET_CONSUMER_CONNECTION_LIST",
     "consumer-connections",
     Server.BROKER,
-    "Clients of a broker",
+    chapters.CLIENTS_OF_A_BROKER,
     fields("consumerGroup S! $live"),
     expect=Expect(has=('"connectionSet":[{', '"clientId":"$client"', '"subscriptionTable":{')),
     before=BEATEN,
@@ -80,7 +81,7 @@ PRODUCER_CONNECTIONS: Final = Operation(
     "GET_PRODUCER_CONNECTION_LIST",
     "producer-connections",
     Server.BROKER,
-    "Clients of a broker",
+    chapters.CLIENTS_OF_A_BROKER,
     fields("producerGroup S! $live"),
     expect=Expect(has=('"connectionSet":[{', '"clientId":"$client"')),
     before=BEATEN,
@@ -90,7 +91,7 @@ ALL_PRODUCERS: Final = Operation(
     "GET_ALL_PRODUCER_INFO",
     "all-producers",
     Server.BROKER,
-    "Clients of a broker",
+    chapters.CLIENTS_OF_A_BROKER,
     expect=Expect(has=('"data":{', "$live")),
     before=BEATEN,
 )
@@ -99,7 +100,7 @@ RUNNING_INFO: Final = Operation(
     "GET_CONSUMER_RUNNING_INFO",
     "running-info",
     Server.BROKER,
-    "Administration of a broker",
+    chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         consumerGroup S! $group
         clientId      S! nobody
@@ -112,7 +113,7 @@ CONSUME_DIRECTLY: Final = Operation(
     "CONSUME_MESSAGE_DIRECTLY",
     "consume-directly",
     Server.BROKER,
-    "Administration of a broker",
+    chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         consumerGroup S! $group
         clientId      S? nobody
@@ -129,7 +130,7 @@ RESET_OFFSET: Final = Operation(
     "INVOKE_BROKER_TO_RESET_OFFSET",
     "reset-offset",
     Server.BROKER,
-    "Administration of a broker",
+    chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         topic     S! $other
         group     S! $group
@@ -146,7 +147,7 @@ CONSUMER_STATUS: Final = Operation(
     "INVOKE_BROKER_TO_GET_CONSUMER_STATUS",
     "consumer-status",
     Server.BROKER,
-    "Administration of a broker",
+    chapters.ADMINISTRATION_OF_A_BROKER,
     fields("""
         topic      S! $topic
         group      S! $group
@@ -159,7 +160,7 @@ QUERY_ASSIGNMENT: Final = Operation(
     "QUERY_ASSIGNMENT",
     "query-assignment",
     Server.BROKER,
-    "Operations of 5.x",
+    chapters.OPERATIONS_OF_5X,
     body='{"clientId":"$client","consumerGroup":"$live","messageModel":"CLUSTERING","strategyName":"AVG",'
     '"topic":"$topic"}',
     expect=Expect(has=('"messageQueueAssignments":[',)),
@@ -171,7 +172,7 @@ SET_REQUEST_MODE: Final = Operation(
     "SET_MESSAGE_REQUEST_MODE",
     "set-request-mode",
     Server.BROKER,
-    "Operations of 5.x",
+    chapters.OPERATIONS_OF_5X,
     body='{"consumerGroup":"$live","mode":"PULL","popShareQueueNum":0,"topic":"$topic"}',
     since=Since.V5,
 )

@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Operation, Server, Since
 
-_SOURCE: Final = "Administration of a broker"
+_SOURCE: Final = chapters.ADMINISTRATION_OF_A_BROKER
 
 TOPIC_STATS: Final = Operation(
     202, "GET_TOPIC_STATS_INFO", "topic-stats", Server.BROKER, _SOURCE, fields("topic S! $topic"),
@@ -21,7 +22,7 @@ CONSUME_STATS: Final = Operation(
     expect=Expect(has=('"consumeTps":', '"offsetTable":{{', '"consumerOffset":3', '"topic":"$topic"')),
 )  # fmt: skip
 BROKER_CONSUME_STATS: Final = Operation(
-    317, "GET_BROKER_CONSUME_STATS", "broker-consume-stats", Server.BROKER, "Statistics of a broker",
+    317, "GET_BROKER_CONSUME_STATS", "broker-consume-stats", Server.BROKER, chapters.STATISTICS_OF_A_BROKER,
     fields("isOrder B! false"), expect=Expect(has=('"consumeStatsList":[', '"totalDiff":')),
 )  # fmt: skip
 WHO_CONSUMES: Final = Operation(
@@ -29,11 +30,11 @@ WHO_CONSUMES: Final = Operation(
     expect=Expect(has=('"groupList":[', '"$reader"')),
 )  # fmt: skip
 TOPICS_OF_GROUP: Final = Operation(
-    343, "QUERY_TOPICS_BY_CONSUMER", "topics-of-group", Server.BROKER, "Operations of 5.x",
+    343, "QUERY_TOPICS_BY_CONSUMER", "topics-of-group", Server.BROKER, chapters.OPERATIONS_OF_5X,
     fields("group S! $reader"), expect=Expect(has=('"topicList":[', '"$topic"')), since=Since.V5,
 )  # fmt: skip
 SUBSCRIPTION_OF_GROUP: Final = Operation(
-    345, "QUERY_SUBSCRIPTION_BY_CONSUMER", "subscription-of-group", Server.BROKER, "Operations of 5.x",
+    345, "QUERY_SUBSCRIPTION_BY_CONSUMER", "subscription-of-group", Server.BROKER, chapters.OPERATIONS_OF_5X,
     fields("""
         group S! $reader
         topic S? $topic
@@ -50,7 +51,7 @@ CONSUME_SPAN: Final = Operation(
 )  # fmt: skip
 # Without filterGroups: released brokers delete the offsets of the groups that it names.
 CORRECTION: Final = Operation(
-    308, "QUERY_CORRECTION_OFFSET", "correction-offset", Server.BROKER, "Statistics of a broker",
+    308, "QUERY_CORRECTION_OFFSET", "correction-offset", Server.BROKER, chapters.STATISTICS_OF_A_BROKER,
     fields("""
         topic        S! $topic
         compareGroup S! $reader
@@ -68,7 +69,7 @@ CLONE_OFFSET: Final = Operation(
     """),
 )  # fmt: skip
 STATS_DATA: Final = Operation(
-    315, "VIEW_BROKER_STATS_DATA", "stats-data", Server.BROKER, "Statistics of a broker",
+    315, "VIEW_BROKER_STATS_DATA", "stats-data", Server.BROKER, chapters.STATISTICS_OF_A_BROKER,
     fields("""
         statsName S! TOPIC_PUT_NUMS
         statsKey  S! $topic
@@ -76,7 +77,7 @@ STATS_DATA: Final = Operation(
     expect=Expect(has=('"statsDay":{', '"statsHour":{', '"statsMinute":{', '"tps":')),
 )  # fmt: skip
 CONSUME_QUEUE: Final = Operation(
-    321, "QUERY_CONSUME_QUEUE", "consume-queue", Server.BROKER, "Statistics of a broker",
+    321, "QUERY_CONSUME_QUEUE", "consume-queue", Server.BROKER, chapters.STATISTICS_OF_A_BROKER,
     fields("""
         topic         S! $topic
         queueId       I! 0

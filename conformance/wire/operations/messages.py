@@ -3,6 +3,7 @@
 import struct
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since
 
@@ -112,7 +113,7 @@ PULLED: Final = Expect(
 
 
 def batch(*bodies: bytes, properties: bytes = b"") -> bytes:
-    """Return the body of a send of several messages: docs/protocol.md, "Batches"."""
+    """Return the body of a send of several messages: docs/reference/protocol/sending.md, "Batches"."""
     return b"".join(
         struct.pack(">iiiii", 22 + len(body) + len(properties), 0, 0, 0, len(body))
         + body
@@ -123,20 +124,24 @@ def batch(*bodies: bytes, properties: bytes = b"") -> bytes:
 
 
 SEND: Final = Operation(
-    10, "SEND_MESSAGE", "send", Server.BROKER, "Sending", _SEND_V1, b"wire", SENT
+    10, "SEND_MESSAGE", "send", Server.BROKER, chapters.SEND_REQUESTS, _SEND_V1, b"wire", SENT
 )  # fmt: skip
 SEND_V2: Final = Operation(
-    310, "SEND_MESSAGE_V2", "send-v2", Server.BROKER, "Sending", _SEND_V2, b"wire", SENT
+    310, "SEND_MESSAGE_V2", "send-v2", Server.BROKER, chapters.SEND_REQUESTS, _SEND_V2, b"wire", SENT
 )  # fmt: skip
 SEND_BATCH: Final = Operation(
-    320, "SEND_BATCH_MESSAGE", "send-batch", Server.BROKER, "Batches", _BATCH, batch(b"one", b"two"), SENT
+    320, "SEND_BATCH_MESSAGE", "send-batch", Server.BROKER, chapters.BATCHES, _BATCH, batch(b"one", b"two"),
+    SENT,
 )  # fmt: skip
-PULL: Final = Operation(11, "PULL_MESSAGE", "pull", Server.BROKER, "Pulling", _PULL, expect=PULLED)
-LITE_PULL: Final = Operation(
-    361, "LITE_PULL_MESSAGE", "lite-pull", Server.BROKER, "Pulling", _PULL, expect=PULLED, since=Since.V5
+PULL: Final = Operation(
+    11, "PULL_MESSAGE", "pull", Server.BROKER, chapters.PULL_REQUESTS, _PULL, expect=PULLED
 )
+LITE_PULL: Final = Operation(
+    361, "LITE_PULL_MESSAGE", "lite-pull", Server.BROKER, chapters.PULL_REQUESTS, _PULL,
+    expect=PULLED, since=Since.V5,
+)  # fmt: skip
 SEND_BACK: Final = Operation(
-    36, "CONSUMER_SEND_MSG_BACK", "send-back", Server.BROKER, "Retries",
+    36, "CONSUMER_SEND_MSG_BACK", "send-back", Server.BROKER, chapters.RETRIES,
     fields("""
         offset            L! $offset
         group             S! $group
@@ -148,10 +153,10 @@ SEND_BACK: Final = Operation(
     """),
 )  # fmt: skip
 END_TRANSACTION: Final = Operation(
-    37, "END_TRANSACTION", "end-transaction", Server.BROKER, "Transactions", _END_TRANSACTION
+    37, "END_TRANSACTION", "end-transaction", Server.BROKER, chapters.TRANSACTIONS, _END_TRANSACTION
 )
 RESUME_CHECK: Final = Operation(
-    323, "RESUME_CHECK_HALF_MESSAGE", "resume-check", Server.BROKER, "Transactions",
+    323, "RESUME_CHECK_HALF_MESSAGE", "resume-check", Server.BROKER, chapters.TRANSACTIONS,
     fields("""
         msgId S? 7F00000100002A9F00000000000FFFFF
         topic S?5
@@ -159,15 +164,16 @@ RESUME_CHECK: Final = Operation(
     expect=Expect(codes=(1,)),
 )  # fmt: skip
 SEND_REPLY: Final = Operation(
-    324, "SEND_REPLY_MESSAGE", "reply", Server.BROKER, "Requests and replies", _REPLY_V1, b"wire",
+    324, "SEND_REPLY_MESSAGE", "reply", Server.BROKER, chapters.REQUESTS_AND_REPLIES, _REPLY_V1, b"wire",
     Expect(codes=(0, 1)),
 )  # fmt: skip
 SEND_REPLY_V2: Final = Operation(
-    325, "SEND_REPLY_MESSAGE_V2", "reply-v2", Server.BROKER, "Requests and replies", _REPLY_V2, b"wire",
+    325, "SEND_REPLY_MESSAGE_V2", "reply-v2", Server.BROKER, chapters.REQUESTS_AND_REPLIES, _REPLY_V2,
+    b"wire",
     Expect(codes=(0, 1)),
 )  # fmt: skip
 QUERY_MESSAGE: Final = Operation(
-    12, "QUERY_MESSAGE", "query-message", Server.BROKER, "Looking messages up",
+    12, "QUERY_MESSAGE", "query-message", Server.BROKER, chapters.MESSAGE_QUERIES,
     fields("""
         topic          S! $topic
         key            S! $key
@@ -181,7 +187,7 @@ QUERY_MESSAGE: Final = Operation(
     ),
 )  # fmt: skip
 VIEW_MESSAGE: Final = Operation(
-    33, "VIEW_MESSAGE_BY_ID", "view-message", Server.BROKER, "Looking messages up",
+    33, "VIEW_MESSAGE_BY_ID", "view-message", Server.BROKER, chapters.MESSAGE_QUERIES,
     fields("""
         offset L! $offset
         topic  S?5
@@ -189,7 +195,7 @@ VIEW_MESSAGE: Final = Operation(
     expect=Expect(records=1, has=("$key",)),
 )  # fmt: skip
 RECALL: Final = Operation(
-    370, "RECALL_MESSAGE", "recall", Server.BROKER, "Operations of 5.x",
+    370, "RECALL_MESSAGE", "recall", Server.BROKER, chapters.OPERATIONS_OF_5X,
     fields("""
         producerGroup S? $producer
         topic         S! $topic

@@ -2,11 +2,12 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Kind, Operation, Server, Since
 
 _NS: Final = Server.NAME_SERVER
-_SOURCE: Final = "Name server"
+_SOURCE: Final = chapters.NAME_SERVER
 _BROKER: Final = """
     brokerName  S! $ns_broker
     brokerAddr  S! $ns_address

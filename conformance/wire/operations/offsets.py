@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Kind, Operation, Server
 
@@ -17,26 +18,28 @@ _CONSUMER: Final = """
 """
 
 QUERY_OFFSET: Final = Operation(
-    14, "QUERY_CONSUMER_OFFSET", "query-offset", Server.BROKER, "Offset requests",
+    14, "QUERY_CONSUMER_OFFSET", "query-offset", Server.BROKER, chapters.OFFSET_REQUESTS,
     fields(_CONSUMER.replace("$group", "$reader") + "setZeroIfNotFound B?5"), expect=_OFFSET,
 )  # fmt: skip
 UPDATE_OFFSET: Final = Operation(
-    15, "UPDATE_CONSUMER_OFFSET", "update-offset", Server.BROKER, "Consumer offsets",
+    15, "UPDATE_CONSUMER_OFFSET", "update-offset", Server.BROKER, chapters.CONSUMER_OFFSETS,
     fields(_CONSUMER.replace("$topic", "$other") + "commitOffset L! 3"),
 )  # fmt: skip
 SEARCH_OFFSET: Final = Operation(
-    29, "SEARCH_OFFSET_BY_TIMESTAMP", "search-offset", Server.BROKER, "Offset requests",
+    29, "SEARCH_OFFSET_BY_TIMESTAMP", "search-offset", Server.BROKER, chapters.OFFSET_REQUESTS,
     fields(_QUEUE + "timestamp L! $now\nboundaryType S?5"), expect=_OFFSET,
 )  # fmt: skip
 MAX_OFFSET: Final = Operation(
-    30, "GET_MAX_OFFSET", "max-offset", Server.BROKER, "Offset requests",
+    30, "GET_MAX_OFFSET", "max-offset", Server.BROKER, chapters.OFFSET_REQUESTS,
     fields(_QUEUE + "committed B?5"), expect=_OFFSET,
 )  # fmt: skip
 MIN_OFFSET: Final = Operation(
-    31, "GET_MIN_OFFSET", "min-offset", Server.BROKER, "Offset requests", fields(_QUEUE), expect=_OFFSET
-)
+    31, "GET_MIN_OFFSET", "min-offset", Server.BROKER, chapters.OFFSET_REQUESTS, fields(_QUEUE),
+    expect=_OFFSET,
+)  # fmt: skip
 EARLIEST_TIME: Final = Operation(
-    32, "GET_EARLIEST_MSG_STORETIME", "earliest-time", Server.BROKER, "Offset requests", fields(_QUEUE),
+    32, "GET_EARLIEST_MSG_STORETIME", "earliest-time", Server.BROKER, chapters.OFFSET_REQUESTS,
+    fields(_QUEUE),
     expect=Expect(fields={"timestamp": Kind.LONG}),
 )  # fmt: skip
 

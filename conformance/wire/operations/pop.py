@@ -2,12 +2,13 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Call, Expect, Kind, Operation, Server, Since
 from mqproof.conformance.wire.operations.clients import BEATEN
 from mqproof.conformance.wire.requests import valid
 
-_SOURCE: Final = "Pop"
+_SOURCE: Final = chapters.POP
 _HANDLE: Final = "0 $pop_time 60000 $revive_queue 0 $broker 0 0"
 """Handle of the first message of the queue, popped by `POPPED`."""
 _ACK: Final = f"""

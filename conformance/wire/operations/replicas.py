@@ -2,10 +2,11 @@
 
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.fields import fields
 from mqproof.conformance.wire.model import Expect, Operation, Server, Since, Strength
 
-_SOURCE: Final = "What a slave asks"
+_SOURCE: Final = chapters.REQUESTS_OF_A_SLAVE
 
 CONSUMER_OFFSETS: Final = Operation(
     43, "GET_ALL_CONSUMER_OFFSET", "all-consumer-offsets", Server.BROKER, _SOURCE,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.model import COMMIT_OFFSET, Awaited, Call, Expect, Kind, Put, Since, Strength
 from mqproof.conformance.wire.operations.administration import CREATE_TOPIC
 from mqproof.conformance.wire.operations.clients import BEATEN
@@ -83,7 +84,7 @@ RULES: Final = (
         402,
         "to an invalid topic name is refused",
         (call(SEND_V2, _REFUSED, b="a b"),),
-        source="Topics",
+        source=chapters.TOPICS,
     ),
     *(
         Rule(
@@ -91,7 +92,7 @@ RULES: Final = (
             number,
             f"to {topic} is not allowed",
             (call(SEND_V2, code(16), b=topic),),
-            source="Topics",
+            source=chapters.TOPICS,
         )
         for number, topic in enumerate(
             (
@@ -110,7 +111,7 @@ RULES: Final = (
         409,
         "to an unknown topic without a template is refused",
         (call(SEND_V2, code(17), b="$gone", c="$gone"),),
-        source="Topics",
+        source=chapters.TOPICS,
     ),
     Rule(
         SEND_V2,
@@ -123,7 +124,7 @@ RULES: Final = (
         411,
         "with properties beyond 32767 bytes is refused",
         (call(SEND_V2, code(13), i="k\x01" + "v" * _PROPERTIES_MAX + "\x02"),),
-        source="Properties",
+        source=chapters.PROPERTIES,
     ),
     Rule(SEND_V2, 412, "is answered with region and trace switch", (call(SEND_V2, Expect(fields=_TRACED)),)),
     Rule(
@@ -144,14 +145,14 @@ RULES: Final = (
         416,
         "with a delay cannot be pulled yet",
         (_FRESH, _sent("late", i="DELAY\x0118\x02"), _sent(), _found(replace(_FOUND_ONE, lacks=("late",)))),
-        source="Delayed messages",
+        source=chapters.DELAYED_MESSAGES,
     ),
     Rule(
         SEND_V2,
         417,
         "from a half message shows nothing",
         (_FRESH, _HALF, _sent(), _found(replace(_FOUND_ONE, lacks=("half",)))),
-        source="Transactions",
+        source=chapters.TRANSACTIONS,
     ),
     Rule(
         SEND_V2,

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.model import Call, Expect, Since, Strength
 from mqproof.conformance.wire.operations.name_server import (
     ADD,
@@ -54,14 +55,14 @@ RULES: Final = (
         401,
         "has quoted broker ids for clients since 4.9.4",
         (call(ROUTE, Expect(has=('"brokerAddrs":{"0":"$ns_address"}',))),),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
         402,
         "has unquoted broker ids for older clients",
         (Call(replace(valid(ROUTE), version=_OLD), Expect(has=('"brokerAddrs":{0:"$ns_address"}',))),),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         ROUTE,
@@ -73,7 +74,7 @@ RULES: Final = (
                 Expect(has=('"brokerAddrs":{"0":"$ns_address"}',)),
             ),
         ),
-        source="JSON bodies",
+        source=chapters.JSON_BODIES,
     ),
     Rule(
         REGISTER,

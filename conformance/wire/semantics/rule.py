@@ -16,7 +16,7 @@ class Rule:
     since: Since = Since.V4_9
     strength: Strength = Strength.MUST
     source: str | None = None
-    """Section of docs/protocol.md; the operation's, unless given."""
+    """A section of docs/reference/protocol/; the operation's, unless given."""
 
 
 def case(rule: Rule) -> Case:

@@ -1,1 +1,1 @@
-"""One function for each command: its options, its help, what it prints. `impl/admin/cli.py` names them."""
+"""One function for each command: options, help and output. `impl/admin/cli.py` lists them."""

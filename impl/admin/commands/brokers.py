@@ -17,16 +17,17 @@ from mqproof.impl.runtime.network import Address
 def cluster_list(
     site: Site,
     more: Annotated[
-        bool, typer.Option("-m", "--moreStats", help="Messages in and out, yesterday and today.")
+        bool,
+        typer.Option(
+            "-m", "--moreStats", help="Show the messages received and delivered, yesterday and today."
+        ),
     ] = False,
-    interval_s: Annotated[
-        int | None, count("i", "interval", "Again and again, so many seconds apart.")
-    ] = None,
-    cluster: Annotated[str | None, text("c", "clusterName", "NAME", "Only this cluster's.")] = None,
+    interval_s: Annotated[int | None, count("i", "interval", "Repeat every N seconds.")] = None,
+    cluster: Annotated[str | None, text("c", "clusterName", "NAME", "List only this cluster.")] = None,
 ) -> None:
     """List the brokers and their state.
 
-    Exit code 4 when one of them gives no status.
+    The exit code is 4 if a broker does not report its status.
 
     \b
     Example: mqproof admin clusterList -n 127.0.0.1:9876
@@ -50,7 +51,7 @@ def cluster_list(
 def broker_status(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
     """Show the runtime information of brokers.
 
-    Of one (-b) or of all masters of a cluster (-c).
+    Select one broker (-b) or all masters of a cluster (-c).
 
     \b
     Example: mqproof admin brokerStatus -n 127.0.0.1:9876 -b 127.0.0.1:10911
@@ -61,7 +62,7 @@ def broker_status(site: Site, broker: Broker = None, cluster: Cluster = None) ->
 def get_broker_config(site: Site, broker: Broker = None, cluster: Cluster = None) -> None:
     """Show the configuration of brokers.
 
-    Of one (-b) or of all masters of a cluster (-c).
+    Select one broker (-b) or all masters of a cluster (-c).
 
     \b
     Example: mqproof admin getBrokerConfig -n 127.0.0.1:9876 -b 127.0.0.1:10911
@@ -71,15 +72,15 @@ def get_broker_config(site: Site, broker: Broker = None, cluster: Cluster = None
 
 def update_broker_config(
     site: Site,
-    key: Annotated[str, text("k", "key", "KEY", "What is changed.")],
-    value: Annotated[str, text("v", "value", "VALUE", "What it becomes.")],
+    key: Annotated[str, text("k", "key", "KEY", "The key of the setting.")],
+    value: Annotated[str, text("v", "value", "VALUE", "The new value.")],
     broker: Broker = None,
     cluster: Cluster = None,
-    slaves: Annotated[Any, flag("a", "updateAllBroker", "With -c: slaves too.")] = "false",
+    slaves: Annotated[Any, flag("a", "updateAllBroker", "With -c: change the slaves too.")] = "false",
 ) -> None:
     """Change a setting of running brokers.
 
-    Of one (-b) or of all masters of a cluster (-c), with -a true also of their slaves.
+    Select one broker (-b) or all masters of a cluster (-c). With -a true, their slaves are changed too.
 
     \b
     Example: mqproof admin updateBrokerConfig -n 127.0.0.1:9876 -c DefaultCluster -k brokerPermission -v 4
@@ -90,10 +91,11 @@ def update_broker_config(
         found = await targets(admin, broker, cluster, slaves=slaves)
         await brokers.update_config(admin, found, key, value)
         for each in found:
-            # Brokers take what they do not know, and pass over it.
+            # Brokers accept unknown keys and ignore them.
             is_shown = key in await brokers.config(admin, each)
             say(
-                f"{each}: {key}={value}" + ("" if is_shown else "; it shows no such key, and may not know it")
+                f"{each}: {key}={value}"
+                + ("" if is_shown else "; the broker does not list this key and may not support it")
             )
 
     perform(site, work)

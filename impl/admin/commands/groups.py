@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def _given(value: T | None) -> T | UnsetType:
-    """4.9 is not told of what only 5.x knows."""
+    """Return the value, or UNSET to omit a field that only 5.x has."""
     return UNSET if value is None else value
 
 
@@ -41,7 +41,7 @@ def _policy(value: str) -> dict[str, Any]:
 
 
 def changes_of_attributes(value: str) -> dict[str, str]:
-    """`+A=B,-C` as 5.x has it in a body, the signs being part of the names."""
+    """Parse `+A=B,-C` into the mapping that 5.x expects in a body. The signs are part of the names."""
     changes = {}
     for part in value.split(","):
         name, _, text = part.partition("=")
@@ -56,13 +56,13 @@ _RETRY_POLICY = typer.Option(
     "--groupRetryPolicy",
     parser=parsed("p", _policy),
     metavar="JSON",
-    help='5.x: \'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}\'.',
+    help='5.x only, for example \'{"type":"CUSTOMIZED","customizedRetryPolicy":{"next":[1000,5000]}}\'.',
 )
 _ATTRIBUTES = typer.Option(
     "--attributes",
     parser=parsed("-attributes", changes_of_attributes),
     metavar="+A=B,-C",
-    help="What only brokers of 5.x know of it.",
+    help="Attributes, which only brokers of 5.x support.",
 )
 
 
@@ -71,21 +71,45 @@ def update_sub_group(
     group: Group,
     broker: Broker = None,
     cluster: Cluster = None,
-    consume: Annotated[Any, flag("s", "consumeEnable", "The group may consume.")] = "true",
-    from_min: Annotated[Any, flag("m", "consumeFromMinEnable", "From the first message.")] = "false",
-    broadcast: Annotated[Any, flag("d", "consumeBroadcastEnable", "Also in broadcast mode.")] = "false",
-    retry_queues: Annotated[int, count("q", "retryQueueNums", "Of the retry topic.", 0)] = 1,
-    retry_max: Annotated[int, count("r", "retryMaxTimes", "Then to the dead letters.", -1)] = 16,
-    broker_id: Annotated[int, count("i", "brokerId", "Where it reads from.", 0)] = 0,
-    slow_id: Annotated[int, count("w", "whichBrokerWhenConsumeSlowly", "When far behind.", 0)] = 1,
-    notify: Annotated[Any, flag("a", "notifyConsumerIdsChanged", "Of who comes and goes.")] = "true",
-    orderly: Annotated[Any, flag("o", "consumeMessageOrderly", "5.x: in order.")] = None,
+    consume: Annotated[Any, flag("s", "consumeEnable", "Whether the group may consume.")] = "true",
+    from_min: Annotated[
+        Any, flag("m", "consumeFromMinEnable", "Whether a new group starts at the first message.")
+    ] = "false",
+    broadcast: Annotated[
+        Any, flag("d", "consumeBroadcastEnable", "Whether the group may consume in broadcast mode.")
+    ] = "false",
+    retry_queues: Annotated[
+        int, count("q", "retryQueueNums", "The number of queues of the retry topic.", 0)
+    ] = 1,
+    retry_max: Annotated[
+        int,
+        count("r", "retryMaxTimes", "The number of redeliveries before a message becomes a dead letter.", -1),
+    ] = 16,
+    broker_id: Annotated[
+        int, count("i", "brokerId", "The id of the broker that the group reads from.", 0)
+    ] = 0,
+    slow_id: Annotated[
+        int,
+        count(
+            "w",
+            "whichBrokerWhenConsumeSlowly",
+            "The id of the broker to read from when the group lags far behind.",
+            0,
+        ),
+    ] = 1,
+    notify: Annotated[
+        Any,
+        flag("a", "notifyConsumerIdsChanged", "Whether members are notified when a member joins or leaves."),
+    ] = "true",
+    orderly: Annotated[
+        Any, flag("o", "consumeMessageOrderly", "5.x only: whether the group consumes in order.")
+    ] = None,
     retry_policy: Annotated[Any, _RETRY_POLICY] = None,
     attributes: Annotated[Any, _ATTRIBUTES] = None,
 ) -> None:
     """Create a consumer group, or change it.
 
-    At one broker (-b) or at all masters of a cluster (-c). What is not given becomes mqadmin's default.
+    At one broker (-b) or at all masters of a cluster (-c). Options not given have mqadmin's defaults.
 
     \b
     Example: mqproof admin updateSubGroup -n 127.0.0.1:9876 -c DefaultCluster -g G -r 3
@@ -110,7 +134,7 @@ def update_sub_group(
         brokers = await targets(admin, broker, cluster)
         await groups.update_group(admin, brokers, config)
         for each in brokers:
-            say(f"group {group} is at {each}: at most {retry_max} retries, {retry_queues} retry queues")
+            say(f"group {group} at {each}: at most {retry_max} retries, {retry_queues} retry queues")
 
     perform(site, work)
 
@@ -120,7 +144,9 @@ def delete_sub_group(
     group: Group,
     broker: Broker = None,
     cluster: Cluster = None,
-    offsets: Annotated[Any, flag("r", "removeOffset", "Also how far the group is.")] = "false",
+    offsets: Annotated[
+        Any, flag("r", "removeOffset", "Whether to delete the offsets of the group too.")
+    ] = "false",
 ) -> None:
     """Delete a consumer group.
 
@@ -143,9 +169,13 @@ def delete_sub_group(
 
 def consumer_progress(
     site: Site,
-    group: Annotated[str | None, text("g", "groupName", "NAME", "Only this group, by queue.")] = None,
-    topic: Annotated[str | None, text("t", "topicName", "NAME", "Only in this topic.")] = None,
-    clients: Annotated[Any, flag("s", "showClientIP", "Which member has each queue.")] = "false",
+    group: Annotated[
+        str | None, text("g", "groupName", "NAME", "Show only this group, queue by queue.")
+    ] = None,
+    topic: Annotated[str | None, text("t", "topicName", "NAME", "Show only this topic.")] = None,
+    clients: Annotated[
+        Any, flag("s", "showClientIP", "Whether to show the member that each queue is assigned to.")
+    ] = "false",
     cluster: AtCluster = None,
 ) -> None:
     """Show the progress of consumer groups.
@@ -171,19 +201,29 @@ def reset_offset_by_time(
     site: Site,
     group: Annotated[str, text("g", "group", "NAME", "The consumer group.")],
     topic: Topic,
-    timestamp: Annotated[Any, when("s", "timestamp", "now, milliseconds, yyyy-MM-dd#HH:mm:ss:SSS.")],
-    force: Annotated[Any, flag("f", "force", "Also forward, past what it has not consumed.")] = "true",
-    cpp: Annotated[bool, typer.Option("-c", "--cplus", help="The group's clients are in C++.")] = False,
+    timestamp: Annotated[
+        Any, when("s", "timestamp", "The time: now, milliseconds or yyyy-MM-dd#HH:mm:ss:SSS.")
+    ],
+    force: Annotated[
+        Any, flag("f", "force", "Whether to move forward too, past messages that are not consumed.")
+    ] = "true",
+    cpp: Annotated[
+        bool, typer.Option("-c", "--cplus", help="The clients of the group are C++ clients.")
+    ] = False,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", metavar="NAME", help="Only at this cluster's brokers.")
+        str | None,
+        typer.Option("--cluster", metavar="NAME", help="Reset only at the brokers of this cluster."),
     ] = None,
     broker: BrokerOnly = None,
-    queue: Annotated[int | None, count("q", "queue", "With -b: only this queue.", 0)] = None,
-    offset: Annotated[int | None, count("o", "offset", "With -q: to this offset instead.", 0)] = None,
+    queue: Annotated[int | None, count("q", "queue", "With -b: reset only this queue.", 0)] = None,
+    offset: Annotated[
+        int | None, count("o", "offset", "With -q: reset to this offset instead of a time.", 0)
+    ] = None,
 ) -> None:
     """Reset the offsets of a group to a time.
 
-    To what was stored from that time on; -1 is the end of each queue. -c is what it is in 4.9.
+    The group continues with the messages stored from that time on. A time of -1 is the end of each queue.
+    -c has the meaning that it has in mqadmin 4.9.
 
     \b
     Example: mqproof admin resetOffsetByTime -n 127.0.0.1:9876 -g G -t T -s 2026-05-01#08:00:00:000

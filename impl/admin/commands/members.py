@@ -7,13 +7,15 @@ from mqproof.impl.admin.admin import Admin
 from mqproof.impl.admin.options import Broker, text
 from mqproof.impl.admin.run import WRONG_USE, Site, fail, perform, say
 
-Member = Annotated[str, text("t", "transfereeId", "ID", "The member that is to lead: its dLegerSelfId.")]
+Member = Annotated[
+    str, text("t", "transfereeId", "ID", "The member that takes over the leadership: its dLegerSelfId.")
+]
 
 
 def leadership_transfer(site: Site, transferee: Member, broker: Broker = None) -> None:
     """Transfer the leadership of a DLedger group to another member.
 
-    -b is any broker of the group. Messages are refused meanwhile, for a fraction of a second.
+    -b is any broker of the group. During the transfer, for a fraction of a second, messages are refused.
 
     \b
     Example: mqproof admin leadershipTransfer -n 127.0.0.1:9876 -b 127.0.0.1:10911 -t n1

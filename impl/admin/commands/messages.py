@@ -20,37 +20,46 @@ def _kind(value: str) -> messages.KeyKind:
     return messages.KeyKind(value)
 
 
-_KIND = typer.Option("-p", "--keyType", parser=parsed("p", _kind), metavar="K|T", help="A key, or a tag.")
+_KIND = typer.Option("-p", "--keyType", parser=parsed("p", _kind), metavar="K|T", help="K: a key; T: a tag.")
 
 
 def require_charset(letter: str, name: str) -> None:
     try:
         codecs.lookup(name)
     except LookupError:
-        fail(f"-{letter}: {name!r} is no character set", WRONG_USE)
+        fail(f"-{letter}: {name!r} is not a known character set", WRONG_USE)
 
 
 def query_msg_by_id(
     site: Site,
-    ids: Annotated[str, text("i", "msgId", "ID,ID", "The broker's ids; with -t the producer's.")],
-    topic: Annotated[str | None, text("t", "topic", "NAME", "The topic of a producer's id.")] = None,
+    ids: Annotated[
+        str, text("i", "msgId", "ID,ID", "Offset message ids; with -t, unique keys of the producer.")
+    ],
+    topic: Annotated[
+        str | None, text("t", "topic", "NAME", "The topic of the messages, if -i is a unique key.")
+    ] = None,
     cluster: AtCluster = None,
-    charset: Annotated[str, text("f", "bodyFormat", "NAME", "How the body is read.")] = "UTF-8",
-    group: Annotated[str | None, text("g", "consumerGroup", "NAME", "With -d: who consumes it now.")] = None,
-    client_id: Annotated[str | None, text("d", "clientId", "ID", "The member of -g.")] = None,
-    resend: Annotated[Any, flag("s", "sendMessage", "Send it once more.")] = "false",
+    charset: Annotated[str, text("f", "bodyFormat", "NAME", "The character set of the body.")] = "UTF-8",
+    group: Annotated[
+        str | None,
+        text("g", "consumerGroup", "NAME", "With -d: the group whose member consumes the message."),
+    ] = None,
+    client_id: Annotated[
+        str | None, text("d", "clientId", "ID", "With -g: the client id of that member.")
+    ] = None,
+    resend: Annotated[Any, flag("s", "sendMessage", "Whether to send the message again.")] = "false",
 ) -> None:
     """Show messages by their ids.
 
-    By the broker's offset message id, or with -t by the producer's unique key. With -g and -d a connected
-    consumer consumes it, whatever its queue and offset, and says how that went; exit code 1 when badly. With
-    -s true it is sent to its topic once more, and comes to every group again.
+    -i is the broker's offset message id, or with -t the producer's unique key. With -g and -d, a connected
+    consumer consumes the message, whatever its queue and offset, and reports the result. The exit code is 1
+    if it failed. With -s true, the message is sent to its topic again, and every group receives it again.
 
     \b
     Example: mqproof admin queryMsgById -n 127.0.0.1:9876 -i 7F00000100002A9F0000000000000000
     """
     if (group is None) != (client_id is None):
-        fail("-g and -d need each other", WRONG_USE)
+        fail("-g and -d must be given together", WRONG_USE)
     if resend and group is not None:
         fail("give either -s true or -g and -d", WRONG_USE)
     require_charset("f", charset)
@@ -109,13 +118,13 @@ def query_msg_by_key(
     key: Annotated[str, text("k", "msgKey", "KEY", "One of the message's keys.")],
     begin: Begin = None,
     end: End = None,
-    count_max: Annotated[int, count("m", "maxNum", "At most so many.")] = 64,
+    count_max: Annotated[int, count("m", "maxNum", "Show at most N messages.")] = 64,
     kind: Annotated[Any, _KIND] = "K",
     cluster: AtCluster = None,
 ) -> None:
     """Show the messages of a topic that have a key.
 
-    Or a tag (-p T): brokers of 5.x have tags in their index, ours and those of 4.9 do not.
+    With -p T, search for a tag instead. Only brokers of 5.x index tags; ours and those of 4.9 do not.
 
     \b
     Example: mqproof admin queryMsgByKey -n 127.0.0.1:9876 -t T -k order-17
@@ -142,15 +151,15 @@ def query_msg_by_key(
 def print_msg(
     site: Site,
     topic: Topic,
-    tags: Annotated[str, text("s", "subExpression", "TAGS", "TagA || TagB, * is all.")] = "*",
+    tags: Annotated[str, text("s", "subExpression", "TAGS", "TagA || TagB; * selects all messages.")] = "*",
     begin: Begin = None,
     end: End = None,
-    body: Annotated[Any, flag("d", "printBody", "With their bodies.")] = "true",
-    charset: Annotated[str, text("c", "charsetName", "NAME", "How bodies are read.")] = "UTF-8",
+    body: Annotated[Any, flag("d", "printBody", "Whether to print the bodies.")] = "true",
+    charset: Annotated[str, text("c", "charsetName", "NAME", "The character set of the bodies.")] = "UTF-8",
 ) -> None:
     """Print every message of a topic, one a line.
 
-    Queue by queue: queue, offset, id, time stored, tags, keys, body.
+    The order is queue by queue. A line has the queue, offset, id, store time, tags, keys and body.
 
     \b
     Example: mqproof admin printMsg -n 127.0.0.1:9876 -t T -s TagA -b 2026-05-01#08:00:00:000

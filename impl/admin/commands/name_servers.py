@@ -1,4 +1,4 @@
-"""Commands about name servers; each is told to all of them."""
+"""Commands about name servers. Each request is sent to all of them."""
 
 from typing import Annotated
 
@@ -10,13 +10,13 @@ from mqproof.impl.admin.run import Site, perform, say, show
 BrokerName = Annotated[str, text("b", "brokerName", "NAME", "The broker's name.")]
 Namespace = Annotated[str, text("s", "namespace", "NAME", "The namespace.")]
 Key = Annotated[str, text("k", "key", "KEY", "The key.")]
-Value = Annotated[str, text("v", "value", "VALUE", "What it becomes.")]
+Value = Annotated[str, text("v", "value", "VALUE", "The new value.")]
 
 
 def wipe_write_perm(site: Site, broker_name: BrokerName) -> None:
     """Take the write permission from a broker.
 
-    Until it registers something new: clients learn it with their next route.
+    The broker has it again after its next changed registration. Clients see the change with their next route.
 
     \b
     Example: mqproof admin wipeWritePerm -n 127.0.0.1:9876 -b broker-a
@@ -24,7 +24,7 @@ def wipe_write_perm(site: Site, broker_name: BrokerName) -> None:
 
     async def work(admin: Admin) -> None:
         for address, count in (await name_servers.wipe_write(admin, broker_name)).items():
-            say(f"{address}: {count} topics of {broker_name} are not written to")
+            say(f"{address}: {count} topics of {broker_name} are no longer writable")
 
     perform(site, work)
 
@@ -38,7 +38,7 @@ def add_write_perm(site: Site, broker_name: BrokerName) -> None:
 
     async def work(admin: Admin) -> None:
         for address, count in (await name_servers.add_write(admin, broker_name)).items():
-            say(f"{address}: {count} topics of {broker_name} are read and written")
+            say(f"{address}: {count} topics of {broker_name} are readable and writable")
 
     perform(site, work)
 
@@ -66,7 +66,7 @@ def delete_kv_config(site: Site, namespace: Namespace, key: Key) -> None:
 
     async def work(admin: Admin) -> None:
         await name_servers.delete_kv(admin, namespace, key)
-        say(f"{namespace}: no {key}")
+        say(f"{namespace}: {key} is deleted")
 
     perform(site, work)
 

@@ -19,14 +19,16 @@ def update_topic(
     topic: Topic,
     broker: Broker = None,
     cluster: Cluster = None,
-    read_queues: Annotated[int, count("r", "readQueueNums", "Queues to read from.")] = 8,
-    write_queues: Annotated[int, count("w", "writeQueueNums", "Queues to write to.")] = 8,
+    read_queues: Annotated[int, count("r", "readQueueNums", "The number of queues to read from.")] = 8,
+    write_queues: Annotated[int, count("w", "writeQueueNums", "The number of queues to write to.")] = 8,
     perm: Permission = 6,
-    order: Annotated[Any, flag("o", "order", "Name servers tell producers its queues.")] = "false",
-    unit: Annotated[Any, flag("u", "unit", "The topic belongs to a unit.")] = "false",
-    unit_sub: Annotated[Any, flag("s", "hasUnitSub", "Units subscribe to the topic.")] = "false",
+    order: Annotated[
+        Any, flag("o", "order", "Whether name servers report its queues per broker to producers.")
+    ] = "false",
+    unit: Annotated[Any, flag("u", "unit", "Whether the topic belongs to a unit.")] = "false",
+    unit_sub: Annotated[Any, flag("s", "hasUnitSub", "Whether units subscribe to the topic.")] = "false",
     attributes: Annotated[
-        str | None, text("a", "attributes", "+A=B,-C", "What only brokers of 5.x know of it.")
+        str | None, text("a", "attributes", "+A=B,-C", "Attributes, which only brokers of 5.x support.")
     ] = None,
 ) -> None:
     """Create a topic, or change it.
@@ -62,11 +64,11 @@ def update_topic(
 def delete_topic(
     site: Site,
     topic: Topic,
-    cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster it is deleted from.")],
+    cluster: Annotated[str, text("c", "clusterName", "NAME", "The cluster to delete the topic from.")],
 ) -> None:
     """Delete a topic from a cluster.
 
-    At all its masters, and then at the name servers.
+    The topic is deleted at all masters of the cluster, then at the name servers.
 
     \b
     Example: mqproof admin deleteTopic -n 127.0.0.1:9876 -c DefaultCluster -t T
@@ -85,7 +87,7 @@ def update_topic_perm(
 ) -> None:
     """Change the permissions of a topic.
 
-    And nothing else about it; at one broker (-b) or at all masters of a cluster (-c).
+    Nothing else about the topic changes. Select one broker (-b) or all masters of a cluster (-c).
 
     \b
     Example: mqproof admin updateTopicPerm -n 127.0.0.1:9876 -c DefaultCluster -t T -p 4
@@ -104,7 +106,7 @@ def update_topic_perm(
 def topic_route(
     site: Site,
     topic: Topic,
-    as_list: Annotated[bool, typer.Option("-l", "--list", help="All in one table.")] = False,
+    as_list: Annotated[bool, typer.Option("-l", "--list", help="Print one table instead of two.")] = False,
 ) -> None:
     """Show the brokers and queues of a topic.
 
@@ -127,7 +129,10 @@ def topic_route(
 def topic_list(
     site: Site,
     clusters: Annotated[
-        bool, typer.Option("-c", "--clusterModel", help="Each with its cluster and its consumer groups.")
+        bool,
+        typer.Option(
+            "-c", "--clusterModel", help="Print each topic with its cluster and its consumer groups."
+        ),
     ] = False,
 ) -> None:
     """List the topics, one a line.

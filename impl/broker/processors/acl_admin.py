@@ -1,4 +1,7 @@
-"""Administration of accounts and white lists (docs/protocol.md, "Access control")."""
+"""Administration of accounts and white lists.
+
+See docs/reference/protocol/access-control.md, "Access control".
+"""
 
 from collections.abc import Callable
 from typing import Any, Final

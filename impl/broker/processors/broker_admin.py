@@ -1,4 +1,7 @@
-"""Administration of a broker's configuration and state (docs/protocol.md, "Administration of a broker")."""
+"""Administration of a broker's configuration and state.
+
+See docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 from dataclasses import replace
 from typing import Final

@@ -42,7 +42,7 @@ def require_readable_queue(services: Services, topic_name: str, queue_id: int) -
     """Refuse a queue that does not exist or may not be read."""
     topic = require_topic(services, topic_name)
     if not topic.perm & PERM_READ:
-        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {topic_name} may not be read")
+        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {topic_name} has no read permission")
     if not 0 <= queue_id < topic.read_queue_nums:
         remark = f"queue {queue_id} of topic {topic_name}, which has {topic.read_queue_nums} queues"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
@@ -51,13 +51,13 @@ def require_readable_queue(services: Services, topic_name: str, queue_id: int) -
 def require_readable_broker(services: Services) -> None:
     """Refuse when the broker as a whole may not be read."""
     if not services.config.permission & PERM_READ:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be read")
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker has no read permission")
 
 
 def require_writable_broker(services: Services) -> None:
     """Refuse when the broker as a whole may not be written."""
     if not services.config.permission & PERM_WRITE:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker has no write permission")
 
 
 def require_master(services: Services) -> None:
@@ -73,7 +73,7 @@ def require_sole_master(services: Services) -> None:
     """
     require_master(services)
     if not services.store.has_all:
-        remark = "no quorum said lately that this broker leads"
+        remark = "no quorum has confirmed lately that this broker is the leader"
         raise RefusedError(ResponseCode.SERVICE_NOT_AVAILABLE, remark)
 
 

@@ -1,4 +1,7 @@
-"""Lists of the connected clients for administrators (docs/protocol.md, "Client registration")."""
+"""Lists of the connected clients for administrators.
+
+See docs/reference/protocol/groups.md, "Client registration".
+"""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
 """Administrators' requests to a consumer, forwarded by the broker over the consumer's connection.
 
-See docs/protocol.md, "Administration of a broker".
+See docs/reference/protocol/administration.md, "Administration of a broker".
 """
 
 import asyncio
@@ -72,7 +72,9 @@ async def _forward(
         remark = f"consumer {header.client_id} of group {header.consumer_group} is not connected"
         raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
     if group.members[consumer].version < CALLABLE_VERSION:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"consumer {header.client_id} is too old to be asked")
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"consumer {header.client_id} is too old for this request"
+        )
     try:
         answer = await consumer.invoke(new_request(request.code, dict(fields), body), _CALL_TIMEOUT_S)
     except RemotingError as error:

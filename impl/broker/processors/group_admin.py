@@ -1,4 +1,7 @@
-"""Administration of consumer groups (docs/protocol.md, "Administration of a broker")."""
+"""Administration of consumer groups.
+
+See docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
 """Requests of clients about themselves: heartbeats, unregistration, group members and queue locks.
 
-See docs/protocol.md, "Client registration" and "Queue locks".
+See docs/reference/protocol/groups.md, "Client registration" and "Queue locks".
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ async def heartbeat(services: Services, request: Command, channel: Channel) -> R
     named = len(beat.consumer_data_set) + len(beat.producer_data_set)
     if named > _GROUPS_OF_CLIENT_MAX or services.clients.membership_count(channel) > _GROUPS_OF_CLIENT_MAX:
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"a client is in at most {_GROUPS_OF_CLIENT_MAX} groups"
+            ResponseCode.SYSTEM_ERROR, f"a client can be in at most {_GROUPS_OF_CLIENT_MAX} groups"
         )
     groups = [require_group(services, data.group_name) for data in beat.consumer_data_set]
     await services.topics.ensure_all(
@@ -76,7 +76,7 @@ def check_client(services: Services, request: Command, channel: Channel) -> Repl
     check = java_json.read(ClientCheck, request.body)
     kind = check.subscription_data.expression_type if check.subscription_data else None
     if (kind or "TAG") != "TAG":
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"filter type {kind} is not supported, TAG is")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"filter type {kind} is not supported, TAG expected")
     return request.answer(ResponseCode.SUCCESS)
 
 

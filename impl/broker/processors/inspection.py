@@ -1,6 +1,6 @@
 """Views for administrators: queue entries, subscriptions, counters, and the progress of all groups.
 
-See docs/protocol.md, "Administration of a broker".
+See docs/reference/protocol/administration.md, "Statistics of a broker".
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """QUERY_MESSAGE, VIEW_MESSAGE_BY_ID and GET_ALL_DELAY_OFFSET: messages by key and by id, and delay offsets.
 
-See docs/protocol.md, "Looking messages up".
+See docs/reference/protocol/pulling.md, "Message queries".
 """
 
 from typing import Final

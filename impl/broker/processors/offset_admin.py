@@ -1,4 +1,7 @@
-"""Administration and display of consumer offsets (docs/protocol.md, "Administration of a broker")."""
+"""Administration and display of consumer offsets.
+
+See docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -69,11 +72,11 @@ def reset_offsets(services: Services, request: Command, channel: Channel) -> Rep
     answer = java_json.write(
         QueueOffsets({_key(services, header.topic, queue.queue_id): queue.offset for queue in queues})
     )
-    told = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
+    sent_body = java_json.write(ListedOffsets(queues)) if request.language == _LISTS_ONLY else answer
     if is_of_one:  # tools that name a queue expect the broker to commit, whether or not members are connected
         services.offsets.commit(header.group, header.topic, queues[0].queue_id, queues[0].offset)
     if not is_of_one or services.clients.consumer_group(header.group) is not None:
-        _tell_members(services, header, told)
+        _notify_members(services, header, sent_body)
     return request.answer(ResponseCode.SUCCESS, body=answer)
 
 
@@ -92,7 +95,9 @@ def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int)
     if header.queue_id == queue_id and header.offset is not None and header.offset >= 0:
         end = services.store.max_offset(header.topic, queue_id)
         if header.offset > end:
-            remark = f"queue {queue_id} of {header.topic} ends at {end}, offset {header.offset} is beyond"
+            remark = (
+                f"queue {queue_id} of {header.topic} ends at {end}, offset {header.offset} is beyond that"
+            )
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return header.offset
     committed = services.offsets.query(header.group, header.topic, queue_id)
@@ -108,7 +113,7 @@ def _reset_offset(services: Services, header: ResetOffsetRequest, queue_id: int)
     return target if header.is_force else min(target, committed)
 
 
-def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -> None:
+def _notify_members(services: Services, header: ResetOffsetRequest, body: bytes) -> None:
     group = services.clients.consumer_group(header.group)
     if group is None:
         raise RefusedError(
@@ -117,7 +122,7 @@ def _tell_members(services: Services, header: ResetOffsetRequest, body: bytes) -
     for member in group.members.values():
         if member.version < TELLABLE_VERSION:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old to be told"
+                ResponseCode.SYSTEM_ERROR, f"consumer {member.client_id} is too old for this request"
             )
     fields = headers.write(header)
     for channel in group.members:

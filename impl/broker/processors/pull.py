@@ -1,6 +1,6 @@
 """PULL_MESSAGE: returns messages from an offset on, or waits for the next one.
 
-See docs/protocol.md, "Pulling" and "Get statuses".
+See docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 """
 
 import asyncio
@@ -186,7 +186,7 @@ def _subscription(services: Services, header: PullRequest, group: SubscriptionGr
     if subscription is None:
         raise RefusedError(
             ResponseCode.SUBSCRIPTION_NOT_EXIST,
-            f"no heartbeat told of group {header.consumer_group} and topic {header.topic}",
+            f"no heartbeat has subscribed group {header.consumer_group} to topic {header.topic}",
         )
     if subscription.sub_version < header.sub_version and not _serves_newer(subscription, header):
         raise RefusedError(
@@ -211,7 +211,7 @@ def _tags(expression_type: str | None, expression: str | None, is_class_filter: 
         return _EVERYTHING
     if (expression_type or "TAG") != "TAG":
         raise RefusedError(
-            ResponseCode.SYSTEM_ERROR, f"filter type {expression_type} is not supported, TAG is"
+            ResponseCode.SYSTEM_ERROR, f"filter type {expression_type} is not supported, TAG expected"
         )
     if not expression or expression == "*":
         return _EVERYTHING

@@ -1,6 +1,6 @@
 """Requests for the offsets of queues and of consumer groups.
 
-See docs/protocol.md, "Offset requests".
+See docs/reference/protocol/offsets.md, "Offset requests".
 """
 
 from mqproof.impl.broker.processors.checks import require_group, require_readable_queue

@@ -1,6 +1,6 @@
 """Retries: messages that were not consumed go to the group's retry topic, and finally to its dead letters.
 
-See docs/protocol.md, "Retries".
+See docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 from typing import Final
@@ -50,7 +50,9 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
         return request.answer(ResponseCode.SUCCESS)  # the group allows no retries: the message is dropped
     retry_topic = await services.topics.ensure(RETRY_PREFIX + header.group, group.retry_queue_nums)
     if not retry_topic.perm & PERM_WRITE or not retry_topic.write_queue_nums:
-        raise RefusedError(ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} may not be written")
+        raise RefusedError(
+            ResponseCode.NO_PERMISSION, f"topic {retry_topic.topic_name} has no write permission"
+        )
     original = _find(services, header.offset)
     if (
         is_given_up(original.message.reconsume_times, header.max_reconsume_times, group)
@@ -66,7 +68,7 @@ async def send_back(services: Services, request: Command, channel: Channel) -> R
     result = await services.store.put(message)
     if result.status not in _STORED_WELL:
         raise RefusedError(ResponseCode.SYSTEM_ERROR, f"{result.status.value}: {result.reason}")
-    _tell(services, header.group, original, level)
+    _emit_retry(services, header.group, original, level)
     return request.answer(ResponseCode.SUCCESS)
 
 
@@ -112,7 +114,7 @@ def _again(services: Services, original: StoredMessage, topic: TopicConfig, leve
     )
 
 
-def _tell(services: Services, group: str, original: StoredMessage, level: int) -> None:
+def _emit_retry(services: Services, group: str, original: StoredMessage, level: int) -> None:
     if services.events is not None:
         services.events.emit(
             Kind.RETRY if level else Kind.DEAD_LETTER,

@@ -1,6 +1,7 @@
 """SEND_MESSAGE, SEND_MESSAGE_V2 and SEND_BATCH_MESSAGE: check, store the messages, answer the status.
 
-See docs/protocol.md, "Sending", "Batches" and "Put statuses".
+See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/reference/protocol/storing.md,
+"Put statuses".
 """
 
 import asyncio
@@ -70,7 +71,7 @@ def send_message(services: Services, request: Command, channel: Channel) -> Repl
         header = read_header(request)
         require_master(services)
         if header.topic in NOT_FOR_CLIENTS:
-            raise RefusedError(ResponseCode.NO_PERMISSION, f"nobody may send to topic {header.topic}")
+            raise RefusedError(ResponseCode.NO_PERMISSION, f"clients may not send to topic {header.topic}")
         topic = services.topics.get(header.topic)
         if topic is None or header.topic.startswith(RETRY_PREFIX):
             return _send_when_made(services, request, header, channel)
@@ -170,7 +171,7 @@ async def _target(services: Services, header: SendRequest) -> _Target:
 
 def _checked(services: Services, header: SendRequest, topic: TopicConfig) -> _Target:
     if topic.order and not services.config.permission & PERM_WRITE:
-        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker may not be written")
+        raise RefusedError(ResponseCode.NO_PERMISSION, "the broker has no write permission")
     return _Target(topic, _queue_id(services, header.queue_id, topic))
 
 

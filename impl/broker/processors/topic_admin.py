@@ -1,4 +1,4 @@
-"""Administration of topics (docs/protocol.md, "Administration of a broker")."""
+"""Administration of topics (docs/reference/protocol/administration.md, "Administration of a broker")."""
 
 from typing import Final
 
@@ -93,7 +93,7 @@ def _problem(services: Services, topic: TopicConfig) -> str | None:
     if problem := name_problem(topic.topic_name):
         return problem
     if is_system_topic(topic.topic_name, services.config.name, services.config.cluster):
-        return f"the topic {topic.topic_name} is the system's, and conflicts with it"
+        return f"the topic {topic.topic_name} is a system topic"
     if not 0 <= topic.perm <= _PERM_MAX:
         return f"permissions {topic.perm}, 0 to {_PERM_MAX} expected"
     if topic.topic_filter_type not in _FILTER_TYPES:

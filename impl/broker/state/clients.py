@@ -1,6 +1,6 @@
 """The connected producers and consumers by group, from their heartbeats. Pure tables; time is passed in.
 
-See docs/protocol.md, "Client registration".
+See docs/reference/protocol/groups.md, "Client registration".
 """
 
 from collections.abc import Iterable

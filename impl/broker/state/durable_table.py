@@ -1,7 +1,7 @@
 """A table of named settings with a data version, in memory and in one JSON file of RocketMQ's.
 
 A change by `change` takes effect after it is on disk. A change by `add_now` takes effect at once, and is on
-disk after the next `persist` or `change`. See docs/protocol.md, "Configuration files".
+disk after the next `persist` or `change`. See docs/reference/protocol/storing.md, "Configuration files".
 """
 
 import asyncio
@@ -45,7 +45,7 @@ class _Batch(Generic[Value]):
 
     def __init__(self) -> None:
         self.values: dict[str, Value | None] = {}
-        self.error: OSError | None = OSError("given up before it was written")
+        self.error: OSError | None = OSError("cancelled before it was written")
 
 
 class DurableTable(Generic[Value]):

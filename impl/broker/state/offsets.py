@@ -1,7 +1,7 @@
 """The consumer offsets: a table in memory, and consumerOffset.json.
 
 The file has RocketMQ's format and is replaced atomically. A crash loses the commits since the last write,
-which causes redelivery but never loss. See docs/protocol.md, "Consumer offsets".
+which causes redelivery but never loss. See docs/reference/protocol/offsets.md, "Consumer offsets".
 """
 
 from collections.abc import Mapping
@@ -49,7 +49,7 @@ class OffsetTable:
         self._is_dirty = False
         self._version = DataVersion(0, now_ms(runtime.clock))
         """Changes each time the file is written."""
-        self.untold: set[tuple[str, int]] | None = None
+        self.unsent: set[tuple[str, int]] | None = None
         """On a slave, the offsets committed here that the master has not received. None on a master."""
 
     def load(self) -> None:
@@ -61,15 +61,15 @@ class OffsetTable:
         stored = read_config(self._runtime.disk, self._path, _SlavesFile)
         if stored is not None:
             self._table = stored.offset_table
-            self.untold = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
+            self.unsent = {(key, queue_id) for key, queues in stored.untold.items() for queue_id in queues}
 
     def follow(self) -> None:
         """Become a slave: offsets committed here override the master's until the master has received them."""
-        self.untold = self.untold or set()
+        self.unsent = self.unsent or set()
 
     def lead(self) -> None:
         """Become a master."""
-        self.untold = None
+        self.unsent = None
 
     def commit(self, group: str, topic: str, queue_id: int, offset: int) -> None:
         """Set a group's offset in a queue.
@@ -81,13 +81,13 @@ class OffsetTable:
         offsets = self._table.get(key)
         if offsets is None:
             if len(self._table) >= self._pairs_max:
-                remark = f"{len(self._table)} pairs of topic and group have offsets, no more are kept"
+                remark = f"{len(self._table)} pairs of topic and group have offsets, which is the limit"
                 raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
             offsets = self._table[key] = {}
         offsets[queue_id] = offset
         self._is_dirty = True
-        if self.untold is not None:
-            self.untold.add((key, queue_id))
+        if self.unsent is not None:
+            self.unsent.add((key, queue_id))
 
     def clone(self, source: str, destination: str, topic: str) -> None:
         """Copy one group's offsets in a topic to another group, if the first group has any there.
@@ -105,18 +105,18 @@ class OffsetTable:
 
         Offsets that the master does not have are kept: it may have restarted with an older file.
         """
-        assert self.untold is not None, "a master follows nobody"
+        assert self.unsent is not None, "a master has no master to merge from"
         for key, masters in table.items():
             if key not in self._table and len(self._table) >= self._pairs_max:
                 continue
             own = self._table.setdefault(key, {})
             merged = {
                 queue_id: rules.merged_offset(
-                    own.get(queue_id), offset, untold=(key, queue_id) in self.untold
+                    own.get(queue_id), offset, unsent=(key, queue_id) in self.unsent
                 )
                 for queue_id, offset in masters.items()
             }
-            self.untold -= {(key, queue_id) for queue_id in merged if merged[queue_id] == masters[queue_id]}
+            self.unsent -= {(key, queue_id) for queue_id in merged if merged[queue_id] == masters[queue_id]}
             if any(own.get(queue_id) != offset for queue_id, offset in merged.items()):
                 own.update(merged)
                 self._is_dirty = True
@@ -124,17 +124,17 @@ class OffsetTable:
     def newer_than(self, table: Mapping[str, Mapping[int, int]]) -> list[tuple[str, str, int, int]]:
         """Return the commits made here that are ahead of a master's offsets: topic, group, queue, offset."""
         newer = []
-        for key, queue_id in sorted(self.untold or ()):
+        for key, queue_id in sorted(self.unsent or ()):
             offset = self._table[key].get(queue_id, -1)
             if offset > table.get(key, {}).get(queue_id, -1):
                 topic, _, group = _split(key)
                 newer.append((topic, group, queue_id, offset))
         return newer
 
-    def told(self, topic: str, group: str, queue_id: int, offset: int) -> None:
+    def mark_sent(self, topic: str, group: str, queue_id: int, offset: int) -> None:
         """Record that the master has received the offset, if it is still the current one."""
-        if self.untold is not None and self.query(group, topic, queue_id) == offset:
-            self.untold.discard((topic + _SEPARATOR + group, queue_id))
+        if self.unsent is not None and self.query(group, topic, queue_id) == offset:
+            self.unsent.discard((topic + _SEPARATOR + group, queue_id))
             self._is_dirty = True
 
     def query(self, group: str, topic: str, queue_id: int) -> int | None:
@@ -169,8 +169,8 @@ class OffsetTable:
         for key in keys:
             del self._table[key]
             self._is_dirty = True
-        if self.untold:
-            self.untold = {pair for pair in self.untold if pair[0] in self._table}
+        if self.unsent:
+            self.unsent = {pair for pair in self.unsent if pair[0] in self._table}
 
     async def persist(self) -> None:
         """Write the file if anything changed since the last write. Raises OSError when that fails."""
@@ -186,12 +186,12 @@ class OffsetTable:
             raise
 
     def _content(self) -> _File:
-        if not self.untold:
+        if not self.unsent:
             return _File(self._table)
-        untold: dict[str, list[int]] = {}
-        for key, queue_id in sorted(self.untold):
-            untold.setdefault(key, []).append(queue_id)
-        return _SlavesFile(self._table, untold)
+        unsent: dict[str, list[int]] = {}
+        for key, queue_id in sorted(self.unsent):
+            unsent.setdefault(key, []).append(queue_id)
+        return _SlavesFile(self._table, unsent)
 
 
 def _split(key: str) -> tuple[str, str, str]:

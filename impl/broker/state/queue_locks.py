@@ -1,6 +1,6 @@
 """The locks of queues that are consumed in order. A pure table in memory; time is passed in.
 
-See docs/protocol.md, "Queue locks".
+See docs/reference/protocol/groups.md, "Queue locks".
 """
 
 from collections.abc import Iterable

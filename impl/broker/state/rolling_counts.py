@@ -1,7 +1,7 @@
 """Counts of the last minute, hour and day, by name and key. Pure; time is passed in.
 
-Counting costs one look-up; every ten seconds the counts are added to the windows. See docs/protocol.md,
-"Administration of a broker".
+Counting costs one look-up; every ten seconds the counts are added to the windows. See
+docs/reference/protocol/administration.md, "Statistics of a broker".
 """
 
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
 """The broker's consumer groups: their permissions, and subscriptionGroup.json.
 
 A group that is created automatically has the default settings, so a crash that loses it loses nothing. It
-takes effect at once and is written together with the consumer offsets.
-See docs/protocol.md, "Subscription groups".
+takes effect at once and is written together with the consumer offsets. See docs/reference/protocol/groups.md,
+"Subscription groups".
 """
 
 from collections.abc import Iterable
@@ -106,5 +106,5 @@ class SubscriptionGroupTable:
     def _require_room(self, count: int) -> None:
         if count and len(self._table) + count > self._groups_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, no more are made"
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} groups, which is the limit"
             )

@@ -1,7 +1,7 @@
 """The broker's topics: those that exist, those that can be created, and topics.json.
 
 A topic is on disk before the first message in it is acknowledged. Otherwise no consumer could read that
-message after a crash. See docs/protocol.md, "Topics".
+message after a crash. See docs/reference/protocol/sending.md, "Topics".
 """
 
 import re
@@ -207,7 +207,7 @@ class TopicTable:
     def _require_room(self, count: int) -> None:
         if count and len(self._table) + count > self._topics_max:
             raise RefusedError(
-                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, no more are made"
+                ResponseCode.SYSTEM_ERROR, f"there are {len(self._table)} topics, which is the limit"
             )
 
 

@@ -3,7 +3,7 @@
     async with connect("127.0.0.1:9876") as session:
         producer = Producer(session)
 
-docs/client.md has an example for each kind of producer and consumer.
+docs/how-to/client.md has an example for each kind of producer and consumer.
 """
 
 from mqproof.impl.client.connection.session import Session

@@ -1,4 +1,4 @@
-"""Requests that brokers send to a client. See docs/protocol.md, "Asked of clients"."""
+"""Requests that brokers send to a client. See docs/reference/protocol/clients.md, "Requests to clients"."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -89,7 +89,7 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
             raise RefusedError(ResponseCode.SYSTEM_ERROR, f"not one message: {error}") from None
         result = await member.consume_directly(message, header.broker_name or "")
         if result is None:
-            remark = f"the consumer of group {header.consumer_group} polls, it has no listener"
+            remark = f"the consumer of group {header.consumer_group} polls and has no listener"
             raise RefusedError(ResponseCode.SYSTEM_ERROR, remark)
         return request.answer(ResponseCode.SUCCESS, body=java_json.write(result))
 
@@ -105,5 +105,5 @@ def processors(members: Mapping[str, Member]) -> dict[int, Handler]:
 def _member(members: Mapping[str, Member], group: str) -> Member:
     member = members.get(group)
     if member is None:
-        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"no consumer of group {group} is here")
+        raise RefusedError(ResponseCode.SYSTEM_ERROR, f"this client has no consumer of group {group}")
     return member

@@ -1,6 +1,7 @@
 """Chooses the name server that a client uses: one at a time, until its connection closes, then the next.
 
-The name servers may disagree, and their responses are not compared. See docs/protocol.md, "Client".
+The name servers may disagree, and their responses are not compared. See docs/reference/protocol/clients.md,
+"Name servers and routes".
 """
 
 import logging
@@ -80,7 +81,7 @@ class NameServerChoice:
         try:
             self.become(await self._source.fetch(self._network))
         except AddressServerError as error:
-            _log.warning("the name servers stay what they are: %s", error)
+            _log.warning("the name servers are unchanged: %s", error)
 
     async def invoke(
         self, code: RequestCode, fields: dict[str, str], body: bytes = b"", timeout_s: float = _TIMEOUT_S

@@ -17,5 +17,5 @@ async def repeat(work: Callable[[], Awaitable[None]], seconds: float, first_s: f
         try:
             await work()
         except Exception as error:  # the next attempt may succeed
-            _log.error("work that is repeated every %g s failed", seconds, exc_info=error)
+            _log.error("a task that runs every %g s failed", seconds, exc_info=error)
         await asyncio.sleep(seconds)

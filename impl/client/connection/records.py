@@ -1,4 +1,4 @@
-"""Stored messages as brokers send them. See docs/protocol.md, "Commit log record"."""
+"""Stored messages as brokers send them. See docs/reference/protocol/storing.md, "Commit log record"."""
 
 from collections.abc import Iterator
 

@@ -142,7 +142,7 @@ def _read_route(topic: str, body: bytes) -> TopicRoute:
             for text in broker.broker_addrs.values():
                 _address(text)
     except ValueError as error:
-        raise RemotingError(f"the route of {topic} makes no sense: {error}") from None
+        raise RemotingError(f"the route of {topic} is invalid: {error}") from None
     return route
 
 

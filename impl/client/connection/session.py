@@ -32,7 +32,9 @@ _TIMEOUT_S = 3.0
 @dataclass(frozen=True, slots=True)
 class SessionConfig:
     route_refresh_ms: int = 30_000
+    """The pause between two requests for the routes."""
     heartbeat_ms: int = 30_000
+    """The pause between two heartbeats to the brokers."""
 
 
 class Session:
@@ -101,6 +103,7 @@ class Session:
         await self.remoting.close()
 
     def join_as_producer(self, group: str) -> None:
+        """Register the producer group at brokers from the next heartbeat on."""
         self._producers[group] = ProducerData(group)
 
     def join_as_consumer(self, data: ConsumerData, member: Member | None = None) -> None:
@@ -160,7 +163,7 @@ class Session:
             await self.remoting.invoke(address, request, _TIMEOUT_S)
             self._greeted[address] = self.remoting.channel(address)
         except RemotingError as error:
-            _log.info("no heartbeat: %s", error)
+            _log.info("a heartbeat failed: %s", error)
 
     async def _leave(self, header: UnregisterClientRequest) -> None:
         for address in self.routes.brokers():
@@ -169,7 +172,7 @@ class Session:
                     request = new_request(RequestCode.UNREGISTER_CLIENT, headers.write(header))
                     await self.remoting.invoke(address, request, _TIMEOUT_S)
                 except RemotingError as error:
-                    _log.info("no good-bye: %s", error)
+                    _log.info("unregistering failed: %s", error)
 
     def _every(self, seconds: float, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.create_task(repeat(work, seconds)))

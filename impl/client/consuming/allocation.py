@@ -1,8 +1,8 @@
 """Strategies that decide which queues a member of a consumer group reads.
 
-See docs/protocol.md, "Queue allocation". A strategy is a function of the sorted queues, the sorted client ids
-and the member's own id. It returns the member's queues. All members of a group must use the same strategy. A
-member whose id is not among the ids gets no queues.
+See docs/reference/protocol/groups.md, "Queue allocation". A strategy is a function of the sorted queues, the
+sorted client ids and the member's own id. It returns the member's queues. All members of a group must use the
+same strategy. A member whose id is not among the ids gets no queues.
 """
 
 from bisect import bisect_left
@@ -105,12 +105,12 @@ def _by_nearest_room(
     if own not in ids:
         return []
     members = {each: room_of(each) for each in ids}
-    share: list[MessageQueue] = []
+    assigned: list[MessageQueue] = []
     for room in dict.fromkeys(map(room_of_queue, queues)):
         near = [each for each in ids if members[each] == room] or ids
         if own in near:
-            share += strategy([queue for queue in queues if room_of_queue(queue) == room], near, own)
-    return share
+            assigned += strategy([queue for queue in queues if room_of_queue(queue) == room], near, own)
+    return assigned
 
 
 def _room(queue: MessageQueue) -> str | None:

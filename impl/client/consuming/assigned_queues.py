@@ -1,6 +1,6 @@
 """The queues that a consumer reads. Each has a loop that pulls while the limits on held messages allow it.
 
-See docs/protocol.md, "Push consumers".
+See docs/reference/protocol/groups.md, "Push consumers".
 """
 
 import asyncio
@@ -28,10 +28,13 @@ class PullLimits:
     """How much one pull requests, and how much of one queue may be held before pulling pauses."""
 
     batch: int = 32
+    """The most messages of one pull."""
     hold_ms: int = 15_000
     """How long the broker may wait for a message before it responds that there is none."""
     messages_max: int = 1000
+    """The most messages of one queue that are held; above it, pulling pauses."""
     bytes_max: int = 100 << 20
+    """The most bytes of one queue that are held; above it, pulling pauses."""
     span_max: int | None = 2000
     """The maximum offset range from the first unfinished message to the last one pulled; None means no limit.
     """
@@ -75,7 +78,7 @@ class AssignedQueues:
 
     def assign(self, queue: MessageQueue, offset: int) -> ProcessQueue:
         """Start reading the queue at the offset."""
-        assert queue not in self._assigned, f"{queue} is being read already"
+        assert queue not in self._assigned, f"{queue} is already being read"
         held = ProcessQueue(queue)
         self._assigned[queue] = (held, asyncio.create_task(self._read(held, offset)))
         return held
@@ -145,7 +148,7 @@ class AssignedQueues:
             return offset
         held.pulled_s = _now_s()
         if result.status == "OFFSET_ILLEGAL":
-            _log.warning("%s has no offset %d, going on at %d", queue, offset, result.next_offset)
+            _log.warning("%s has no offset %d, continuing at %d", queue, offset, result.next_offset)
             await self.go_to(queue, result.next_offset)
             return offset
         messages = [
@@ -178,7 +181,7 @@ class AssignedQueues:
                 _check_order(queue, offset, result)
         except ClientError as error:
             slow = isinstance(error, RefusalError) and error.code == ResponseCode.FLOW_CONTROL
-            _log.info("pull again: %s", error)
+            _log.info("a pull failed and is repeated: %s", error)
             await asyncio.sleep(_FLOW_CONTROL_PAUSE_S if slow else _ERROR_PAUSE_S)
             return None
         return result

@@ -1,6 +1,7 @@
 """Consumes messages of all queues concurrently, in no order. Failed messages are sent back for redelivery.
 
-See docs/protocol.md, "Push consumers" and "Retries".
+See docs/reference/protocol/groups.md, "Push consumers"; docs/reference/protocol/retries-and-delays.md,
+"Retries".
 """
 
 import asyncio
@@ -107,8 +108,8 @@ class ConcurrentConsumption:
         end = len(messages) if answer is None else answer.done
         done = [message for message in messages[:end] if held.holds(message)]
         failed = [message for message in messages[end:] if held.holds(message)]
-        self._tell(Kind.CONSUME_OK, done)
-        self._tell(Kind.CONSUME_FAIL, failed)
+        self._emit(Kind.CONSUME_OK, done)
+        self._emit(Kind.CONSUME_FAIL, failed)
         self._done(held, done)
         if answer is not None:
             await self._again(held, failed, answer)
@@ -117,7 +118,7 @@ class ConcurrentConsumption:
         kept = []
         for message in failed:
             if self._redelivery is None:
-                _log.warning("%s was not consumed, and a broadcast does not repeat", message.message_id)
+                _log.warning("%s was not consumed; broadcast consumers do not retry", message.message_id)
             elif not await self._redelivery.send_back(message, answer.delay_level):
                 kept.append(replace(message, reconsume_times=message.reconsume_times + 1))
                 continue
@@ -137,7 +138,7 @@ class ConcurrentConsumption:
         if messages and not held.is_dropped:
             self._offsets.advance(held.queue, held.remove(messages))
 
-    def _tell(self, kind: Kind, messages: Sequence[ReceivedMessage]) -> None:
+    def _emit(self, kind: Kind, messages: Sequence[ReceivedMessage]) -> None:
         for message in messages:
             self._events.of_message(kind, message.queue, message.stored)
 

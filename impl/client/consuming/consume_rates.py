@@ -1,6 +1,6 @@
 """How fast a consumer pulls and consumes, per topic.
 
-The caller passes the time. See docs/protocol.md, "Asked of clients".
+The caller passes the time. See docs/reference/protocol/clients.md, "Requests to clients".
 """
 
 from mqproof.impl.remoting.bodies import TopicPace

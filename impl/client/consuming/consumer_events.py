@@ -1,4 +1,7 @@
-"""The events that a consumer records in the event log (docs/protocol.md, "Event log")."""
+"""The events that a consumer records in the event log.
+
+See docs/reference/protocol/event-log.md, "Events of a client".
+"""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,8 +1,9 @@
 """The requests that a member of a consumer group sends to brokers, one method each.
 
-See docs/protocol.md, "Pulling", "Offset requests", "Queue locks" and "Retries". Every call raises ClientError
-when the broker refuses the request, cannot be reached, does not respond in time, or sends a malformed
-response.
+See docs/reference/protocol/pulling.md, "Pull requests"; docs/reference/protocol/offsets.md, "Offset
+requests"; docs/reference/protocol/groups.md, "Queue locks"; docs/reference/protocol/retries-and-delays.md,
+"Retries". Every call raises ClientError when the broker refuses the request, cannot be reached, does not
+respond in time, or sends a malformed response.
 """
 
 from collections.abc import Iterable, Iterator
@@ -95,7 +96,7 @@ class GroupRequests:
             response = headers.read(PullResponse, answer.fields)
             messages = tuple(_wanted(read_records(answer.body), tags))
         except ValueError as error:
-            raise ClientError(f"{queue}: the answer to a pull makes no sense: {error}") from None
+            raise ClientError(f"{queue}: the answer to a pull is invalid: {error}") from None
         self._suggested[queue] = response.suggest_which_broker_id
         return PullResult(
             status, response.next_begin_offset, response.min_offset, response.max_offset, messages
@@ -185,7 +186,7 @@ class GroupRequests:
         try:
             return java_json.read(ConsumerIds, answer.body).consumer_id_list
         except ValueError as error:
-            raise ClientError(f"{topic}: the list of consumers makes no sense: {error}") from None
+            raise ClientError(f"{topic}: the list of consumers is invalid: {error}") from None
 
     async def lock(self, queues: Iterable[MessageQueue]) -> set[MessageQueue]:
         """Lock queues of one broker name, or renew the locks.
@@ -202,7 +203,7 @@ class GroupRequests:
         try:
             locked = java_json.read(LockedQueues, answer.body).lock_ok_mq_set
         except ValueError as error:
-            raise ClientError(f"{what}: the answer makes no sense: {error}") from None
+            raise ClientError(f"{what}: the answer is invalid: {error}") from None
         return {MessageQueue(each.topic, each.broker_name, each.queue_id) for each in locked} & set(wanted)
 
     async def unlock(self, queues: Iterable[MessageQueue]) -> None:

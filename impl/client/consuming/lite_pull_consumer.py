@@ -1,6 +1,6 @@
 """A consumer that pulls messages ahead in the background and returns them when the application polls.
 
-See docs/protocol.md, "Lite pull consumers".
+See docs/reference/protocol/groups.md, "Lite pull consumers".
 """
 
 import asyncio
@@ -38,14 +38,18 @@ class LitePullConfig:
     """The configuration of a lite pull consumer. The defaults are RocketMQ's."""
 
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where a group without stored offsets starts."""
     consume_from_ms: int | None = None
     """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
     """
     strategy: Strategy = averagely
+    """How the queues are divided among the members. All members must use the same strategy."""
     limits: PullLimits = field(default_factory=lambda: PullLimits(hold_ms=20_000, span_max=None))
+    """The limits of pulling ahead."""
     auto_commit: bool = True
     """Whether to store the offsets periodically. They cover the messages before those of the last poll."""
     commit_interval_ms: int = 5000
+    """The pause between two stores of the offsets."""
 
 
 class LitePullConsumer:
@@ -195,7 +199,7 @@ class LitePullConsumer:
     async def seek(self, queue: MessageQueue, offset: int) -> None:
         """Continue at this offset, forward or back. The queue must be one that is being read."""
         if queue not in self._queues:
-            raise ClientError(f"{queue} is not among the queues that are being read")
+            raise ClientError(f"{queue} is not one of the queues being read")
         await self._queues.go_to(queue, offset)
 
     async def seek_to_begin(self, queue: MessageQueue) -> None:
@@ -218,6 +222,7 @@ class LitePullConsumer:
         self._paused.update(queues)
 
     def resume(self, queues: Iterable[MessageQueue]) -> None:
+        """Return messages of these queues again."""
         self._paused.difference_update(queues)
         self._arrived.set()
 

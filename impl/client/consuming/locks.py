@@ -1,6 +1,6 @@
 """The queues that brokers have locked for this client, so that no other member of the group consumes them.
 
-See docs/protocol.md, "Queue locks".
+See docs/reference/protocol/groups.md, "Queue locks".
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class QueueLocks:
         try:
             ours = await self._ask([queue])
         except ClientError as error:
-            _log.info("no lock: %s", error)
+            _log.info("a queue was not locked: %s", error)
             return False
         return queue in ours
 
@@ -66,7 +66,7 @@ class QueueLocks:
             try:
                 await self._calls.unlock(of_broker)
             except ClientError as error:
-                _log.info("not unlocked: %s", error)
+                _log.info("a queue was not unlocked: %s", error)
 
     async def unlock_all(self) -> None:
         """Release all locks."""
@@ -76,7 +76,7 @@ class QueueLocks:
         try:
             ours = await self._ask(queues)
         except ClientError as error:
-            _log.warning("locks are not renewed: %s", error)
+            _log.warning("locks were not renewed: %s", error)
             return []
         lost = sorted(set(queues) - ours)
         for queue in lost:

@@ -1,6 +1,6 @@
 """The consume offsets of a group in the queues that a member reads: in memory, and in their store.
 
-See docs/protocol.md, "Consumer offsets" and "Broadcast offsets".
+See docs/reference/protocol/offsets.md, "Consumer offsets" and "Broadcast offsets".
 """
 
 import asyncio
@@ -124,7 +124,7 @@ class FileOffsets:
             try:
                 await self._runtime.offload(partial(self._write, _encoded(saved)))
             except OSError as error:
-                _log.error("offsets are not on disk: %s: %s", self._path, error)
+                _log.error("offsets cannot be written to disk: %s: %s", self._path, error)
             else:
                 self._saved = saved
 

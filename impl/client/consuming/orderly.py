@@ -1,6 +1,6 @@
 """Consumes each queue in order: one batch at a time, and each batch only after the one before it is done.
 
-See docs/protocol.md, "Queue locks" and "Push consumers".
+See docs/reference/protocol/groups.md, "Queue locks" and "Push consumers".
 """
 
 import asyncio
@@ -126,8 +126,8 @@ class OrderlyConsumption:
                 return 0
             done = messages if answer is None else messages[: answer.done]
             failed = messages[len(done) :]
-            self._tell(Kind.CONSUME_OK, done)
-            self._tell(Kind.CONSUME_FAIL, failed)
+            self._emit(Kind.CONSUME_OK, done)
+            self._emit(Kind.CONSUME_FAIL, failed)
             self._done(held, done)
             return await self._wait(held, failed, answer) if answer is not None else 0
         finally:
@@ -154,6 +154,6 @@ class OrderlyConsumption:
         if messages:
             self._offsets.set(held.queue, held.remove(messages))
 
-    def _tell(self, kind: Kind, messages: Sequence[ReceivedMessage]) -> None:
+    def _emit(self, kind: Kind, messages: Sequence[ReceivedMessage]) -> None:
         for message in messages:
             self._events.of_message(kind, message.queue, message.stored)

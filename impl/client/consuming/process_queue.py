@@ -89,7 +89,9 @@ class ProcessQueue:
     def replace(self, messages: Collection[ReceivedMessage]) -> None:
         """Replace the messages at the same offsets with these."""
         for message in messages:
-            assert message.queue_offset in self._messages, f"{self.queue}: {message.queue_offset} is gone"
+            assert message.queue_offset in self._messages, (
+                f"{self.queue}: {message.queue_offset} does not exist any more"
+            )
             self._messages[message.queue_offset] = message
 
     def begin(self, messages: Collection[ReceivedMessage], now_s: float) -> None:

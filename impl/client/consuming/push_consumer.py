@@ -1,6 +1,6 @@
 """Passes messages of subscribed topics to a listener, and keeps track of which are consumed.
 
-See docs/protocol.md, "Push consumers".
+See docs/reference/protocol/groups.md, "Push consumers".
 """
 
 import asyncio
@@ -46,6 +46,8 @@ _GROUP_NAME: Final = re.compile(r"[%|a-zA-Z0-9_-]{1,120}")
 
 
 class MessageModel(StrEnum):
+    """How the messages of a topic are divided among the members of a group."""
+
     CLUSTERING = "CLUSTERING"
     """Each message is delivered to one member of the group."""
     BROADCASTING = "BROADCASTING"
@@ -57,9 +59,11 @@ class PushConsumerConfig:
     """The configuration of a push consumer. The defaults are RocketMQ's."""
 
     message_model: MessageModel = MessageModel.CLUSTERING
+    """Whether each message is delivered to one member, or to every member."""
     orderly: bool = False
     """Consume each queue in order, by one member at a time. A message that fails blocks its queue."""
     consume_from: ConsumeFrom = ConsumeFrom.LAST_OFFSET
+    """Where a group without stored offsets starts."""
     consume_from_ms: int | None = None
     """The time to start at with TIMESTAMP, in ms since the epoch. None means half an hour before the start.
     """
@@ -70,6 +74,7 @@ class PushConsumerConfig:
     batch_max: int = 1
     """The maximum number of messages in one call of the listener."""
     limits: PullLimits = field(default_factory=PullLimits)
+    """The limits of pulling ahead."""
     reconsume_max: int | None = None
     """How often a message is redelivered before it becomes a dead letter.
 
@@ -83,6 +88,7 @@ class PushConsumerConfig:
     offsets_directory: str | None = None
     """The directory in which a broadcast consumer keeps its offsets. Required for broadcast."""
     persist_interval_ms: int = 5000
+    """The pause between two writes of the offsets."""
     stop_timeout_ms: int = 5000
     """How long a stop waits for listeners to return."""
 
@@ -156,7 +162,7 @@ class PushConsumer:
 
     async def start(self) -> None:
         """Join the group and start consuming in the background. Operations that fail are retried."""
-        assert not self._tasks, "a consumer is started once"
+        assert not self._tasks, "a consumer can be started only once"
         config = self._config
         since_ms = config.consume_from_ms
         self._started_ms = now_ms(self._session.runtime.clock)
@@ -348,7 +354,7 @@ class PushConsumer:
     async def _renew_locks(self) -> None:
         assert self._locks is not None
         for queue in await self._locks.renew():
-            _log.warning("the lock of %s is somebody else's", queue)
+            _log.warning("another client holds the lock of %s", queue)
             await self.lose(queue)
             self._rebalancer.soon()
 

@@ -1,6 +1,6 @@
 """Divides the queues of a group's topics among its members. Each member computes its own queues.
 
-See docs/protocol.md, "Queue allocation".
+See docs/reference/protocol/groups.md, "Queue allocation".
 """
 
 import asyncio
@@ -101,20 +101,20 @@ class Rebalancer:
 
     async def _balance(self, topic: str) -> bool:
         try:
-            share = await self._share(topic)
+            assigned = await self._queues_of_member(topic)
         except ClientError as error:
             # Change nothing without the facts: other members may or may not be reading our queues.
-            _log.info("no rebalance of %s: %s", topic, error)
+            _log.info("rebalancing %s failed: %s", topic, error)
             return False
         had = {queue for queue in self._owner.owned() if queue.topic == topic}
-        await asyncio.gather(*(self._owner.lose(queue) for queue in sorted(had - share)))
-        new = sorted(share - had)
+        await asyncio.gather(*(self._owner.lose(queue) for queue in sorted(had - assigned)))
+        new = sorted(assigned - had)
         gained = await asyncio.gather(*map(self._owner.gain, new))
-        if had - share or any(gained):
+        if had - assigned or any(gained):
             self._events.rebalanced(topic, sum(queue.topic == topic for queue in self._owner.owned()))
         return all(gained)
 
-    async def _share(self, topic: str) -> set[MessageQueue]:
+    async def _queues_of_member(self, topic: str) -> set[MessageQueue]:
         try:
             route = require(topic, await self._session.routes.get(topic))
         except RemotingError as error:

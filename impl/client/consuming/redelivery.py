@@ -1,6 +1,6 @@
 """Arranges the redelivery of messages that were not consumed, or moves them to the dead letter queue.
 
-No message is dropped. See docs/protocol.md, "Retries".
+No message is dropped. See docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 import logging
@@ -48,7 +48,7 @@ class Redelivery:
         try:
             await self._calls.send_back(message, delay_level, self._reconsume_max)
         except ClientError as error:
-            _log.warning("not sent back, sending a copy: %s", error)
+            _log.warning("a message was not sent back, a copy is sent: %s", error)
             if not await self._send_copy(message, delay_level, dead=dead):
                 return False
         kind = Kind.DEAD_LETTER if dead else Kind.RETRY

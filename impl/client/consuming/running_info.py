@@ -1,4 +1,7 @@
-"""The state of a consumer, as administrators see it. See docs/protocol.md, "Asked of clients"."""
+"""The state of a consumer, as administrators see it.
+
+See docs/reference/protocol/clients.md, "Requests to clients".
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """Calls an application function periodically for each queue of this member. It pulls, consumes and commits.
 
-See docs/protocol.md, "Lite pull consumers".
+See docs/reference/protocol/groups.md, "Lite pull consumers".
 """
 
 import asyncio

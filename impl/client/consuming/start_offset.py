@@ -1,4 +1,7 @@
-"""Where a consumer starts to read a queue. See docs/protocol.md, "Where a group begins"."""
+"""Where a consumer starts to read a queue.
+
+See docs/reference/protocol/offsets.md, "Initial offset of a group".
+"""
 
 from enum import StrEnum
 

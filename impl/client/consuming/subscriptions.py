@@ -1,4 +1,7 @@
-"""The topics and tags that a consumer subscribes to. See docs/protocol.md, "Client registration"."""
+"""The topics and tags that a consumer subscribes to.
+
+See docs/reference/protocol/groups.md, "Client registration".
+"""
 
 from mqproof.impl.remoting.bodies import Subscription
 from mqproof.impl.remoting.message import tags_code

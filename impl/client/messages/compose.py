@@ -1,6 +1,6 @@
 """Builds a message from the application's values, and the body of one request from several messages.
 
-See docs/protocol.md, "Properties" and "Batches".
+See docs/reference/protocol/messages.md, "Properties"; docs/reference/protocol/sending.md, "Batches".
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,8 +36,9 @@ def new_message(
     """Return a message to send.
 
     Consumers select messages by `tag`, and tools look messages up by `keys`. `delay_level`, 1 to 18, delays
-    the delivery by 1 s to 2 h (docs/protocol.md, "Retries"). `properties` are the application's own. Without
-    `wait_for_flush` the broker responds before the message is on disk, whatever its flush mode.
+    the delivery by 1 s to 2 h (docs/reference/protocol/retries-and-delays.md, "Retries"). `properties` are
+    the application's own. Without `wait_for_flush` the broker responds before the message is on disk,
+    whatever its flush mode.
 
     Raises:
         MessageError: a property name is reserved by the protocol, a name or value is blank, or a key is empty
@@ -46,11 +47,9 @@ def new_message(
     found = dict(properties or {})
     for name, value in found.items():
         if name in _RESERVED:
-            raise MessageError(
-                f"property {name!r} has a meaning of its own in RocketMQ, another name expected"
-            )
+            raise MessageError(f"property {name!r} is reserved by RocketMQ, another name expected")
         if not name.strip() or not value.strip():
-            raise MessageError(f"property {name!r} is {value!r}: neither may be blank")
+            raise MessageError(f"property {name!r} is {value!r}: name and value must not be blank")
     keys = list(keys)
     for key in keys:
         if not key or " " in key:
@@ -69,17 +68,17 @@ def new_message(
 def check_batch(messages: Sequence[Message]) -> None:
     """Check that these messages can be sent in one request. Raises MessageError when they cannot."""
     if not messages:
-        raise MessageError("a batch of no messages")
+        raise MessageError("a batch without messages")
     first = messages[0]
     for message in messages:
         if message.topic != first.topic:
             raise MessageError(f"a batch of topics {first.topic} and {message.topic}: one topic expected")
         if message.properties.get(WAIT, "true") != first.properties.get(WAIT, "true"):
-            raise MessageError("a batch of messages that wait for the flush and such that do not")
+            raise MessageError("a batch in which some messages wait for the flush and others do not")
         if message.properties.get(DELAY, "0") != "0":
             raise MessageError("a delayed message in a batch")
     if first.topic.startswith(RETRY_PREFIX):
-        raise MessageError("a batch to a retry topic")
+        raise MessageError("a batch for a retry topic")
 
 
 def encode_batch(messages: Sequence[Message]) -> bytes:

@@ -1,4 +1,4 @@
-"""Compression and decompression of message bodies. See docs/protocol.md, "Compression"."""
+"""Compression and decompression of message bodies. See docs/reference/protocol/messages.md, "Compression"."""
 
 import sys
 import zlib

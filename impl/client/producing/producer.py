@@ -39,6 +39,7 @@ class ProducerConfig:
     """The defaults of a producer, which a call may override. They are RocketMQ's."""
 
     group: str = "mqproof_producer"
+    """The name of the producer group."""
     send_timeout_ms: int = 3000
     """The time limit for all attempts of one send together."""
     retries: int = 2
@@ -49,12 +50,15 @@ class ProducerConfig:
     It may be stored twice.
     """
     body_bytes_max: int = 4 << 20
+    """The limit on the size of a body."""
     compress_from_bytes: int = 4096
     """Bodies of at least this size are compressed. Batches are never compressed."""
     latency_fault_strategy: bool = False
     """Whether to avoid brokers that were slow or failed, for some time (sendLatencyFaultEnable)."""
     latency_levels: LatencyLevels = LEVELS_5
+    """How long a slow broker is avoided, by the latency of the attempt."""
     default_topic: str = "TBW102"
+    """The topic whose queues a topic takes when a send creates it."""
     default_topic_queues: int = 4
     """The number of queues requested when a send creates its topic."""
 
@@ -194,7 +198,7 @@ class Producer:
                 async with asyncio.timeout_at(deadline_s):
                     route = await self._route(topic)
             except TimeoutError:
-                raise NoRouteError(f"the route of {topic} was not found in time") from None
+                raise NoRouteError(f"the route of {topic} was not received in time") from None
         if asked is not None:
             return asked
         queues = self._writable_queues(topic, route)

@@ -1,6 +1,7 @@
 """Chooses the queue that a producer sends to: round robin, avoiding brokers that failed or were slow.
 
-See docs/protocol.md, "Queue choice". The caller passes the time, in seconds of any monotonic clock.
+See docs/reference/protocol/clients.md, "Queue choice". The caller passes the time, in seconds of any
+monotonic clock.
 """
 
 from bisect import bisect_right

@@ -142,7 +142,7 @@ def test_the_document_has_both_tables_and_they_agree() -> None:
     ]
     assert len(pairs) == 24 * 6
     assert all(model == broker.partition(",")[0] for model, broker in pairs)
-    assert re.search(r"safe : safe, \d+ lives", ours)
+    assert re.search(r"safe : safe, \d+ runs", ours)
 
 
 def test_cells_are_shown_as_json_and_as_tables() -> None:

@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -16,8 +15,8 @@ from mqproof.conformance.wire.operations.undescribed import EXISTING, OF_CLIENTS
 from mqproof.conformance.wire.runner import run
 from mqproof.conformance.wire.systematic import HANDWRITTEN
 from tests.conformance.wire.wrong_server import Reply, answer, serving
+from tests.protocol_chapters import sections
 
-PROTOCOL = Path(__file__).parents[3] / "docs" / "protocol.md"
 NAMES = {
     "topic", "other", "sink", "group", "reader", "producer", "key", "now", "scratch", "half_key", "broker",
     "cluster", "ns_cluster", "ns_broker", "ns_address", "ns_topic", "kv_namespace", "reply_properties",
@@ -47,8 +46,7 @@ def test_no_released_case_is_missing() -> None:
 
 
 def test_every_source_is_a_section_of_the_protocol() -> None:
-    sections = set(re.findall(r"^## (.+)$", PROTOCOL.read_text(), re.MULTILINE))
-    assert {case.source for case in CASES} <= sections
+    assert {case.source for case in CASES} <= sections()
 
 
 def test_the_rules_since_4_9_are_a_proper_subset() -> None:

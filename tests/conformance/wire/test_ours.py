@@ -1,4 +1,4 @@
-"""Our name server and broker over the wire: no worse than docs/conformance records."""
+"""Our name server and broker, asked over the wire: no worse than docs/reference/conformance/wire.md says."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ from mqproof.conformance.adapters.wire_servers import servers
 from mqproof.conformance.commands.conform import app
 from mqproof.conformance.engine.targets import IMPL
 from mqproof.conformance.pages import requests, wire_answers
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.catalogue import CASES, choose
 from mqproof.conformance.wire.model import Case, Since, Verdict
 from mqproof.conformance.wire.runner import Judged
@@ -65,7 +66,7 @@ def test_apache_answers_as_recorded(line: str, since: Since) -> None:
     """Tests the first case of each operation and the handwritten ones; 5.5.0 does not answer every pop."""
     server = next(name for name in wire_answers.read().servers if f" {line}." in name)
     globs = ("remoting/*/1", "remoting/*/4??", "remoting/frame*")
-    cases = [case for case in choose(globs, since) if case.source != "Pop" and "/acl-" not in case.id]
+    cases = [case for case in choose(globs, since) if case.source != chapters.POP and "/acl-" not in case.id]
     with servers(f"apache:{line}") as addresses:
         assert worse(examine(addresses, cases, lambda *_: None, PATIENT_S), server) == []
 

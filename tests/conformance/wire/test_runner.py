@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from mqproof.conformance.wire import chapters
 from mqproof.conformance.wire.frames import Frame, Header, encode, framed
 from mqproof.conformance.wire.model import (
     Call,
@@ -54,7 +55,9 @@ def at(case: Case, reply: Reply, reading: Reading | None = None, seconds: float 
 
 
 def case_of(*steps: Step, strength: Strength = Strength.MUST) -> Case:
-    return Case("remoting/test/400", "test", Server.BROKER, "Offset requests", steps, strength=strength)
+    return Case(
+        "remoting/test/400", "test", Server.BROKER, chapters.OFFSET_REQUESTS, steps, strength=strength
+    )
 
 
 def test_a_correct_server_passes_every_case_of_an_operation() -> None:
@@ -210,7 +213,7 @@ def test_a_feature_that_a_server_reports_as_missing_is_not_implemented() -> None
 
 
 def test_a_case_is_no_stronger_than_its_operation() -> None:
-    loose = Operation(9, "X", "x", Server.BROKER, "Sending", strength=Strength.MAY)
+    loose = Operation(9, "X", "x", Server.BROKER, chapters.SEND_REQUESTS, strength=Strength.MAY)
     assert {case.strength for case in systematic(loose)} == {Strength.MAY}
 
 

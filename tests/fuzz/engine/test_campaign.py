@@ -1,4 +1,4 @@
-"""Campaigns: workers find, findings are saved once and replay; deaths and interrupts are handled."""
+"""Tests campaigns: findings are saved once and can be replayed; deaths and interrupts are handled."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_two_workers_find_the_canary_and_save_it_once(tmp_path: Path) -> None:
     campaign = canary(tmp_path, workers=2, executions=10_000_000)
 
     def stop_when_found(outcome: campaigns.Outcome) -> None:
-        # Workers share inputs as they come, so which of them finds it when is not for the seed to say.
+        # Workers exchange inputs while they run, so the seed does not determine which worker finds it when.
         if any(len(saved.input) == 9 for saved, _ in outcome.found.values()):
             raise KeyboardInterrupt
 
@@ -58,13 +58,13 @@ def test_two_workers_find_the_canary_and_save_it_once(tmp_path: Path) -> None:
     assert results["EndsInTime"].verdict is Verdict.HELD
 
 
-def test_an_invariant_that_was_never_put_to_the_test_is_unknown(tmp_path: Path) -> None:
+def test_an_invariant_that_no_input_tested_is_unknown(tmp_path: Path) -> None:
     campaign = canary(tmp_path)
     results = list(verdict.results(campaign, campaigns.Outcome()))
     assert {result.verdict for result in results} == {Verdict.UNKNOWN}
 
 
-def test_the_command_line_finds_reports_and_replays(tmp_path: Path) -> None:
+def test_the_command_line_runs_reports_and_replays_a_campaign(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     findings = tmp_path / "findings"
     run = mqproof(
@@ -83,13 +83,13 @@ def test_the_command_line_finds_reports_and_replays(tmp_path: Path) -> None:
     assert "finding canary CanaryAlive: the canary is dead (the same)" in replay.stdout
 
 
-def test_a_replay_that_finds_nothing_says_so(tmp_path: Path) -> None:
+def test_a_replay_without_a_finding_says_so(tmp_path: Path) -> None:
     campaigns.run(canary(tmp_path, executions=10_000), ignore)
     (path,) = (tmp_path / "findings").iterdir()
     path.write_text(path.read_text().replace("BwAAAARnYXMh", ""))
     replay = mqproof("fuzz", "replay", path)
     assert replay.returncode == 0
-    assert "nothing found" in replay.stdout
+    assert "no finding" in replay.stdout
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ def test_a_replay_that_finds_nothing_says_so(tmp_path: Path) -> None:
         (("replay", "pyproject.toml"), "pyproject.toml: not a finding"),
     ],
 )
-def test_bad_use_is_one_clear_error(arguments: tuple[str, ...], message: str) -> None:
+def test_wrong_use_is_reported_as_one_clear_error(arguments: tuple[str, ...], message: str) -> None:
     run = mqproof("fuzz", *arguments)
     assert run.returncode == 2
     assert message in run.stderr
@@ -143,14 +143,14 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_search(tmp_path: 
 
 
 @pytest.mark.skipif(atheris_search.available(), reason="atheris is installed")
-def test_asking_for_atheris_where_it_is_missing_is_a_missing_tool() -> None:
+def test_requesting_atheris_without_having_it_is_a_missing_tool() -> None:
     run = mqproof("fuzz", "run", "canary", "--engine", "atheris")
     assert run.returncode == 4
     assert "atheris is not installed" in run.stderr
 
 
 @pytest.mark.skipif(not atheris_search.available(), reason="atheris is not installed")
-def test_atheris_searches_within_its_limits(tmp_path: Path) -> None:
+def test_atheris_respects_its_limits(tmp_path: Path) -> None:
     run = mqproof(
         *("fuzz", "run", "remoting-decode", "--engine", "atheris", "--seed", "1"),
         *("--executions", "500", "--findings", tmp_path / "findings"),
@@ -170,13 +170,13 @@ def test_an_unknown_target_is_refused(tmp_path: Path) -> None:
         campaigns.run(canary(tmp_path, target="nothing"), ignore)
 
 
-def test_a_worker_that_cannot_begin_is_a_failed_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_that_cannot_start_is_a_failed_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONHOME", "/nonexistent")
     with pytest.raises(WorkerError, match="a worker ended with 1: "):
         campaigns.run(canary(tmp_path), ignore)
 
 
-def test_a_worker_that_dies_leaves_its_input_as_a_finding(tmp_path: Path) -> None:
+def test_the_input_of_a_worker_that_dies_becomes_a_finding(tmp_path: Path) -> None:
     killed: list[int] = []
 
     def kill_worker(outcome: campaigns.Outcome) -> None:
@@ -192,7 +192,7 @@ def test_a_worker_that_dies_leaves_its_input_as_a_finding(tmp_path: Path) -> Non
     assert deaths[0].invariant == "OnlyDocumentedErrors"
 
 
-def test_an_interrupt_ends_the_campaign_early_and_keeps_what_was_found(tmp_path: Path) -> None:
+def test_an_interrupt_ends_the_campaign_early_and_keeps_its_findings(tmp_path: Path) -> None:
     def interrupt(outcome: campaigns.Outcome) -> None:
         if outcome.executions > 1:
             raise KeyboardInterrupt
@@ -203,7 +203,7 @@ def test_an_interrupt_ends_the_campaign_early_and_keeps_what_was_found(tmp_path:
 
 
 def _children() -> list[int]:
-    """Workers of this test's process."""
+    """Yield the workers that this process has started."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
     return [
         int(pid)

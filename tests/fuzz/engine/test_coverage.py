@@ -1,4 +1,4 @@
-"""Coverage: edges of watched code with the magnitude of their counts, and nothing else."""
+"""Tests coverage: it consists of the edges of watched code with the magnitude of their counts."""
 
 import sys
 
@@ -13,23 +13,23 @@ def features(coverage: Coverage, data: bytes) -> set[int]:
     return coverage.features()
 
 
-def test_the_same_way_has_the_same_features() -> None:
+def test_the_same_path_has_the_same_features() -> None:
     coverage = Coverage(["tests.fuzz.faulty"])
     assert features(coverage, b"\x03") == features(coverage, b"\x03")
     assert features(coverage, b"\x03") != features(coverage, b"\x00")
 
 
-def test_loops_count_by_magnitude() -> None:
+def test_loop_counts_are_grouped_by_magnitude() -> None:
     coverage = Coverage(["tests.fuzz.faulty"])
     assert features(coverage, b"\x09") == features(coverage, b"\x0e")
     assert features(coverage, b"\x09") != features(coverage, b"\x20")
 
 
-def test_code_that_is_not_watched_has_no_features() -> None:
+def test_unwatched_code_has_no_features() -> None:
     assert features(Coverage(["mqproof.fuzz.targets.canary"]), b"\x09") == set()
 
 
-def test_errors_pass_through_and_tracing_ends() -> None:
+def test_errors_propagate_and_tracing_ends() -> None:
     coverage = Coverage(["tests.fuzz.faulty"])
     before = sys.gettrace()
     with pytest.raises(ZeroDivisionError):
@@ -38,7 +38,7 @@ def test_errors_pass_through_and_tracing_ends() -> None:
     assert coverage.features()
 
 
-def test_watching_what_does_not_exist_is_refused() -> None:
+def test_watching_an_unknown_module_is_refused() -> None:
     with pytest.raises(ModuleNotFoundError, match=r"tests\.fuzz\.nowhere"):
         Coverage(["tests.fuzz.nowhere"])
 

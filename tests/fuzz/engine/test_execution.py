@@ -1,4 +1,4 @@
-"""One execution: the same defect has the same signature, and no input runs for ever."""
+"""Tests one execution: the same defect has the same signature, and every input ends in time."""
 
 import signal
 from pathlib import Path
@@ -12,7 +12,7 @@ from tests.fuzz import faulty
 from tests.fuzz.faulty import Faulty
 
 
-def test_nothing_wrong_is_none() -> None:
+def test_an_execution_without_error_returns_none() -> None:
     assert judge(Faulty(faulty.fine), b"") is None
 
 
@@ -39,7 +39,7 @@ def test_an_undocumented_error_is_named_by_its_stack() -> None:
     assert one.signature != elsewhere.signature
 
 
-def test_stack_names_only_files_of_ours_innermost_first() -> None:
+def test_the_stack_names_only_our_files_innermost_first() -> None:
     failure = judge(Faulty(faulty.divides), b"a")
     assert failure is not None
     places = failure.signature.split(" ", 2)[2].split(" < ")

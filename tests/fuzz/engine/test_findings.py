@@ -1,4 +1,4 @@
-"""Finding files: complete, one a defect, and strict when read."""
+"""Tests finding files: they are complete, one per defect, and validated when read."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,13 +22,13 @@ FINDING = SavedFinding(
 )
 
 
-def test_a_finding_is_read_back(tmp_path: Path) -> None:
+def test_a_saved_finding_is_read_back(tmp_path: Path) -> None:
     path = findings.save(FINDING, tmp_path / "new")
     assert path.name.startswith("canary-")
     assert findings.load(path) == FINDING
 
 
-def test_one_file_a_defect_and_the_smaller_input_stays(tmp_path: Path) -> None:
+def test_a_defect_has_one_file_with_its_smallest_input(tmp_path: Path) -> None:
     path = findings.save(FINDING, tmp_path)
     larger = msgspec.structs.replace(FINDING, input=FINDING.input * 2)
     other = msgspec.structs.replace(FINDING, signature="EndsInTime here")
@@ -62,7 +62,7 @@ class Bad:
         Bad(msgspec.json.encode(msgspec.structs.replace(FINDING, schema=2)), "schema is 2"),
     ],
 )
-def test_what_is_no_finding_is_refused(tmp_path: Path, bad: Bad) -> None:
+def test_a_file_that_is_not_a_finding_is_refused(tmp_path: Path, bad: Bad) -> None:
     path = tmp_path / "bad.json"
     path.write_bytes(bad.text)
     with pytest.raises(FindingFileError, match=r"bad\.json: .*" + bad.message):

@@ -1,4 +1,4 @@
-"""The engine finds the canary, and does the same again with the same seed."""
+"""Tests the engine: it finds the canary, and repeats itself with the same seed."""
 
 from pathlib import Path
 from random import Random
@@ -31,12 +31,12 @@ def test_the_canary_is_found(seed: str) -> None:
     assert b"gas!" in data
 
 
-def test_the_same_seed_finds_it_with_the_same_input() -> None:
+def test_the_same_seed_finds_the_canary_with_the_same_input() -> None:
     assert find_canary("4") == find_canary("4")
 
 
-def test_blind_mutation_does_not_find_it() -> None:
-    """Otherwise the canary would be too easy to tell whether coverage guides the search."""
+def test_blind_mutation_does_not_find_the_canary() -> None:
+    """# If this failed, the canary would be too easy to show whether coverage guides the search."""
     target = targets.load("canary")
     seeds = list(target.seeds())
     mutator = Mutator(Random(4), [], target.input_bytes_max)
@@ -44,7 +44,7 @@ def test_blind_mutation_does_not_find_it() -> None:
         target.run(mutator.mutate(seeds[number % 2], seeds[0]))
 
 
-def test_inputs_that_reach_new_code_are_kept_and_used_again(tmp_path: Path) -> None:
+def test_inputs_that_reach_new_code_are_kept_and_mutated_again(tmp_path: Path) -> None:
     engine = Engine(targets.load("canary"), "4", Corpus(tmp_path))
     for _ in range(2000):
         engine.step()
@@ -57,7 +57,7 @@ def test_inputs_that_reach_new_code_are_kept_and_used_again(tmp_path: Path) -> N
     assert again.features >= engine.features, "the corpus alone reaches all that was reached"
 
 
-def test_an_input_of_a_corpus_is_cut_to_the_target_s_limit(tmp_path: Path) -> None:
+def test_a_corpus_input_is_cut_to_the_limit_of_the_target(tmp_path: Path) -> None:
     (tmp_path / "big").write_bytes(bytes(1000))
     target = targets.load("canary")
     engine = Engine(target, "4", Corpus(tmp_path))

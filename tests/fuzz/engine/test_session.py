@@ -1,4 +1,4 @@
-"""A search in a worker: what it writes about its findings, and the input that it leaves when it dies."""
+"""Tests the search in a worker: its reports of findings, and the input that remains when it dies."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ KILLS = b"\x01\x00\x00\x00\x05hello\x07\x00\x00\x00\x04gas!"
 
 
 def session(folder: Path, *, executions: int | None = None, seconds: float = 60) -> tuple[Session, int]:
-    """A session on the canary, and the descriptor where its messages are read."""
+    """Return a session with the canary, and the descriptor from which its messages are read."""
     target = targets.load("canary")
     prepare_current(folder / "current", target.input_bytes_max)
     read, write = os.pipe()
@@ -34,7 +34,7 @@ def messages(descriptor: int) -> list[Message]:
     return [msgspec.json.decode(line, type=Message) for line in os.read(descriptor, 1 << 20).splitlines()]
 
 
-def test_the_input_that_is_executed_can_be_read_by_another_process(tmp_path: Path) -> None:
+def test_another_process_can_read_the_input_being_executed(tmp_path: Path) -> None:
     run, _ = session(tmp_path)
     run.before(b"abc")
     assert read_current(tmp_path / "current") == b"abc"
@@ -42,7 +42,7 @@ def test_the_input_that_is_executed_can_be_read_by_another_process(tmp_path: Pat
     assert read_current(tmp_path / "current") == b""
 
 
-def test_it_is_over_after_its_executions_or_its_time(tmp_path: Path) -> None:
+def test_a_session_ends_after_its_executions_or_its_time(tmp_path: Path) -> None:
     run, _ = session(tmp_path, executions=1)
     assert not run.over()
     run.after(b"", None, features=0, inputs=0)
@@ -51,7 +51,7 @@ def test_it_is_over_after_its_executions_or_its_time(tmp_path: Path) -> None:
     assert late.over()
 
 
-def test_a_defect_is_reported_once_first_as_found_and_then_minimised(tmp_path: Path) -> None:
+def test_a_defect_is_reported_first_as_found_and_then_minimised(tmp_path: Path) -> None:
     run, read = session(tmp_path)
     failure = judge(run.target, KILLS)
     for _ in range(2):
@@ -64,7 +64,7 @@ def test_a_defect_is_reported_once_first_as_found_and_then_minimised(tmp_path: P
     assert small.input == b"\x07\x00\x00\x00\x04gas!"
 
 
-def test_progress_tells_how_many_were_executed(tmp_path: Path) -> None:
+def test_progress_reports_the_number_of_executions(tmp_path: Path) -> None:
     run, read = session(tmp_path)
     run.after(b"", None, features=2, inputs=3)
     (progress,) = messages(read)

@@ -1,4 +1,4 @@
-"""A whole cluster under faults: what is promised holds, and seeds replay bit for bit."""
+"""Tests a whole cluster under faults: the invariants hold, and seeds can be replayed exactly."""
 
 import hashlib
 import os
@@ -48,23 +48,23 @@ def _events(program: bytes) -> list[Event]:
 
 
 def digest(program: bytes) -> str:
-    """Of all that the brokers say they did."""
+    """Return everything that the brokers log."""
     return hashlib.sha256(b"".join(map(encode, _events(program)))).hexdigest()
 
 
 @UNBEGUN
 @pytest.mark.parametrize("seeds", parts(), ids=str)
-def test_whatever_happens_to_a_cluster_what_is_promised_holds(seeds: range) -> None:
+def test_the_invariants_hold_whatever_faults_a_cluster_has(seeds: range) -> None:
     checked = hold(_play, seeds)
     assert set(checked) <= set(targets.load("cluster").invariants)
 
 
 @UNBEGUN
-def test_what_seeds_found_once_stays_mended() -> None:
+def test_seeds_that_once_found_a_defect_find_none() -> None:
     hold(_play, FOUND_ONCE)
 
 
-def test_the_seeds_put_every_invariant_to_the_test() -> None:
+def test_the_seeds_test_every_invariant() -> None:
     checked = hold(_play, TESTING_ALL)
     assert {name for name, times in checked.items() if times} == set(targets.load("cluster").invariants)
 
@@ -76,8 +76,8 @@ def test_a_seed_replays_bit_for_bit() -> None:
 
 
 @pytest.mark.parametrize("program", [random_program(8), ELECTED_PROGRAM], ids=["pair", "group"])
-def test_a_program_replays_in_another_process_too(program: bytes) -> None:
-    """Where sets of texts have another order."""
+def test_a_program_replays_in_another_process(program: bytes) -> None:
+    """Sets of strings have another order there."""
     code = f"from tests.fuzz.targets.test_cluster import digest; print(digest({program!r}))"
     environment = {**os.environ, "PYTHONHASHSEED": "7"}
     other = subprocess.run(
@@ -86,7 +86,7 @@ def test_a_program_replays_in_another_process_too(program: bytes) -> None:
     assert other.stdout.split() == [digest(program)], other.stderr
 
 
-def test_any_bytes_are_a_program_and_nothing_is_a_broker_alone() -> None:
+def test_any_bytes_are_a_program_and_no_bytes_are_a_single_broker() -> None:
     run = Run(b"", Counter())
     run.run()
     assert run.cluster.nodes == ("master",)
@@ -94,13 +94,13 @@ def test_any_bytes_are_a_program_and_nothing_is_a_broker_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["kill", "lose_power", "crash", "stop", "crash_all", "restart"])
-def test_a_master_that_goes_comes_back(name: str) -> None:
+def test_a_killed_master_restarts(name: str) -> None:
     events = _events(_head(SYNC_MASTER | SYNC_FLUSH) + fault(name, 1 if name == "kill" else 0, 16, 7))
     starts = [event for event in events if event.node == "master" and event.kind is Kind.RECOVER]
     assert len(starts) >= 3, "at first, after the fault, and when its slave has been read"
 
 
-def test_a_slave_that_was_cut_off_catches_up() -> None:
+def test_a_disconnected_slave_catches_up() -> None:
     program = _head(SYNC_MASTER) + fault("cut_link", 3, 8, 79)
     checked: Counter[str] = Counter()
     run = Run(program, checked)
@@ -110,33 +110,33 @@ def test_a_slave_that_was_cut_off_catches_up() -> None:
     assert checked["SlaveCatchesUp"]
 
 
-def _reigns(program: bytes) -> list[tuple[str, int]]:
-    """Who came to lead, in which term."""
+def _leaderships(program: bytes) -> list[tuple[str, int]]:
+    """Return the elected leaders with their terms."""
     return [(e.node, e.term or 0) for e in _events(program) if e.kind is Kind.BECOME_LEADER]
 
 
-def test_nothing_happens_to_a_group_and_one_member_leads() -> None:
-    assert len(_reigns(_head(ELECTED))) == 1
+def test_a_group_without_faults_has_one_leader() -> None:
+    assert len(_leaderships(_head(ELECTED))) == 1
 
 
 @pytest.mark.parametrize("name", ["kill", "lose_power", "stop", "isolate", "mute", "pause"])
-def test_a_group_whose_master_goes_has_another(name: str) -> None:
-    first = _reigns(_head(ELECTED))[0][0]
-    whom = (
+def test_a_group_whose_master_fails_elects_another(name: str) -> None:
+    first = _leaderships(_head(ELECTED))[0][0]
+    selector = (
         {node: number for number, node in enumerate(MEMBERS)}[first] if name in ("lose_power", "stop") else 1
     )
-    masters = [node for node, _ in _reigns(_head(ELECTED) + fault(name, whom, 16, 70))]
+    masters = [node for node, _ in _leaderships(_head(ELECTED) + fault(name, selector, 16, 70))]
     assert masters[0] == first
     assert set(masters) != {first}
 
 
-def test_a_master_that_is_stopped_and_continued_answers_late_or_never() -> None:
+def test_a_master_that_was_paused_answers_late_or_never() -> None:
     events = _events(_head(SYNC_MASTER) + fault("pause", 1, 16, 40))
     times = [event.ts for event in events if event.node == "master"]
     assert max(later - earlier for earlier, later in pairwise(times)) > 9_000_000, "microseconds of silence"
 
 
-def test_a_topic_that_is_deleted_is_made_anew_by_whoever_sends_to_it() -> None:
+def test_a_deleted_topic_is_recreated_by_the_next_send() -> None:
     run = Run(_head(SYNC_MASTER) + fault("delete_topic", 0, 24, 0), Counter())
     run.run()
     (topic,) = run.witness.topics
@@ -151,10 +151,10 @@ def test_a_topic_that_is_deleted_is_made_anew_by_whoever_sends_to_it() -> None:
 
 
 @pytest.mark.parametrize("shape", [SYNC_MASTER, ELECTED], ids=["pair", "group"])
-def test_old_data_is_deleted_while_messages_come(shape: int) -> None:
-    """Four producers in haste fill a segment in a second or two."""
+def test_old_data_is_deleted_while_messages_are_sent(shape: int) -> None:
+    """Four busy producers fill a segment in a second or two."""
     busy = bytes((1, 0, 0, 0, shape | 24, 48))
-    run = Run(busy + b"".join(fault("expire", whom, 60, 60) for whom in range(3)), Counter())
+    run = Run(busy + b"".join(fault("expire", selector, 60, 60) for selector in range(3)), Counter())
     run.run()
     assert all(broker.store.log_begin > 0 for broker in run.cluster.brokers.values())
     assert run.witness.is_apart is False

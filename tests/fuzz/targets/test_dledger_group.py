@@ -1,4 +1,4 @@
-"""A DLedger group under faults: what is promised holds, seeds replay bit for bit, and the judge can fail."""
+"""Tests a DLedger group under faults: the invariants hold, seeds can be replayed, and the judge can fail."""
 
 from collections import Counter
 
@@ -26,17 +26,17 @@ def _play(seed: int) -> Counter[str]:
 
 @UNBEGUN
 @pytest.mark.parametrize("seeds", parts(), ids=str)
-def test_whatever_happens_to_a_group_what_is_promised_holds(seeds: range) -> None:
+def test_the_invariants_hold_whatever_faults_a_group_has(seeds: range) -> None:
     checked = hold(_play, seeds)
     assert set(checked) <= set(targets.load("dledger-group").invariants)
 
 
-def test_the_seeds_put_every_invariant_to_the_test() -> None:
+def test_the_seeds_test_every_invariant() -> None:
     checked = hold(_play, TESTING_ALL)
     assert {name for name, times in checked.items() if times} == set(targets.load("dledger-group").invariants)
 
 
-def test_toppled_leaders_break_nothing() -> None:
+def test_killing_each_new_leader_breaks_no_invariant() -> None:
     for seed in range(40):
         Run(toppling_program(seed), Counter()).run()
 
@@ -47,20 +47,20 @@ def test_a_seed_replays_bit_for_bit() -> None:
     assert len(first) > 100
 
 
-def test_another_seed_is_another_run() -> None:
+def test_another_seed_gives_another_run() -> None:
     assert record(random_program(5)[:6]) != record(random_program(6)[:6])
 
 
-def test_members_delete_what_all_have_and_one_that_was_away_still_gets_the_rest() -> None:
+def test_members_delete_entries_that_all_have_and_an_absent_member_still_gets_the_rest() -> None:
     busy = bytes((1, 0, 0, 0, 96, 0))
     away = fault("kill", 0, 60, 40)
-    run = Run(busy + away + b"".join(fault("expire", whom, 20, 79) for whom in range(3)), Counter())
+    run = Run(busy + away + b"".join(fault("expire", selector, 20, 79) for selector in range(3)), Counter())
     run.run()
     members = [node.member for node in run.group.nodes.values()]
     assert all(member is not None and member.ledger.begin_index > 0 for member in members)
 
 
-def test_any_bytes_are_a_program_and_nothing_is_a_quiet_group() -> None:
+def test_any_bytes_are_a_program_and_no_bytes_are_a_group_without_faults() -> None:
     run = Run(b"", Counter())
     run.run()
     assert run.group.history.acked
@@ -68,13 +68,13 @@ def test_any_bytes_are_a_program_and_nothing_is_a_quiet_group() -> None:
 
 
 @pytest.mark.parametrize("name", ["isolate", "deafen", "mute"])
-def test_a_leader_that_is_cut_off_leads_no_more_and_the_others_have_another(name: str) -> None:
+def test_a_disconnected_leader_stops_leading_and_the_others_elect_another(name: str) -> None:
     run = Run(bytes(6) + fault(name, 128, 16, 79), Counter())
     run.run()
     assert len(run.group.history.winners) > 1
 
 
-def test_a_group_of_five_survives_two() -> None:
+def test_a_group_of_five_tolerates_two_failures() -> None:
     group = Group(seed=3, members=5)
     for name in group.nodes:
         group.start(name)
@@ -86,7 +86,7 @@ def test_a_group_of_five_survives_two() -> None:
     assert roles.count(Role.LEADER) == 1
 
 
-def test_the_leadership_goes_to_the_preferred_member() -> None:
+def test_the_leadership_is_transferred_to_the_preferred_member() -> None:
     group = Group(seed=1, preferred=("n2",))
     for name in group.nodes:
         group.start(name)
@@ -96,22 +96,22 @@ def test_the_leadership_goes_to_the_preferred_member() -> None:
     assert member.core.state.role is Role.LEADER
 
 
-# The judge itself: invariants of the end, which no change of a member shows.
+# The judge itself: invariants of the end, which no single change of a member can violate.
 
 
-def test_nobody_leading_at_last_is_a_finding() -> None:
-    with pytest.raises(Finding, match="nobody leads") as caught:
+def test_a_group_without_a_leader_at_the_end_is_a_finding() -> None:
+    with pytest.raises(Finding, match="no member leads") as caught:
         leader_eventually(History(("n0",), Counter()), None, 60)
     assert caught.value.invariant == "LeaderEventually"
 
 
-def test_logs_that_differ_at_last_are_a_finding() -> None:
+def test_logs_that_differ_at_the_end_are_a_finding() -> None:
     with pytest.raises(Finding) as caught:
         logs_converge(History(("n0", "n1"), Counter()), {"n0": (3, 3), "n1": (3, 2)}, 60)
     assert caught.value.invariant == "LogsConverge"
 
 
-def test_an_acknowledged_entry_that_is_gone_is_a_finding() -> None:
+def test_a_lost_acknowledged_entry_is_a_finding() -> None:
     group = Group(seed=1)
     for name in group.nodes:
         group.start(name)
@@ -125,6 +125,6 @@ def test_an_acknowledged_entry_that_is_gone_is_a_finding() -> None:
     assert caught.value.invariant == "NoAckedLost"
 
 
-def test_the_invariants_are_the_catalogues() -> None:
+def test_the_invariants_are_those_of_the_catalogue() -> None:
     known = {invariant.name for invariant in catalogue.catalogue().values()}
     assert set(targets.load("dledger-group").invariants) <= known

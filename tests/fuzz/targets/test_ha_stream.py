@@ -1,4 +1,4 @@
-"""The target of replication connections: its seeds get through, and it is judged as it says."""
+"""Tests the target for replication connections: its seeds and its invariants."""
 
 from mqproof.fuzz import targets
 from mqproof.fuzz.engine.execution import judge
@@ -7,14 +7,14 @@ from mqproof.fuzz.targets.ha_stream import DIVERGED, TO_MASTER, TO_SLAVE, TO_SLA
 from mqproof.impl.replication.stream import Transfer, write_position, write_transfer
 
 
-def test_the_seeds_put_every_invariant_to_the_test() -> None:
+def test_the_seeds_test_every_invariant() -> None:
     target = targets.load("ha-stream")
     for seed in target.seeds():
         target.run(seed)
     assert set(+target.checked) == set(target.invariants)
 
 
-def test_the_masters_log_is_of_several_segments_and_comes_to_an_empty_slave_whole() -> None:
+def test_the_masters_log_has_several_segments_and_an_empty_slave_receives_all_of_it() -> None:
     log = masters_log()
     assert log.log_end > 2 * log.log_segment_bytes
     target = targets.load("ha-stream")
@@ -22,7 +22,7 @@ def test_the_masters_log_is_of_several_segments_and_comes_to_an_empty_slave_whol
     assert target.checked["KeepsWholeRecords"] == 1
 
 
-def test_what_neither_side_can_have_said_is_refused_and_no_finding() -> None:
+def test_data_that_neither_side_can_have_sent_is_refused_and_is_not_a_finding() -> None:
     target = targets.load("ha-stream")
     for said in (b"\xff" * 40, b"\0" * 40, write_position(1 << 40) * 3):
         for to in (TO_SLAVE, TO_SLAVE_BY_PROGRAM, TO_MASTER):
@@ -30,7 +30,7 @@ def test_what_neither_side_can_have_said_is_refused_and_no_finding() -> None:
                 assert judge(target, bytes([to, state]) + said) is None
 
 
-def test_some_hundred_inputs_find_no_broken_invariant() -> None:
+def test_hundreds_of_inputs_break_no_invariant() -> None:
     engine = Engine(targets.load("ha-stream"), "1")
     for _ in range(400):
         data, failure = engine.step()

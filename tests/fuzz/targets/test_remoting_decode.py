@@ -1,4 +1,4 @@
-"""The target that decodes what peers send: its seeds get through, and it is judged as it says."""
+"""Tests the target that decodes data from peers: its seeds and its invariants."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from mqproof.fuzz.targets.remoting_decode import FRAME_BYTES_MAX, read, read_byt
 from mqproof.impl.remoting.command import Command, encode
 
 
-def test_the_seeds_are_whole_frames_of_commands() -> None:
+def test_the_seeds_are_complete_frames_of_commands() -> None:
     target = targets.load("remoting-decode")
     for seed in target.seeds():
         reading = read(seed)
@@ -21,7 +21,7 @@ def test_the_seeds_are_whole_frames_of_commands() -> None:
     assert set(+target.checked) == set(target.invariants)
 
 
-def test_a_stream_reads_alike_in_one_piece_and_byte_by_byte() -> None:
+def test_a_stream_decodes_to_the_same_result_whole_and_byte_by_byte() -> None:
     good = encode(Command(10, 1)) + encode(Command(11, 2))
     for stream in (good, good[:-1], good + b"\xff\xff\xff\xff", good + b"\0\0\0\1x" + good, b""):
         assert read(stream) == read_bytewise(stream)
@@ -36,7 +36,7 @@ def test_any_announced_length_is_judged(size: int) -> None:
     targets.load("remoting-decode").run(size.to_bytes(4, "big"))
 
 
-def test_some_hundred_inputs_find_no_broken_invariant() -> None:
+def test_hundreds_of_inputs_break_no_invariant() -> None:
     engine = Engine(targets.load("remoting-decode"), "1")
     for _ in range(600):
         data, failure = engine.step()
@@ -44,7 +44,7 @@ def test_some_hundred_inputs_find_no_broken_invariant() -> None:
     assert engine.features > 200
 
 
-def test_a_finding_is_judged_to_be_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_is_recognised_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
     def give_nothing_back(_: Command) -> bytes:
         return encode(Command(0, 0))
 

@@ -1,4 +1,4 @@
-"""A name server, brokers that answer by rote, and an administrator, over a simulated network."""
+"""A name server, brokers with scripted answers, and an administrator, on a simulated network."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TypeVar
@@ -31,7 +31,7 @@ def refusal(code: ResponseCode) -> Answer:
 
 
 class RoteBroker:
-    """Answers each code as it was told, the last answer again and again, and notes what it was asked."""
+    """Answers each request code with its scripted answer and records the requests."""
 
     def __init__(self, name: str, answers: Mapping[RequestCode, Answer]) -> None:
         self.name = name
@@ -47,7 +47,7 @@ class RoteBroker:
         return request.answer(code, dict(fields), body, remark=None if code == 0 else "by rote")
 
     def fields_of(self, code: RequestCode) -> list[dict[str, str]]:
-        """The headers it was asked with."""
+        """Return the headers of the requests with this code."""
         return [request.fields for request in self.asked if request.code == code]
 
     def bodies_of(self, code: RequestCode) -> list[bytes]:
@@ -55,7 +55,7 @@ class RoteBroker:
 
 
 class Site:
-    """Two name servers, of which each knows every broker."""
+    """Two name servers that both know every broker."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.network = SimulatedNetwork()
@@ -86,7 +86,7 @@ class Site:
         id_: int = 0,
         cluster: str = "C",
     ) -> RoteBroker:
-        """A broker that both name servers know, with topics T and %RETRY%G if none is named."""
+        """Add a broker that both name servers know, with topics T and %RETRY%G unless topics are given."""
         broker = RoteBroker(name, answers)
         server = RemotingServer(self.network, broker.handle)
         broker.address = await server.start("10.0.0.1", 0)
@@ -109,12 +109,12 @@ class Site:
         return await self.client.invoke(address, new_request(code, fields, body), 3.0)
 
 
-def play(scene: Callable[[Site], Awaitable[T]]) -> T:
-    """Run a scene at a site of its own."""
+def play(scenario: Callable[[Site], Awaitable[T]]) -> T:
+    """Run a scenario with a new site."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Site(loop) as site:
-            return await scene(site)
+            return await scenario(site)
 
     return run_simulated(main(), loop)

@@ -1,5 +1,7 @@
-"""Whom an administrator asks, and what becomes of answers that are none. Source: docs/protocol.md,
-"Administration"."""
+"""Tests which servers an administrator asks, and the handling of invalid answers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 
@@ -15,29 +17,31 @@ from mqproof.impl.runtime.network import Address
 from tests.impl.admin.site import OK, Site, play
 
 
-def test_a_change_is_told_to_every_name_server() -> None:
-    async def scene(site: Site) -> None:
-        answers = await site.admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
+def test_a_change_is_sent_to_every_name_server() -> None:
+    async def scenario(site: Site) -> None:
+        answers = await site.admin.ask_all_name_servers(
+            RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v")
+        )
         assert set(answers) == set(site.addresses)
         for address in site.addresses:
             found = await site.ask(address, RequestCode.GET_KV_CONFIG, KvRequest("N", "k"))
             assert headers.read(KvResponse, found.fields).value == "v"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_change_that_one_name_server_does_not_hear_is_an_error() -> None:
-    async def scene(site: Site) -> None:
+def test_a_change_that_one_name_server_does_not_receive_is_an_error() -> None:
+    async def scenario(site: Site) -> None:
         await site.name_servers[1].stop()
         with pytest.raises(UnreachableError, match="PUT_KV_CONFIG"):
-            await site.admin.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
-        assert await site.admin.cluster_info() == ClusterInfo({}, {})  # one is enough to ask
+            await site.admin.ask_all_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
+        assert await site.admin.cluster_info() == ClusterInfo({}, {})  # one name server is enough to ask
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_refusal_says_who_refused_what_and_why() -> None:
-    async def scene(site: Site) -> None:
+def test_a_refusal_names_the_server_the_request_and_the_reason() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {})
         with pytest.raises(
             RefusalError, match=r"10.0.0.1:\d+ refuses GET_BROKER_CONFIG: .*: by rote"
@@ -45,25 +49,25 @@ def test_a_refusal_says_who_refused_what_and_why() -> None:
             await site.admin.ask(broker.address, RequestCode.GET_BROKER_CONFIG)
         assert failed.value.code == ResponseCode.REQUEST_CODE_NOT_SUPPORTED
 
-    play(scene)
+    play(scenario)
 
 
-def test_nobody_there_is_another_error_than_a_refusal() -> None:
-    async def scene(site: Site) -> None:
+def test_an_unreachable_server_is_another_error_than_a_refusal() -> None:
+    async def scenario(site: Site) -> None:
         nowhere = Address("10.9.9.9", 1)
-        with pytest.raises(UnreachableError, match="nobody listens"):
+        with pytest.raises(UnreachableError, match="no server listens"):
             await site.admin.ask(nowhere, RequestCode.GET_BROKER_CONFIG)
-        with pytest.raises(UnreachableError, match="nobody listens"):
+        with pytest.raises(UnreachableError, match="no server listens"):
             await Admin([nowhere], site.runtime).cluster_info()
-        untold = Admin(AddressServer(nowhere, "/"), site.runtime)
+        no_name_server = Admin(AddressServer(nowhere, "/"), site.runtime)
         with pytest.raises(UnreachableError, match="no name server is known"):
-            await untold.tell_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
+            await no_name_server.ask_all_name_servers(RequestCode.PUT_KV_CONFIG, PutKvRequest("N", "k", "v"))
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_cluster_without_masters_is_an_error_that_names_those_there_are() -> None:
-    async def scene(site: Site) -> None:
+def test_a_cluster_without_masters_is_an_error_that_names_the_known_clusters() -> None:
+    async def scenario(site: Site) -> None:
         master = await site.add_broker("b-a", {})
         await site.add_broker("b-s", {}, id_=1, cluster="slaves")
         assert await site.admin.masters("C") == [master.address]
@@ -73,11 +77,11 @@ def test_a_cluster_without_masters_is_an_error_that_names_those_there_are() -> N
             ):
                 await site.admin.masters(cluster)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_topic_is_asked_about_at_its_brokers_and_at_a_slave_where_the_master_is_gone() -> None:
-    async def scene(site: Site) -> None:
+def test_topic_requests_go_to_its_brokers_and_to_a_slave_where_the_master_is_down() -> None:
+    async def scenario(site: Site) -> None:
         with pytest.raises(NoRouteError, match="no topic T"):
             await site.admin.masters_of("T")
         master = await site.add_broker("b-a", {})
@@ -89,13 +93,13 @@ def test_a_topic_is_asked_about_at_its_brokers_and_at_a_slave_where_the_master_i
             await site.ask(address, RequestCode.UNREGISTER_BROKER, gone)
         assert await site.admin.masters_of("T") == {"b-a": slave.address}
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_answer_that_makes_no_sense_is_an_error() -> None:
-    async def scene(site: Site) -> None:
+def test_an_invalid_answer_is_an_error() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_BROKER_RUNTIME_INFO: OK})
-        with pytest.raises(ClientError, match="makes no sense"):
+        with pytest.raises(ClientError, match="is invalid"):
             await brokers.status(site.admin, broker.address)
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,7 @@
-"""Brokers' states and configurations, answered by rote. Source: docs/protocol.md, "Administration"."""
+"""Tests the states and configurations of brokers with scripted answers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 
@@ -12,8 +15,8 @@ from tests.impl.admin.site import OK, Answer, Site, play
 STATUS = {"brokerVersionDesc": "V4_9_8"}
 
 
-def test_every_broker_of_every_cluster_is_shown_also_one_that_gives_no_status() -> None:
-    async def scene(site: Site) -> None:
+def test_every_broker_of_every_cluster_is_listed_even_without_status() -> None:
+    async def scenario(site: Site) -> None:
         answer: Answer = (0, {}, java_json.write(Table(STATUS)))
         await site.add_broker("b-b", {RequestCode.GET_BROKER_RUNTIME_INFO: answer}, cluster="D")
         silent = await site.add_broker("b-a", {})
@@ -32,11 +35,11 @@ def test_every_broker_of_every_cluster_is_shown_also_one_that_gives_no_status() 
         assert len(await site.admin.masters("C")) == 2
         assert len(await site.admin.masters("C", slaves=True)) == 3
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_configuration_is_read_and_changed_by_its_lines() -> None:
-    async def scene(site: Site) -> None:
+def test_a_configuration_is_read_and_changed_line_by_line() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -49,13 +52,13 @@ def test_a_configuration_is_read_and_changed_by_its_lines() -> None:
         await brokers.update_config(site.admin, [broker.address], "brokerPermission", "4")
         assert broker.bodies_of(RequestCode.UPDATE_BROKER_CONFIG) == [b"brokerPermission=4\n"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_configuration_that_is_none_is_an_error() -> None:
-    async def scene(site: Site) -> None:
+def test_an_invalid_configuration_is_an_error() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_BROKER_CONFIG: (0, {}, b"nonsense")})
-        with pytest.raises(ClientError, match="makes no sense"):
+        with pytest.raises(ClientError, match="is invalid"):
             await brokers.config(site.admin, broker.address)
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Each letter of a command, in what servers are asked: commands at brokers that answer by rote."""
+"""Tests the requests that each option of a command produces, at brokers with scripted answers."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,7 +46,7 @@ ANSWERS: Mapping[RequestCode, Answer] = {
 
 @pytest.fixture
 def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
-    """What a command line would do, without doing it."""
+    """Return what a command line would do, without doing it."""
     works: list[Work] = []
     for module in (brokers, groups, messages, name_servers, topics):
         monkeypatch.setattr(module, "perform", lambda _, work: works.append(work))
@@ -60,9 +60,12 @@ def work_of(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Work]:
 
 
 def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command]:
-    """The requests with that code that a broker gets; it has topics T, %RETRY%G and the cluster's."""
+    """Return the requests with this code that a broker receives.
 
-    async def scene(site: Site) -> list[Command]:
+    It has topics T, %RETRY%G and the cluster's.
+    """
+
+    async def scenario(site: Site) -> list[Command]:
         broker = await with_broker(site)
         try:
             await work(site.admin)
@@ -70,7 +73,7 @@ def asked(work: Work, code: RequestCode, *, fails: bool = False) -> list[Command
             assert fails
         return [request for request in broker.asked if request.code == code]
 
-    return play(scene)
+    return play(scenario)
 
 
 async def with_broker(site: Site) -> RoteBroker:
@@ -118,14 +121,14 @@ CASES: list[tuple[str, RequestCode, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("line", "code", "fields"), CASES)
-def test_letters_are_fields(
+def test_options_become_fields_of_the_request(
     work_of: Callable[..., Work], line: str, code: RequestCode, fields: dict[str, str]
 ) -> None:
     request, *_ = asked(work_of(line), code)
     assert fields.items() <= request.fields.items()
 
 
-def test_a_lookup_by_key_has_its_bounds(work_of: Callable[..., Work]) -> None:
+def test_a_search_by_key_respects_its_bounds(work_of: Callable[..., Work]) -> None:
     work = work_of("queryMsgByKey -t T -k key -m 3 -b 5 -e 9 -p T")
     (request,) = asked(work, RequestCode.QUERY_MESSAGE, fails=True)  # nothing is found
     expected = {
@@ -140,7 +143,7 @@ def test_a_lookup_by_key_has_its_bounds(work_of: Callable[..., Work]) -> None:
 
 
 @pytest.mark.parametrize(("letters", "language"), [("", "PYTHON"), ("-c", "CPP")])
-def test_a_reset_for_clients_in_cpp_says_so(
+def test_a_reset_for_cpp_clients_has_their_language(
     work_of: Callable[..., Work], letters: str, language: str
 ) -> None:
     work = work_of(f"resetOffsetByTime -g G -t T -s 1 {letters}")
@@ -148,17 +151,17 @@ def test_a_reset_for_clients_in_cpp_says_so(
     assert request.language == language
 
 
-def test_one_queue_is_set_to_its_offset(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> list[dict[str, str]]:
+def test_a_single_queue_is_reset_to_the_given_offset(work_of: Callable[..., Work]) -> None:
+    async def scenario(site: Site) -> list[dict[str, str]]:
         broker = await with_broker(site)
         await work_of(f"resetOffsetByTime -g G -t T -s 1 -b {broker.address} -q 1 -o 4")(site.admin)
         return broker.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET)
 
-    (fields,) = play(scene)
+    (fields,) = play(scenario)
     assert {"consumerGroup": "G", "queueId": "1", "commitOffset": "4"}.items() <= fields.items()
 
 
-def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> None:
+def test_a_group_is_created_with_the_given_options(work_of: Callable[..., Work]) -> None:
     letters = "-s false -m true -d true -q 3 -r 5 -i 1 -w 2 -a false -o true --attributes +x=y -p {}"
     work = work_of(f"updateSubGroup -c C -g G {letters}")
     (request,) = asked(work, RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP)
@@ -178,27 +181,27 @@ def test_a_group_is_made_as_its_letters_say(work_of: Callable[..., Work]) -> Non
     }
 
 
-def test_an_order_is_told_to_every_name_server(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> list[str]:
+def test_an_order_is_sent_to_every_name_server(work_of: Callable[..., Work]) -> None:
+    async def scenario(site: Site) -> list[str]:
         await with_broker(site)
         await work_of("updateTopic -c C -t T -w 2 -o true")(site.admin)
         header = KvRequest("ORDER_TOPIC_CONFIG", "T")
         answers = [await site.ask(address, RequestCode.GET_KV_CONFIG, header) for address in site.addresses]
         return [answer.fields["value"] for answer in answers]
 
-    assert play(scene) == ["b-a:2"] * 2
+    assert play(scenario) == ["b-a:2"] * 2
 
 
 @pytest.mark.parametrize(("letters", "count"), [("", 1), ("-a true", 2)])
-def test_a_setting_is_changed_at_slaves_where_that_is_asked(
+def test_a_setting_is_changed_at_slaves_on_request(
     work_of: Callable[..., Work], letters: str, count: int
 ) -> None:
-    async def scene(site: Site) -> int:
+    async def scenario(site: Site) -> int:
         replicas = [await site.add_broker("b-a", ANSWERS, id_=id_) for id_ in (0, 1)]
         await work_of(f"updateBrokerConfig -c C -k k -v v {letters}")(site.admin)
         return sum(len(each.bodies_of(RequestCode.UPDATE_BROKER_CONFIG)) for each in replicas)
 
-    assert play(scene) == count
+    assert play(scenario) == count
 
 
 SHOWN: list[tuple[str, list[str], list[str]]] = [
@@ -218,7 +221,7 @@ SHOWN: list[tuple[str, list[str], list[str]]] = [
 
 
 @pytest.mark.parametrize(("line", "there", "not_there"), SHOWN)
-def test_letters_choose_what_is_shown(
+def test_options_select_the_information_shown(
     work_of: Callable[..., Work],
     capsys: pytest.CaptureFixture[str],
     line: str,
@@ -227,44 +230,44 @@ def test_letters_choose_what_is_shown(
 ) -> None:
     work = work_of(line)
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         groups_of_t: Answer = (0, {}, java_json.write(bodies.GroupList(group_list=["G"])))
         answers = {**ANSWERS, RequestCode.QUERY_TOPIC_CONSUME_BY_WHO: groups_of_t}
         await site.add_broker("b-a", answers, "T", "%RETRY%G", "C")
         await work(site.admin)
 
-    play(scene)
+    play(scenario)
     shown = capsys.readouterr().out
     assert [text for text in there if text not in shown] == []
     assert [text for text in not_there if text in shown] == []
 
 
-def test_a_cluster_that_is_not_there_is_not_listed(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> None:
+def test_an_unknown_cluster_is_not_listed(work_of: Callable[..., Work]) -> None:
+    async def scenario(site: Site) -> None:
         await with_broker(site)
         with pytest.raises(Exception, match="no broker of Nope"):
             await work_of("clusterList -c Nope")(site.admin)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_that_gives_no_status_is_told(work_of: Callable[..., Work]) -> None:
-    async def scene(site: Site) -> None:
+def test_a_broker_without_status_is_reported(work_of: Callable[..., Work]) -> None:
+    async def scenario(site: Site) -> None:
         answers = {RequestCode.GET_BROKER_RUNTIME_INFO: refusal(ResponseCode.SYSTEM_ERROR)}
         broker = await site.add_broker("b-a", answers)
         with pytest.raises(Exception, match=f"no status from {broker.address}"):
             await work_of("clusterList")(site.admin)
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("result", "is_good"), [("CR_SUCCESS", True), ("CR_LATER", False)])
-def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
+def test_the_result_of_direct_consumption_decides_the_exit_code(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], result: str, is_good: bool
 ) -> None:
     made = ConsumedDirectly(consume_result=result, order=False, remark="why", spent_time_mills=3)
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a", {RequestCode.CONSUME_MESSAGE_DIRECTLY: (0, {}, java_json.write(made))}
         )
@@ -273,11 +276,11 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
         await work_of(f"queryMsgById -i {example.offset_message_id} -g G -d c1")(site.admin)
 
     if is_good:
-        play(scene)
+        play(scenario)
         assert capsys.readouterr().out == "c1: CR_SUCCESS after 3 ms\n"
     else:
         with pytest.raises(ClientError, match="c1: CR_LATER after 3 ms: why"):
-            play(scene)
+            play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -291,13 +294,13 @@ def test_what_a_member_made_of_a_message_is_the_end_of_the_command(
         ("-c utf-16-be", ["\u6b31", "\u6b32", "\u6b33"]),
     ],
 )
-def test_what_is_printed_of_a_topic(
+def test_print_msg_prints_the_messages_of_a_topic(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str], letters: str, last_words: list[str]
 ) -> None:
     work = work_of(f"printMsg -t T {letters}")
     records = b"".join(stored(f"k{n + 1}", offset=n, time_ms=1000 * (n + 1)) for n in range(3))
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {
             RequestCode.GET_MIN_OFFSET: (0, headers.write(OffsetResponse(0)), b""),
             RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
@@ -307,19 +310,19 @@ def test_what_is_printed_of_a_topic(
         await site.add_broker("b-a", answers, TopicConfig("T", read_queue_nums=1))
         await work(site.admin)
 
-    play(scene)
+    play(scenario)
     assert [line.split()[-1] for line in capsys.readouterr().out.splitlines()] == last_words
 
 
-def test_bodies_are_read_as_their_character_set_says(
+def test_bodies_are_decoded_with_the_given_character_set(
     work_of: Callable[..., Work], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {})
         message = stored("caf\u00e9", host=broker.address)
         broker.answers[RequestCode.VIEW_MESSAGE_BY_ID] = found(message)
         (example,) = read_records(message)
         await work_of(f"queryMsgById -i {example.offset_message_id} -f latin-1")(site.admin)
 
-    play(scene)
+    play(scenario)
     assert capsys.readouterr().out.endswith("caf\u00c3\u00a9\n")

@@ -1,4 +1,7 @@
-"""Consumer groups, at brokers that answer by rote. Source: docs/protocol.md, "Administration"."""
+"""Tests consumer groups, at brokers with scripted answers.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 
@@ -28,7 +31,7 @@ OFFLINE = refusal(ResponseCode.CONSUMER_NOT_ONLINE)
 
 
 def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
-    """Offsets of broker and consumer, queue by queue."""
+    """Return the offsets of broker and consumer, queue by queue."""
     table = {
         ObjectKey(bodies.MessageQueue(broker, queue_id, "T")): QueueProgress(end, at, 5)
         for queue_id, (end, at) in enumerate(offsets)
@@ -36,8 +39,8 @@ def stats(broker: str, *offsets: tuple[int, int], tps: float = 1.5) -> Answer:
     return (0, {}, java_json.write(ConsumeStats(tps, table)))
 
 
-def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> None:
-    async def scene(site: Site) -> None:
+def test_a_group_is_created_as_described_and_deleted_with_its_offsets() -> None:
+    async def scenario(site: Site) -> None:
         codes = (RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, RequestCode.DELETE_SUBSCRIPTIONGROUP)
         broker = await site.add_broker("b-a", dict.fromkeys(codes, OK))
         config = SubscriptionGroup(group_name="G", retry_max_times=3)
@@ -46,14 +49,14 @@ def test_a_group_is_made_as_it_is_described_and_deleted_with_its_offsets() -> No
         assert java_json.read(SubscriptionGroup, body) == config
         await groups.delete_group(site.admin, [broker.address], "G", offsets=True)
         assert broker.fields_of(RequestCode.DELETE_SUBSCRIPTIONGROUP) == [
-            {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # 4.9's name, and 5.x's
+            {"groupName": "G", "removeOffset": "true", "cleanOffset": "true"}  # the names of 4.9 and of 5.x
         ]
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         answers = {RequestCode.DELETE_TOPIC_IN_BROKER: OK}
         broker = await site.add_broker("b-a", answers, "%RETRY%G", "%DLQ%G", "T")
         await groups.delete_group_topics(site.admin, [broker.address], "G", "C")
@@ -61,43 +64,43 @@ def test_a_groups_topics_are_deleted_from_its_cluster() -> None:
         assert asked == [{"topic": "%RETRY%G"}, {"topic": "%DLQ%G"}]
         assert await topics.topic_names(site.admin) == ["T"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_progress_is_that_of_all_brokers_and_says_how_much_is_left() -> None:
-    async def scene(site: Site) -> None:
+def test_progress_combines_all_brokers_and_includes_the_lag() -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-b", {RequestCode.GET_CONSUME_STATS: stats("b-b", (9, 9))})
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2), (4, 0))})
         found = await groups.progress(site.admin, "G")
         assert [str(queue) for queue in found.queues] == ["T@b-a:0", "T@b-a:1", "T@b-b:0"]
         assert (found.behind, found.tps) == (7, 3.0)
 
-    play(scene)
+    play(scenario)
 
 
-def test_progress_in_one_topic_is_asked_of_that_topics_brokers() -> None:
-    async def scene(site: Site) -> None:
+def test_progress_in_one_topic_is_requested_from_the_brokers_of_that_topic() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a", (5, 2))}, "T")
         assert (await groups.progress(site.admin, "G", "T")).behind == 3
         (fields,) = broker.fields_of(RequestCode.GET_CONSUME_STATS)
         assert headers.read(ConsumeStatsRequest, fields) == ConsumeStatsRequest("G", "T")
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_group_that_is_nowhere_is_told_from_one_without_offsets() -> None:
-    async def scene(site: Site) -> None:
+def test_an_unknown_group_is_distinguished_from_one_without_offsets() -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {RequestCode.GET_CONSUME_STATS: stats("b-a")})
         with pytest.raises(NoRouteError, match="no group H"):
             await groups.progress(site.admin, "H")
         with pytest.raises(groups.NoOffsetsError, match="group G has no offsets in topic T"):
             await groups.progress(site.admin, "G", "T")
 
-    play(scene)
+    play(scenario)
 
 
-def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
-    async def scene(site: Site) -> None:
+def test_groups_are_summarised_with_and_without_members_and_offsets() -> None:
+    async def scenario(site: Site) -> None:
         members = ConsumerConnection([], "CONSUME_FROM_LAST_OFFSET", "CONSUME_PASSIVELY", "CLUSTERING", {})
         await site.add_broker(
             "b-a",
@@ -122,19 +125,21 @@ def test_groups_are_summed_up_with_and_without_members_and_offsets() -> None:
         assert online.progress is not None
         assert online.progress.behind == 3
 
-    play(scene)
+    play(scenario)
 
 
-def test_each_queue_has_the_member_that_says_so() -> None:
-    async def scene(site: Site) -> None:
+def test_each_queue_has_the_member_that_reports_it() -> None:
+    async def scenario(site: Site) -> None:
         members = [bodies.Connection("10.0.0.9:1", f"c{number}", "JAVA", 409) for number in range(2)]
         connected = ConsumerConnection(members, "", "CONSUME_PASSIVELY", "CLUSTERING", {})
-        told = b'{"mqTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:{"commitOffset":5,"droped":false}}}'
+        reported = (
+            b'{"mqTable":{{"brokerName":"b-a","queueId":1,"topic":"T"}:{"commitOffset":5,"droped":false}}}'
+        )
         broker = await site.add_broker(
             "b-a",
             {
                 RequestCode.GET_CONSUMER_CONNECTION_LIST: (0, {}, java_json.write(connected)),
-                RequestCode.GET_CONSUMER_RUNNING_INFO: (0, {}, told),
+                RequestCode.GET_CONSUMER_RUNNING_INFO: (0, {}, reported),
             },
         )
         await site.add_broker("b-b", {RequestCode.GET_CONSUMER_CONNECTION_LIST: OFFLINE})
@@ -142,11 +147,11 @@ def test_each_queue_has_the_member_that_says_so() -> None:
         broker.answers[RequestCode.GET_CONSUMER_RUNNING_INFO] = refusal(ResponseCode.SYSTEM_ERROR)
         assert await groups.owners(site.admin, "G") == {}
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_group_with_members_is_reset_by_its_broker() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         table = {ObjectKey(bodies.MessageQueue("b-a", 0, "T")): 2}
         answer: Answer = (0, {}, java_json.write(QueueOffsets(table)))
         broker = await site.add_broker("b-a", {RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: answer})
@@ -157,7 +162,7 @@ def test_a_group_with_members_is_reset_by_its_broker() -> None:
         await groups.reset_offsets(site.admin, "G", "T", 77, cpp=True)
         assert [request.language for request in broker.asked] == ["PYTHON", "CPP"]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +172,7 @@ def test_a_group_with_members_is_reset_by_its_broker() -> None:
 def test_a_group_without_members_is_reset_offset_by_offset(
     timestamp_ms: int, force: bool, offsets: dict[int, int]
 ) -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -185,11 +190,11 @@ def test_a_group_without_members_is_reset_offset_by_offset(
         ]
         assert {commit.queue_id: commit.commit_offset for commit in commits} == offsets
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
-    async def scene(site: Site) -> None:
+def test_a_reset_at_one_broker_does_not_change_the_others() -> None:
+    async def scenario(site: Site) -> None:
         answers = {
             RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OFFLINE,
             RequestCode.SEARCH_OFFSET_BY_TIMESTAMP: (0, headers.write(OffsetResponse(1)), b""),
@@ -203,7 +208,7 @@ def test_a_reset_at_one_broker_leaves_the_others_alone() -> None:
         assert found == {MessageQueue("T", "b-a", 0): 1}
         assert other.fields_of(RequestCode.UPDATE_CONSUMER_OFFSET) == []
 
-    play(scene)
+    play(scenario)
 
 
 MEMBER = bodies.Connection("10.0.0.9:1", "c1", "JAVA", 400)
@@ -215,8 +220,8 @@ def version(name: str, **more: str) -> Answer:
 
 
 @pytest.mark.parametrize("offset", [None, 3])
-def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -> None:
-    async def scene(site: Site) -> None:
+def test_an_offset_is_committed_for_one_queue_of_a_group_without_members(offset: int | None) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -236,17 +241,17 @@ def test_one_queue_of_a_group_without_members_is_committed(offset: int | None) -
         assert headers.read(UpdateOffsetRequest, fields) == UpdateOffsetRequest("G", "T", 1, 3)
         assert not broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
 
-    play(scene)
+    play(scenario)
 
 
-@pytest.mark.parametrize("told", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
-def test_one_queue_is_set_by_a_broker_that_can(told: Answer) -> None:
-    async def scene(site: Site) -> None:
+@pytest.mark.parametrize("reported", [version("V5_5_0"), version("V4_9_8", implementation="mqproof")])
+def test_one_queue_is_reset_by_a_broker_that_supports_it(reported: Answer) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
                 RequestCode.GET_MAX_OFFSET: (0, headers.write(OffsetResponse(3)), b""),
-                RequestCode.GET_BROKER_RUNTIME_INFO: told,
+                RequestCode.GET_BROKER_RUNTIME_INFO: reported,
                 RequestCode.UPDATE_CONSUMER_OFFSET: OK,
                 RequestCode.INVOKE_BROKER_TO_RESET_OFFSET: OK,
             },
@@ -255,11 +260,11 @@ def test_one_queue_is_set_by_a_broker_that_can(told: Answer) -> None:
         (fields,) = broker.fields_of(RequestCode.INVOKE_BROKER_TO_RESET_OFFSET)
         assert headers.read(ResetOffsetRequest, fields) == ResetOffsetRequest("T", "G", 77, True, 1, 3)
 
-    play(scene)
+    play(scenario)
 
 
-def test_one_queue_is_not_set_where_all_would_be() -> None:
-    async def scene(site: Site) -> None:
+def test_one_queue_is_not_reset_where_the_broker_would_reset_all() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -268,21 +273,21 @@ def test_one_queue_is_not_set_where_all_would_be() -> None:
                 RequestCode.GET_BROKER_RUNTIME_INFO: version("V4_9_5"),
             },
         )
-        with pytest.raises(ClientError, match="a broker of V4_9_5 sets all their queues"):
+        with pytest.raises(ClientError, match="a broker of V4_9_5 resets all its queues"):
             await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=3)
-        with pytest.raises(ClientError, match="T@b-a:1 ends at 3, offset 4 is beyond"):
+        with pytest.raises(ClientError, match="T@b-a:1 ends at 3, offset 4 is beyond that"):
             await groups.reset_queue(site.admin, "G", "T", broker.address, 1, timestamp_ms=77, offset=4)
         away = Address("10.9.9.9", 1)
         with pytest.raises(ClientError, match=r"the name server knows no broker at 10\.9\.9\.9:1"):
             await groups.reset_queue(site.admin, "G", "T", away, 1, timestamp_ms=77, offset=3)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_that_does_not_reset_is_an_error() -> None:
-    async def scene(site: Site) -> None:
+def test_a_broker_that_refuses_a_reset_is_an_error() -> None:
+    async def scenario(site: Site) -> None:
         await site.add_broker("b-a", {})
         with pytest.raises(RefusalError, match="INVOKE_BROKER_TO_RESET_OFFSET"):
             await groups.reset_offsets(site.admin, "G", "T", 77)
 
-    play(scene)
+    play(scenario)

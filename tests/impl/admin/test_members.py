@@ -1,4 +1,4 @@
-"""Handing over the leadership of a group, against brokers in a simulated world."""
+"""Tests transferring the leadership of a group, with brokers in a simulated world."""
 
 import asyncio
 
@@ -17,8 +17,8 @@ def _broker(id_: str) -> Address:
     return Address("10.0.0.1", 10_911 + 10 * IDS.index(id_))
 
 
-def test_a_group_is_led_by_whom_an_administrator_names() -> None:
-    async def scene(group: Group) -> None:
+def test_an_administrator_can_choose_the_leader_of_a_group() -> None:
+    async def scenario(group: Group) -> None:
         await group.send("one")
         before = await group.master()
         to, other = (id_ for id_ in IDS if id_ != before)
@@ -31,11 +31,11 @@ def test_a_group_is_led_by_whom_an_administrator_names() -> None:
         await group.send("two")
         assert group.masters() == [to]
 
-    play(scene)
+    play(scenario)
 
 
-def test_why_the_leadership_stays_is_told() -> None:
-    async def scene(group: Group) -> None:
+def test_the_reason_why_the_leadership_stays_is_reported() -> None:
+    async def scenario(group: Group) -> None:
         leader = await group.master()
         away = next(id_ for id_ in IDS if id_ != leader)
         alone = Broker(
@@ -45,14 +45,16 @@ def test_why_the_leadership_stays_is_told() -> None:
         async with Admin([group.names], group.runtime) as admin:
             with pytest.raises(ClientError, match="not a member of a group"):
                 await transfer_leadership(admin, Address("10.0.0.1", 9999), "n1")
-            with pytest.raises(ClientError, match="does not hand over to n7: UNKNOWN_MEMBER"):
+            with pytest.raises(ClientError, match="does not transfer its leadership to n7: UNKNOWN_MEMBER"):
                 await transfer_leadership(admin, _broker(leader), "n7")
             await group.stop(away)
-            with pytest.raises(ClientError, match=f"does not hand over to {away}: TAKE_LEADERSHIP_FAILED"):
+            with pytest.raises(
+                ClientError, match=f"does not transfer its leadership to {away}: TAKE_LEADERSHIP_FAILED"
+            ):
                 await transfer_leadership(admin, _broker(leader), away)
             assert group.masters() == [leader]
             with pytest.raises(UnreachableError):
                 await transfer_leadership(admin, _broker(away), leader)
         await alone.stop()
 
-    play(scene)
+    play(scenario)

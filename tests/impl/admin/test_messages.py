@@ -1,4 +1,7 @@
-"""Messages looked up and read. Source: docs/protocol.md, "Administration"."""
+"""Tests finding and reading messages.
+
+Source: docs/reference/protocol/administration.md, "Administration commands".
+"""
 
 import pytest
 
@@ -22,7 +25,7 @@ from tests.impl.admin.site import Answer, Site, play, refusal
 def stored(
     key: str, *, offset: int = 0, time_ms: int = 1000, host: tuple[str, int] = ("10.0.0.1", 1)
 ) -> bytes:
-    """A record as brokers send it."""
+    """Return a record as brokers send it."""
     properties = {KEYS: f"{key} more", UNIQUE_KEY: f"U{key}", TAGS: "a"}
     message = Message("T", key.encode(), properties, store_host=host)
     data = record.encode(message)
@@ -38,18 +41,18 @@ def found(*records: bytes) -> Answer:
     return (0, {"indexLastUpdateTimestamp": "0", "indexLastUpdatePhyoffset": "0"}, b"".join(records))
 
 
-def test_a_message_is_found_by_the_place_that_its_id_names() -> None:
-    async def scene(site: Site) -> None:
+def test_a_message_is_found_at_the_position_that_its_id_names() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found(stored("k"))})
         (example,) = messages._records_of(stored("k", offset=3, host=broker.address))
         assert bodies([await messages.by_offset_id(site.admin, example.offset_message_id)]) == ["k"]
         assert broker.fields_of(RequestCode.VIEW_MESSAGE_BY_ID) == [{"offset": "3000"}]
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_id_that_is_none_and_a_place_without_a_message_are_errors() -> None:
-    async def scene(site: Site) -> None:
+def test_an_invalid_id_and_a_position_without_a_message_are_errors() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.VIEW_MESSAGE_BY_ID: found()})
         (example,) = messages._records_of(stored("k", host=broker.address))
         for text in ("zz", "00", ""):
@@ -61,11 +64,11 @@ def test_an_id_that_is_none_and_a_place_without_a_message_are_errors() -> None:
         with pytest.raises(RefusalError):
             await messages.by_offset_id(site.admin, example.offset_message_id)
 
-    play(scene)
+    play(scenario)
 
 
-def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions() -> None:
-    async def scene(site: Site) -> None:
+def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_hash_collisions() -> None:
+    async def scenario(site: Site) -> None:
         code = RequestCode.QUERY_MESSAGE
         late = await site.add_broker("b-a", {code: found(stored("k", time_ms=9), stored("other", time_ms=1))})
         await site.add_broker("b-b", {code: found(stored("k", time_ms=5))})
@@ -77,31 +80,31 @@ def test_messages_of_a_key_come_from_all_brokers_oldest_first_without_collisions
         assert headers.read(QueryMessageRequest, fields) == QueryMessageRequest("T", "k", 64, 1, 10)
         assert await messages.by_key(site.admin, "T", "absent") == []
 
-    play(scene)
+    play(scenario)
 
 
-def test_no_more_messages_of_a_key_are_given_than_asked_for_whatever_brokers_give() -> None:
-    async def scene(site: Site) -> None:
+def test_no_more_messages_of_a_key_are_returned_than_requested() -> None:
+    async def scenario(site: Site) -> None:
         for name, time_ms in (("b-a", 20), ("b-b", 10)):
             await site.add_broker(name, {RequestCode.QUERY_MESSAGE: found(stored("k", time_ms=time_ms))})
         (only,) = await messages.by_key(site.admin, "T", "k", count_max=1)
         assert only.store_timestamp_ms == 10
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_unique_key_is_compared_with_unique_keys() -> None:
-    async def scene(site: Site) -> None:
+def test_a_unique_key_matches_only_unique_keys() -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker("b-a", {RequestCode.QUERY_MESSAGE: found(stored("k"))})
         assert bodies(await messages.by_key(site.admin, "T", "Uk", kind=messages.KeyKind.UNIQUE)) == ["k"]
         assert await messages.by_key(site.admin, "T", "k", kind=messages.KeyKind.UNIQUE) == []
         assert broker.fields_of(RequestCode.QUERY_MESSAGE)[0]["_UNIQUE_KEY_QUERY"] == "true"
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_member_of_a_group_consumes_a_message_on_demand() -> None:
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         done = ConsumedDirectly(consume_result="CR_LATER", remark="not now", spent_time_mills=7)
         answer: Answer = (0, {}, java_json.write(done))
         broker = await site.add_broker("b-a", {RequestCode.CONSUME_MESSAGE_DIRECTLY: answer})
@@ -109,26 +112,28 @@ def test_a_member_of_a_group_consumes_a_message_on_demand() -> None:
         (fields,) = broker.fields_of(RequestCode.CONSUME_MESSAGE_DIRECTLY)
         assert headers.read(ConsumerRequest, fields) == ConsumerRequest("G", "c1", msg_id="ID")
 
-    play(scene)
+    play(scenario)
 
 
-def test_tags_are_asked_for_by_name_and_compared_with_tags() -> None:
-    async def scene(site: Site) -> None:
+def test_tags_are_requested_by_kind_and_match_only_tags() -> None:
+    async def scenario(site: Site) -> None:
         answers = {RequestCode.QUERY_MESSAGE: found(stored("k"))}
-        broker = await site.add_broker("b-a", answers, "T", "C")  # a topic of the cluster's name, as it is
+        broker = await site.add_broker(
+            "b-a", answers, "T", "C"
+        )  # the topic that is named after the cluster is requested too
         kind = messages.KeyKind.TAG
         assert bodies(await messages.by_key(site.admin, "T", "a", kind=kind)) == ["k"]
         assert await messages.by_key(site.admin, "nowhere", "k", kind=kind, cluster="C") == []
         assert [fields["indexType"] for fields in broker.fields_of(RequestCode.QUERY_MESSAGE)] == ["T", "T"]
 
-    play(scene)
+    play(scenario)
 
 
 def offset(value: int) -> Answer:
     return (0, headers.write(OffsetResponse(value)), b"")
 
 
-def test_a_topic_is_read_queue_by_queue_within_times() -> None:
+def test_a_topic_is_read_queue_by_queue_within_a_time_range() -> None:
     pulled = PullResponse(0, 3, 0, 3)
     batch = b"".join(stored(f"m{at}", offset=at, time_ms=at * 10) for at in range(3))
 
@@ -136,7 +141,7 @@ def test_a_topic_is_read_queue_by_queue_within_times() -> None:
         found = messages.read(site.admin, "T", begin_ms=begin_ms, end_ms=end_ms)
         return [each.message.body.decode() async for _, each in found]
 
-    async def scene(site: Site) -> None:
+    async def scenario(site: Site) -> None:
         broker = await site.add_broker(
             "b-a",
             {
@@ -155,8 +160,8 @@ def test_a_topic_is_read_queue_by_queue_within_times() -> None:
         assert (first.queue_offset, second.queue_offset) == (0, 1)
         leads_nowhere = PullResponse(0, 0, 0, 3)
         broker.answers[RequestCode.PULL_MESSAGE] = (0, headers.write(leads_nowhere), batch)
-        assert await read(site) == ["m0", "m1", "m2"]  # and no endless loop
+        assert await read(site) == ["m0", "m1", "m2"]  # and the loop ends
         broker.answers[RequestCode.GET_MAX_OFFSET] = offset(2)
-        assert await read(site) == ["m0", "m1"]  # the third came afterwards
+        assert await read(site) == ["m0", "m1"]  # the third message was stored later
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""What administrators see."""
+"""Tests the tables that administrators see."""
 
 from rich.console import Console
 from rich.table import Table
@@ -15,16 +15,16 @@ QUEUE = MessageQueue("T", "b-a", 1)
 
 
 def words(table: Table, width: int = 200) -> list[list[str]]:
-    """The table's lines, header first, without the rule, each as its cells."""
+    """Return the lines of the table as lists of columns, header first, without the rule."""
     console = Console(width=width, no_color=True)
     with console.capture() as captured:
         console.print(table)
     lines = captured.get().splitlines()
-    return [[cell.strip() for cell in line.split("   ") if cell.strip()] for line in lines if "─" not in line]
+    return [[text.strip() for text in line.split("   ") if text.strip()] for line in lines if "─" not in line]
 
 
-def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
-    told = {
+def test_each_broker_has_a_row_and_missing_values_are_dashes() -> None:
+    reported = {
         "brokerVersionDesc": "V4_9_8",
         "putTps": "1.25 2.0 3.0",
         "getTransferredTps": "7.0 8.0 9.0",
@@ -35,7 +35,7 @@ def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
         "commitLogDiskRatio": "0.18",
     }
     states = [
-        BrokerState("C", "b-a", 0, Address("10.0.0.1", 10911), told),
+        BrokerState("C", "b-a", 0, Address("10.0.0.1", 10911), reported),
         BrokerState("C", "b-a", 1, Address("10.0.0.2", 10911), {"putTps": "much", "commitLogDiskRatio": "?"}),
         BrokerState("C", "b-b", 0, Address("10.0.0.3", 10911), None),
     ]
@@ -47,7 +47,7 @@ def test_a_cluster_is_a_row_a_broker_and_what_is_not_told_a_dash() -> None:
     ]
 
 
-def test_totals_are_differences_of_what_masters_count() -> None:
+def test_totals_are_differences_between_the_counters_of_masters() -> None:
     counted = {
         f"msg{way}Total{when}": str(value)
         for way, values in (("Put", (10, 30, 60)), ("Get", (1, 2, 4)))
@@ -57,7 +57,7 @@ def test_totals_are_differences_of_what_masters_count() -> None:
     assert words(tables.cluster_totals(states))[1:] == [["C", "b-a", "20", "1", "30", "2"]]
 
 
-def test_a_route_shows_brokers_and_queues() -> None:
+def test_a_route_has_brokers_and_queues() -> None:
     route = TopicRoute(
         [BrokerData({1: "10.0.0.2:1", 0: "10.0.0.1:1"}, "b-a", "C")], [QueueData("b-a", 4, 2, 0, 3)]
     )
@@ -72,7 +72,7 @@ def test_a_route_shows_brokers_and_queues() -> None:
     ]
 
 
-def test_each_servers_settings_are_sorted_by_name() -> None:
+def test_the_settings_of_each_server_are_sorted_by_name() -> None:
     found = {Address("h", 2): {"b": "1", "a": "2"}, Address("h", 1): {"c": "3"}}
     assert words(tables.settings("broker", found)) == [
         ["broker", "key", "value"],
@@ -82,7 +82,7 @@ def test_each_servers_settings_are_sorted_by_name() -> None:
     ]
 
 
-def test_permissions_are_letters_and_their_number() -> None:
+def test_permissions_are_letters_and_a_number() -> None:
     assert [tables.permission(perm) for perm in (0, 2, 4, 6, 7)] == [
         "-- (0)",
         "-W (2)",
@@ -92,7 +92,7 @@ def test_permissions_are_letters_and_their_number() -> None:
     ]
 
 
-def test_queues_show_their_extent_and_how_far_a_group_is() -> None:
+def test_queues_have_their_extent_and_the_progress_of_a_group() -> None:
     assert words(tables.topic_status({QUEUE: QueueExtent(0, 5, 2)}))[1:] == [["b-a", "1", "2", "5", "-"]]
     behind = Progress({QUEUE: QueueProgress(5, 3, 0)}, 0.5)
     assert words(tables.progress(behind))[1:] == [["T", "b-a", "1", "5", "3", "2", "-"]]
@@ -106,7 +106,7 @@ def test_queues_show_their_extent_and_how_far_a_group_is() -> None:
     ]
 
 
-def test_a_message_shows_its_place_and_properties() -> None:
+def test_a_message_has_its_position_and_properties() -> None:
     stored = StoredMessage(Message("T", b"four", {KEYS: "k", "own": "x"}), 7, 99, 0, 1, 0)
     shown = {line[0]: line[1:] for line in words(tables.message(stored))}
     assert shown["queue offset"] == ["7"]
@@ -116,15 +116,15 @@ def test_a_message_shows_its_place_and_properties() -> None:
     assert "property KEYS" not in shown
 
 
-def test_what_peers_wrote_is_shown_and_not_obeyed() -> None:
+def test_text_from_peers_is_printed_without_interpreting_it() -> None:
     message = Message("T", b"", {"own": "[red]x[/red]\x1b[2J\n"})
     shown = {line[0]: line[1] for line in words(tables.message(StoredMessage(message, 0, 0, 0, 1, 0)))}
     assert shown["property own"] == r"[red]x[/red]\x1b[2J\n"
     assert tables.visible("Grüße, \t 世界") == r"Grüße, \t 世界"
 
 
-def test_a_narrow_terminal_folds_and_loses_nothing() -> None:
+def test_a_narrow_terminal_folds_text_and_drops_nothing() -> None:
     table = tables.rows(("broker", "#n"), [("a-very-long-broker-name", "12345")])
-    folded = "".join("".join(cells) for cells in words(table, width=20)[1:])
+    folded = "".join("".join(texts) for texts in words(table, width=20)[1:])
     assert "12345" in folded
     assert folded.replace("12345", "") == "a-very-long-broker-name"

@@ -1,4 +1,4 @@
-"""Times as administrators write and read them."""
+"""Tests the format of times in the administration commands."""
 
 import pytest
 
@@ -15,11 +15,11 @@ def test_a_time_is_now_or_milliseconds_or_a_date_in_local_time() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2026-05-01", "2026-13-01#00:00:00:000", "1.5"])
-def test_anything_else_is_refused_with_what_is_expected(text: str) -> None:
+def test_any_other_text_is_refused_with_the_expected_formats(text: str) -> None:
     with pytest.raises(ValueError, match="now, milliseconds or yyyy-MM-dd#HH:mm:ss:SSS expected"):
         times.parse_ms(text)
 
 
 @pytest.mark.parametrize(("milliseconds", "shown"), [(0, ""), (-1, ""), (2**62, str(2**62))])
-def test_what_is_no_time_of_the_calendar_is_shown_as_it_is(milliseconds: int, shown: str) -> None:
+def test_a_number_outside_the_calendar_is_shown_unchanged(milliseconds: int, shown: str) -> None:
     assert times.show(milliseconds) == shown

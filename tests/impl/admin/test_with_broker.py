@@ -1,4 +1,4 @@
-"""Administration of our own broker, from end to end in a simulated world."""
+"""Tests the administration of our own broker from end to end in a simulated world."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ QUEUES = [MessageQueue("T", "broker-a", queue_id) for queue_id in range(2)]
 
 
 async def with_topic(world: World) -> Admin:
-    """An administrator who has made topic T with two queues."""
+    """Return an administrator that has created topic T with two queues."""
     admin = Admin([world.namesrv_address], world.runtime)
     config = TopicConfig("T", read_queue_nums=2, write_queue_nums=2)
     await topics.update_topic(admin, await admin.masters("DefaultCluster"), config)
@@ -34,8 +34,8 @@ async def sent(world: World, count: int) -> list[Sent]:
     return [outcome for outcome in outcomes if isinstance(outcome, Sent)]
 
 
-def test_a_topic_lives_from_its_making_to_its_end() -> None:
-    async def scene(world: World) -> None:
+def test_a_topic_can_be_created_changed_and_deleted() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         masters = await admin.masters("DefaultCluster")
         assert "T" in await topics.topic_names(admin)
@@ -51,11 +51,11 @@ def test_a_topic_lives_from_its_making_to_its_end() -> None:
             await topics.topic_stats(admin, "T")
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_messages_are_found_by_id_and_key_and_read() -> None:
-    async def scene(world: World) -> None:
+def test_messages_are_found_by_id_and_by_key() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         outcomes = await sent(world, 4)
         await asyncio.sleep(1)
@@ -73,11 +73,11 @@ def test_messages_are_found_by_id_and_key_and_read() -> None:
         assert read == [(QUEUES[0], b"0"), (QUEUES[0], b"2"), (QUEUES[1], b"1"), (QUEUES[1], b"3")]
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_message_is_sent_once_more_as_it_was() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_is_sent_again_unchanged() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         body = b"long " * 2000
         first = await world.producer.send(Message("T", body, {KEYS: "k", "mine": "1"}), QUEUES[0])
@@ -96,11 +96,11 @@ def test_a_message_is_sent_once_more_as_it_was() -> None:
         assert len(as_stored.body) < 1000  # compressed, as its flags say
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_group_without_members_is_followed_and_set_back() -> None:
-    async def scene(world: World) -> None:
+def test_the_progress_of_a_group_without_members_is_shown_and_reset() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         await groups.update_group(admin, [world.broker_address], SubscriptionGroup(group_name="G"))
         await sent(world, 5)
@@ -119,14 +119,14 @@ def test_a_group_without_members_is_followed_and_set_back() -> None:
         )
         assert (await groups.reset_offsets(admin, "G", "T", groups.END))[QUEUES[0]] == 3
         await groups.delete_group(admin, [world.broker_address], "G", offsets=True)
-        assert (await groups.progress(admin, "G", "T")).behind == 5  # as one that never was there
+        assert (await groups.progress(admin, "G", "T")).behind == 5  # as a group that never existed
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_tells_how_it_is_and_is_changed_while_it_runs() -> None:
-    async def scene(world: World) -> None:
+def test_a_running_broker_reports_its_status_and_can_be_configured() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         (state,) = await brokers.cluster_states(admin)
         assert (state.name, state.id, state.address) == ("broker-a", 0, world.broker_address)
@@ -138,11 +138,11 @@ def test_a_broker_tells_how_it_is_and_is_changed_while_it_runs() -> None:
             await brokers.update_config(admin, [world.broker_address], "rocketmqHome", "/x")
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_out_of_writing_is_not_sent_to_by_who_asks_for_the_route() -> None:
-    async def scene(world: World) -> None:
+def test_a_route_has_no_write_permission_after_it_was_removed() -> None:
+    async def scenario(world: World) -> None:
         admin = await with_topic(world)
         await name_servers.wipe_write(admin, "broker-a")
         assert (await admin.route("T")).queue_datas[0].perm == 4
@@ -150,4 +150,4 @@ def test_a_broker_out_of_writing_is_not_sent_to_by_who_asks_for_the_route() -> N
         assert (await admin.route("T")).queue_datas[0].perm == 6
         await admin.session.stop()
 
-    play(scene)
+    play(scenario)

@@ -35,7 +35,7 @@ STORE = StoreConfig(
 
 
 class Group:
-    """Each broker has a disk of its own; `disks` outlive them."""
+    """Each broker has its own disk; `disks` survive the brokers."""
 
     def __init__(self, loop: SimulatedLoop, seed: int, preferred: tuple[str, ...]) -> None:
         self.preferred = preferred
@@ -87,24 +87,24 @@ class Group:
         await self.brokers.pop(id_).stop()
 
     def kill(self, id_: str) -> None:
-        """The process is gone, its page cache is not."""
+        """The process has ended, but its page cache still exists."""
         self.brokers.pop(id_).kill()
         self.disks[id_].crash_process()
 
     def masters(self) -> list[str]:
-        """Who would take a message now."""
+        """Return the members that would accept a message now."""
         services = {id_: broker.services for id_, broker in self.brokers.items()}
         return [id_ for id_, of in services.items() if of is not None and not of.is_slave]
 
     async def master(self) -> str:
-        """Wait until there is one."""
+        """Wait until there is a master."""
         async with asyncio.timeout(120):
             while not (masters := self.masters()):
                 await asyncio.sleep(0.05)
         return masters[0]
 
     async def send(self, body: str, **properties: str) -> Sent:
-        """Send a message until it is answered SEND_OK."""
+        """Send a message repeatedly until it is answered SEND_OK."""
         async with asyncio.timeout(300):
             while True:
                 outcome: Outcome = await self.producer.send(Message("T", body.encode(), dict(properties)))
@@ -113,12 +113,12 @@ class Group:
                 await asyncio.sleep(0.2)
 
 
-def play(scene: Callable[[Group], Awaitable[T]], seed: int = 0, preferred: tuple[str, ...] = ()) -> T:
-    """Run a scene in a world of its own."""
+def play(scenario: Callable[[Group], Awaitable[T]], seed: int = 0, preferred: tuple[str, ...] = ()) -> T:
+    """Run a scenario in a new world."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Group(loop, seed, preferred) as group:
-            return await scene(group)
+            return await scenario(group)
 
     return run_simulated(main(), loop)

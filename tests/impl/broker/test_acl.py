@@ -1,7 +1,7 @@
-"""Access control. Source: docs/protocol.md, "Access control".
+"""Tests access control. Source: docs/reference/protocol/access-control.md, "Access control".
 
-Method: a broker in the simulated world with a plain_acl.yml, sessions with and without credentials. Tests of
-the rules alone need no broker.
+Method: a broker in the simulated world with a plain_acl.yml, and sessions with and without credentials. Tests
+of the rules alone need no broker.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ def asked(
     ip: str = "127.0.0.1",
     version: int = 409,
 ) -> RefusedError | None:
-    """What the rules say of a request; None when it may be asked."""
+    """Return the refusal of a request by the rules; None if it is allowed."""
     request = new_request(code, fields or {}, body)
     request = credentials.signed(request) if credentials else request
     request = Command(code, 1, 0, request.fields, body, version=version)
@@ -127,7 +127,7 @@ PULLED = {"topic": "In", "consumerGroup": "G"}
         (202, {"topic": "Other"}, b""),
     ],
 )
-def test_what_an_account_may(code: int, fields: dict[str, str], body: bytes) -> None:
+def test_an_account_may_use_its_permissions(code: int, fields: dict[str, str], body: bytes) -> None:
     assert asked(code, fields, body) is None
 
 
@@ -153,12 +153,14 @@ def test_what_an_account_may(code: int, fields: dict[str, str], body: bytes) -> 
         (41, {}, locks("Barred", "In"), "group Barred"),
         (42, {}, locks("G", "Out"), "topic Out"),
         *(
-            (code, {}, b"", "no administrator")
+            (code, {}, b"", "does not belong to an administrator")
             for code in (17, 18, 25, 50, 51, 53, 200, 207, 215, 222, 225, 314)
         ),
     ],
 )
-def test_what_an_account_may_not(code: int, fields: dict[str, str], body: bytes, remark: str) -> None:
+def test_an_account_may_not_exceed_its_permissions(
+    code: int, fields: dict[str, str], body: bytes, remark: str
+) -> None:
     refusal = asked(code, fields, body)
     assert refusal is not None
     assert refusal.code == ResponseCode.SYSTEM_ERROR
@@ -166,7 +168,7 @@ def test_what_an_account_may_not(code: int, fields: dict[str, str], body: bytes,
     assert remark in refusal.remark
 
 
-def test_an_administrator_without_lists_may_everything() -> None:
+def test_an_administrator_without_lists_may_do_everything() -> None:
     for code, fields in (
         (17, {}),
         (25, {}),
@@ -180,7 +182,7 @@ def test_an_administrator_without_lists_may_everything() -> None:
     ("credentials", "ip", "remark"),
     [
         (None, "127.0.0.1", "no access key"),
-        (Credentials("nobody-known", "12345678"), "127.0.0.1", "nobody-known is not known"),
+        (Credentials("unknown-key", "12345678"), "127.0.0.1", "unknown-key is not known"),
         (Credentials("orders-app", "wrong-secret"), "127.0.0.1", "signature is not that of"),
         (Credentials("orders-app", "wrong-secret"), "10.20.0.1", "signature is not that of"),
         (None, "10.10.10.7", None),
@@ -188,13 +190,15 @@ def test_an_administrator_without_lists_may_everything() -> None:
         (Credentials("the-admin", "wrong-secret"), "10.20.0.3", "signature is not that of"),
     ],
 )
-def test_who_is_known_and_from_where(credentials: Credentials | None, ip: str, remark: str | None) -> None:
+def test_accounts_and_addresses_are_checked(
+    credentials: Credentials | None, ip: str, remark: str | None
+) -> None:
     refusal = asked(28, credentials=credentials, ip=ip)
     assert (refusal is None) == (remark is None)
     assert remark is None or remark in refusal.remark  # type: ignore[union-attr]  # it is one
 
 
-def test_clients_of_5x_are_told_that_they_have_no_permission() -> None:
+def test_clients_of_5x_receive_no_permission() -> None:
     for version, code in ((409, ResponseCode.SYSTEM_ERROR), (479, ResponseCode.NO_PERMISSION)):
         refusal = asked(28, credentials=None, version=version)
         assert refusal is not None
@@ -202,7 +206,7 @@ def test_clients_of_5x_are_told_that_they_have_no_permission() -> None:
 
 
 @pytest.mark.parametrize("is_signed_field", [True, False])
-def test_a_query_by_unique_key_may_leave_that_out_of_what_is_signed(is_signed_field: bool) -> None:
+def test_a_query_by_unique_key_may_leave_its_mark_unsigned(is_signed_field: bool) -> None:
     fields = {"topic": "In", "key": "k"}
     mark = {"_UNIQUE_KEY_QUERY": "true"}
     request = ORDERS.signed(new_request(12, {**fields, **mark} if is_signed_field else fields))
@@ -218,21 +222,24 @@ def test_a_query_by_unique_key_may_leave_that_out_of_what_is_signed(is_signed_fi
         ("accounts: [", "f: while parsing"),
         ("accounts: {}", "f: "),
         ("accounts: all", "f: 'all', a list expected"),
-        ("accounts: [{accessKey: short, secretKey: 12345678}]", "f: accessKey short: at least 7"),
+        (
+            "accounts: [{accessKey: short, secretKey: 12345678}]",
+            "f: accessKey short: it and secretKey need at least 7",
+        ),
         ("accounts: [{accessKey: long-enough}]", "f: Object missing required field `secretKey`"),
         (
             "accounts: [{accessKey: a-a-a-a, secretKey: 1234567}, {accessKey: a-a-a-a, secretKey: 1234567}]",
-            "f: accessKey a-a-a-a is there twice",
+            "f: accessKey a-a-a-a is defined twice",
         ),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, admin: perhaps}]", "f: Expected `bool`"),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, topicPerms: [T]}]", "f: permission 'T'"),
         ("accounts: [{accessKey: a-a-a-a, secretKey: 1234567, topicPerms: [T=X]}]", "f: permission 'X'"),
-        ("globalWhiteRemoteAddresses: [10.0.0]", "f: '10.0.0' is no address"),
+        ("globalWhiteRemoteAddresses: [10.0.0]", "f: '10.0.0' is not an address"),
         ("- a\n- b", "f: Expected `object`"),
         ("!!python/object/apply:os.system [true]", "f: "),
     ],
 )
-def test_a_file_that_makes_no_sense_is_one_line(text: str, complaint: str) -> None:
+def test_an_invalid_file_is_reported_in_one_line(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, "f")
     assert str(caught.value).startswith(complaint)
@@ -242,15 +249,15 @@ def test_a_file_that_makes_no_sense_is_one_line(text: str, complaint: str) -> No
 # With a broker.
 
 
-def guarded(scene: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
-    """A scene with a broker that has access control."""
+def guarded(scenario: Callable[[World], Awaitable[T]], text: str = TEXT) -> T:
+    """Run a scenario with a broker that has access control."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         world = World(loop, config=replace(CONFIG, acl_enabled=True))
         write_durably(world.disk, PATH, text.encode())
         async with world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)
 
@@ -265,11 +272,13 @@ async def code_of(world: World, credentials: Credentials | None, code: int, head
         return (await one.remoting.invoke(world.broker_address, request, 30.0)).code
 
 
-def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
-    async def scene(world: World) -> None:
+def test_only_accounts_with_permission_can_send_and_receive() -> None:
+    async def scenario(world: World) -> None:
         async with session(world, ORDERS) as one, session(world, None) as stranger:
             mine = Producer(one, ProducerConfig("PG"))
-            outcome = await mine.send(Message("T", b"x" * 10_000))  # compressed, and signed as it is sent
+            outcome = await mine.send(
+                Message("T", b"x" * 10_000)
+            )  # it is compressed, and signed in the form in which it is sent
             assert isinstance(outcome, Sent)
             assert not isinstance(await mine.send(Message("Other", b"x")), Sent)
             refused = await Producer(stranger, ProducerConfig("PG")).send(Message("T", b"y"))
@@ -286,11 +295,11 @@ def test_messages_pass_from_and_to_who_may_and_nobody_else() -> None:
                 assert world.broker.services is not None
                 assert world.broker.services.clients.consumer_group("G") is None
 
-    guarded(scene)
+    guarded(scenario)
 
 
-def test_a_changed_file_counts_soon_and_a_broken_one_does_not(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(world: World) -> list[bool]:
+def test_a_changed_file_takes_effect_soon_and_a_broken_one_does_not(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> list[bool]:
         async def may_send() -> bool:
             async with session(world, ORDERS) as one:
                 return isinstance(await Producer(one, ProducerConfig("PG")).send(Message("T", b"x")), Sent)
@@ -307,7 +316,7 @@ def test_a_changed_file_counts_soon_and_a_broken_one_does_not(caplog: pytest.Log
         return [*found, await may_send()]
 
     with caplog.at_level(logging.ERROR):
-        assert guarded(scene) == [True, False, False, True]
+        assert guarded(scenario) == [True, False, False, True]
     complaints = [one for one in caplog.messages if "access rules" in one]
     assert len(complaints) == 1
     assert PATH in complaints[0]
@@ -320,8 +329,8 @@ def test_a_broker_does_not_start_with_a_broken_file_or_without_one() -> None:
         guarded(nothing, "accounts: [")
 
 
-def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
-    async def scene(world: World) -> None:
+def test_accounts_created_changed_and_deleted_over_the_network_are_kept() -> None:
+    async def scenario(world: World) -> None:
         new = Credentials("newcomer", "abcdefg")
         offset = headers.ViewMessageRequest(0)
         view = RequestCode.VIEW_MESSAGE_BY_ID
@@ -334,7 +343,7 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
             producer = Producer(one, ProducerConfig("PG"))
             assert isinstance(await producer.send(Message("T", b"x")), Sent)
             assert not isinstance(await producer.send(Message("U", b"x")), Sent)
-            # What is not named stays.
+            # Accounts that are not named stay.
             more = AccountRequest("newcomer", topic_perms="U=PUB")
             assert await code_of(world, ADMIN, change, more) == ResponseCode.SUCCESS
             assert isinstance(await producer.send(Message("U", b"x")), Sent)
@@ -351,11 +360,11 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
         async with session(world, None) as stranger:
             request = new_request(RequestCode.GET_BROKER_CLUSTER_ACL_INFO)
             answer = await stranger.remoting.invoke(world.broker_address, request, 30.0)
-        told = headers.read(AclVersionResponse, answer.fields)
-        assert (told.broker_name, told.broker_addr) == ("broker-a", str(world.broker_address))
-        assert java_json.read(DataVersion, told.version.encode()).counter >= 4
+        reported = headers.read(AclVersionResponse, answer.fields)
+        assert (reported.broker_name, reported.broker_addr) == ("broker-a", str(world.broker_address))
+        assert java_json.read(DataVersion, reported.version.encode()).counter >= 4
 
-    guarded(scene)
+    guarded(scenario)
 
 
 @pytest.mark.parametrize(
@@ -368,25 +377,25 @@ def test_accounts_are_made_changed_and_deleted_from_afar_and_kept() -> None:
         AccountRequest("orders-app", white_remote_address="10.0"),
     ],
 )
-def test_an_account_that_cannot_be_changes_nothing(header: AccountRequest) -> None:
-    async def scene(world: World) -> None:
+def test_an_invalid_account_changes_nothing(header: AccountRequest) -> None:
+    async def scenario(world: World) -> None:
         code = RequestCode.UPDATE_AND_CREATE_ACL_CONFIG
         assert await code_of(world, ADMIN, code, header) == ResponseCode.UPDATE_ACL_CONFIG_FAILED
         assert read_whole(world.disk, PATH) == TEXT.encode()
 
-    guarded(scene)
+    guarded(scenario)
 
 
-def test_a_heartbeat_that_is_none_is_refused_as_ever() -> None:
-    async def scene(world: World) -> int:
+def test_an_invalid_heartbeat_is_refused_as_without_accounts() -> None:
+    async def scenario(world: World) -> int:
         async with session(world, ORDERS) as one:
             request = new_request(RequestCode.HEART_BEAT, body=b"{")
             return (await one.remoting.invoke(world.broker_address, request, 30.0)).code
 
-    assert guarded(scene) == ResponseCode.SYSTEM_ERROR
+    assert guarded(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_broker_asks_in_its_own_name_where_it_has_an_account() -> None:
+def test_a_broker_signs_its_own_requests_if_it_has_an_account() -> None:
     loop = SimulatedLoop()
 
     async def main() -> list[Credentials | None]:

@@ -1,6 +1,8 @@
-"""A broker in a simulated world: what its clients get, what survives a restart, and what is refused how.
+"""Tests a broker in a simulated world: answers to clients, restarts, and refusals.
 
-Sources: docs/protocol.md, "Sending", "Pulling", "Offset requests", "Client registration".
+Sources: docs/reference/protocol/sending.md, "Send requests"; docs/reference/protocol/pulling.md, "Pull
+requests"; docs/reference/protocol/offsets.md, "Offset requests"; docs/reference/protocol/groups.md, "Client
+registration".
 """
 
 import asyncio
@@ -78,7 +80,7 @@ PULL = PullRequest(
 
 
 def altered(header: headers.Header, **changes: object) -> dict[str, str]:
-    """The header's fields with some changed; None leaves one out."""
+    """Return the header's fields with some changed; None omits a field."""
     fields = headers.write(header)
     for name, value in changes.items():
         fields.pop(name, None)
@@ -90,8 +92,8 @@ def altered(header: headers.Header, **changes: object) -> dict[str, str]:
 # Sending.
 
 
-def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_is_returned_unchanged_with_the_fields_that_the_broker_adds() -> None:
+    async def scenario(world: World) -> None:
         outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
         assert (outcome.status, outcome.queue, outcome.queue_offset) == ("SEND_OK", QUEUE, 0)
         result = await world.consumer.pull(QUEUE, 0)
@@ -106,19 +108,19 @@ def test_a_message_comes_out_as_it_went_in_with_what_the_broker_adds() -> None:
             "CLUSTER": "DefaultCluster",
         }
 
-    play(scene)
+    play(scenario)
 
 
-def test_offsets_of_a_queue_are_dense_and_queues_are_independent() -> None:
-    async def scene(world: World) -> list[tuple[int, int]]:
+def test_offsets_of_a_queue_have_no_gaps_and_queues_are_independent() -> None:
+    async def scenario(world: World) -> list[tuple[int, int]]:
         outcomes = await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(40)))
         return sorted((sent(o).queue.queue_id, sent(o).queue_offset) for o in outcomes)
 
-    assert play(scene) == [(queue, offset) for queue in range(4) for offset in range(10)]
+    assert play(scenario) == [(queue, offset) for queue in range(4) for offset in range(10)]
 
 
-def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> None:
-    async def scene(world: World) -> tuple[list[str], int, int]:
+def test_acknowledged_messages_survive_a_restart_and_offsets_continue() -> None:
+    async def scenario(world: World) -> tuple[list[str], int, int]:
         await world.producer.send(message("before"), QUEUE)
         await world.consumer.commit(QUEUE, 1)
         await world.stop_broker()
@@ -128,16 +130,16 @@ def test_what_was_acknowledged_is_there_after_a_restart_and_offsets_go_on() -> N
         result = await world.consumer.pull(QUEUE, 0)
         return bodies(result), outcome.queue_offset, await world.consumer.committed(QUEUE) or 0
 
-    assert play(scene) == (["before", "after"], 1, 1)
+    assert play(scenario) == (["before", "after"], 1, 1)
 
 
-def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads() -> None:
-    async def scene(world: World) -> list[Command]:
+def test_the_answer_to_each_kind_of_send_has_the_fields_that_java_clients_read() -> None:
+    async def scenario(world: World) -> list[Command]:
         letters = new_request(RequestCode.SEND_MESSAGE_V2, headers.write_send_v2(SEND), b"x")
         names = new_request(RequestCode.SEND_MESSAGE, headers.write(SEND), b"x")
         return [await world.ask_raw(letters), await world.ask_raw(names)]
 
-    for offset, answer in enumerate(play(scene)):
+    for offset, answer in enumerate(play(scenario)):
         header = headers.read(SendResponse, answer.fields)
         assert (answer.code, header.queue_id, header.queue_offset) == (0, 0, offset)
         assert (answer.fields["MSG_REGION"], answer.fields["TRACE_ON"]) == ("DefaultRegion", "true")
@@ -146,10 +148,10 @@ def test_the_answer_to_a_send_under_either_name_has_the_fields_that_java_reads()
 
 @pytest.mark.parametrize("serialization", list(Serialization))
 @pytest.mark.parametrize("version", [0, -1, 1, 32_767, -32_768])
-def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
+def test_a_peer_of_an_unknown_version_and_language_is_served(
     version: int, serialization: Serialization
 ) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         stranger = {"version": version, "language": "KLINGON", "serialization": serialization}
         send = Command(RequestCode.SEND_MESSAGE, 1, fields=headers.write(SEND), body=b"x", **stranger)  # type: ignore[arg-type]
         beat = java_json.write(Heartbeat("c", [ConsumerData("G")]), standard=True)
@@ -161,11 +163,11 @@ def test_a_peer_of_a_version_and_a_language_that_nobody_knows_is_served(
         (one,) = java_json.read(ConsumerConnection, listed.body).connection_set
         assert one.version == version
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_request_in_binary_is_answered_in_binary() -> None:
-    async def scene(world: World) -> Command:
+    async def scenario(world: World) -> Command:
         request = Command(
             RequestCode.SEND_MESSAGE_V2,
             77,
@@ -175,7 +177,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         )
         return await world.ask_raw(request)
 
-    answer = play(scene)
+    answer = play(scenario)
     assert (answer.code, answer.serialization) == (0, Serialization.BINARY)
 
 
@@ -184,7 +186,7 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
     [
         ({"topic": "no such name!"}, ResponseCode.SYSTEM_ERROR, "character"),
         ({"topic": ""}, ResponseCode.SYSTEM_ERROR, "empty"),
-        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "nobody may send"),
+        ({"topic": "SCHEDULE_TOPIC_XXXX"}, ResponseCode.NO_PERMISSION, "clients may not send"),
         ({"defaultTopic": "nowhere"}, ResponseCode.TOPIC_NOT_EXIST, "does not exist"),
         ({"queueId": 4}, ResponseCode.SYSTEM_ERROR, "has 4 queues"),
         ({"queueId": None}, ResponseCode.SYSTEM_ERROR, "queueId"),
@@ -197,29 +199,29 @@ def test_a_request_in_binary_is_answered_in_binary() -> None:
         ({"properties": "a\x01" + "x" * 40_000}, ResponseCode.MESSAGE_ILLEGAL, "properties"),
     ],
 )
-def test_a_send_that_cannot_be_is_refused_and_changes_nothing(
+def test_an_invalid_send_is_refused_and_changes_nothing(
     changes: dict[str, object], code: ResponseCode, remark: str
 ) -> None:
-    async def scene(world: World) -> tuple[Command, int]:
+    async def scenario(world: World) -> tuple[Command, int]:
         fields = altered(SEND, **changes)
         answer = await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, b"x"))
         assert world.broker is not None
         return answer, world.broker.store.log_end
 
-    answer, log_end = play(scene)
+    answer, log_end = play(scenario)
     assert (answer.code, log_end) == (code, 0)
     assert remark in (answer.remark or "")
 
 
-def test_a_negative_queue_id_leaves_the_choice_to_the_broker() -> None:
-    async def scene(world: World) -> set[str]:
+def test_a_negative_queue_id_lets_the_broker_choose() -> None:
+    async def scenario(world: World) -> set[str]:
         fields = altered(SEND, queueId=-1)
         answers = [
             await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, b"x")) for _ in range(30)
         ]
         return {answer.fields["queueId"] for answer in answers}
 
-    assert play(scene) == {"0", "1", "2", "3"}
+    assert play(scenario) == {"0", "1", "2", "3"}
 
 
 def test_every_put_status_has_its_response_code() -> None:
@@ -228,11 +230,11 @@ def test_every_put_status_has_its_response_code() -> None:
 
 def fail_syncs(step: Step) -> None:
     if step.kind == "sync":
-        raise OSError("planted")
+        raise OSError("injected")
 
 
-def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_failing_disk_is_never_answered_with_send_ok() -> None:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("fine"), QUEUE)
         world.disk.on_step = fail_syncs
         first = await world.producer.send(message("not durable"), QUEUE)
@@ -240,16 +242,16 @@ def test_a_disk_that_fails_is_never_answered_with_send_ok() -> None:
         world.disk.on_step = None
         return [getattr(outcome, "status", "UNKNOWN") for outcome in (first, second)]
 
-    assert play(scene) == ["FLUSH_DISK_TIMEOUT", "SERVICE_NOT_AVAILABLE"]
+    assert play(scenario) == ["FLUSH_DISK_TIMEOUT", "SERVICE_NOT_AVAILABLE"]
 
 
 @pytest.mark.parametrize("kind", ["write", "create"])
-def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on(kind: str) -> None:
+def test_sends_to_a_full_disk_fail_and_stored_messages_stay_readable(kind: str) -> None:
     def full(step: Step) -> None:
         if step.kind == kind and "commitlog" in step.path:
             raise OSError(28, "No space left on device", step.path)
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         fields = headers.write(SEND)
         for size in (1, 700_000):  # the next of that size takes a new segment of the log
             stored = await world.ask_raw(new_request(RequestCode.SEND_MESSAGE, fields, bytes(size)))
@@ -267,14 +269,14 @@ def test_a_full_disk_is_an_error_and_then_a_refusal_and_what_is_there_is_read_on
         outcome = sent(await world.producer.send(message("there is room"), QUEUE))
         assert (outcome.status, outcome.queue_offset) == ("SEND_OK", 2)
 
-    play(scene)
+    play(scenario)
 
 
 # Pulling.
 
 
 def test_a_pull_at_the_end_waits_for_the_next_message() -> None:
-    async def scene(world: World) -> tuple[list[str], float]:
+    async def scenario(world: World) -> tuple[list[str], float]:
         await world.producer.send(message("first"), QUEUE)
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -283,26 +285,26 @@ def test_a_pull_at_the_end_waits_for_the_next_message() -> None:
         await world.producer.send(message("second"), QUEUE)
         return bodies(await waiting), loop.time() - began
 
-    found, seconds = play(scene)
+    found, seconds = play(scenario)
     assert found == ["second"]
     assert 3 <= seconds < 3.1
 
 
-def test_a_held_pull_ends_empty_when_its_time_is_over() -> None:
-    async def scene(world: World) -> tuple[str, float]:
+def test_a_held_pull_ends_empty_after_its_time() -> None:
+    async def scenario(world: World) -> tuple[str, float]:
         await world.producer.send(message("first"), QUEUE)
         loop = asyncio.get_running_loop()
         began = loop.time()
         result = await world.consumer.pull(QUEUE, 1, hold_ms=15_000)
         return result.status, loop.time() - began
 
-    status, seconds = play(scene)
+    status, seconds = play(scenario)
     assert status == "NO_NEW_MESSAGE"
     assert seconds == pytest.approx(15, abs=0.01)
 
 
 def test_a_message_with_another_tag_does_not_wake_a_held_pull() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         waiting = asyncio.create_task(world.consumer.pull(QUEUE, 1, tags="a", hold_ms=15_000))
         await asyncio.sleep(1)
@@ -312,41 +314,41 @@ def test_a_message_with_another_tag_does_not_wake_a_held_pull() -> None:
         await world.producer.send(message("wanted", "a"), QUEUE)
         return bodies(await waiting)
 
-    assert play(scene) == ["wanted"]
+    assert play(scenario) == ["wanted"]
 
 
-def test_tags_select_also_where_hash_codes_collide() -> None:
-    async def scene(world: World) -> list[str]:
+def test_tags_select_messages_even_if_their_hash_codes_collide() -> None:
+    async def scenario(world: World) -> list[str]:
         for tag in ("Aa", "BB", "C"):  # Aa and BB have the same hash code
             await world.producer.send(message(tag, tag), QUEUE)
         return bodies(await world.consumer.pull(QUEUE, 0, tags="Aa || C"))
 
-    assert play(scene) == ["Aa", "C"]
+    assert play(scenario) == ["Aa", "C"]
 
 
 @pytest.mark.parametrize(
     ("offset", "status", "next_offset"),
     [(0, "FOUND", 2), (2, "NO_NEW_MESSAGE", 2), (3, "OFFSET_ILLEGAL", 2), (-1, "OFFSET_ILLEGAL", 0)],
 )
-def test_each_offset_has_its_answer(offset: int, status: str, next_offset: int) -> None:
-    async def scene(world: World) -> PullResult:
+def test_each_offset_gets_the_expected_answer(offset: int, status: str, next_offset: int) -> None:
+    async def scenario(world: World) -> PullResult:
         for body in "ab":
             await world.producer.send(message(body), QUEUE)
         return await world.consumer.pull(QUEUE, offset)
 
-    result = play(scene)
+    result = play(scenario)
     assert (result.status, result.next_offset) == (status, next_offset)
     assert (result.min_offset, result.max_offset) == (0, 2)
 
 
-def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None:
-    async def scene(world: World) -> list[str]:
+def test_offset_0_of_an_empty_queue_is_valid_and_higher_ones_are_not() -> None:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         other = replace(QUEUE, queue_id=1)
         results = [await world.consumer.pull(other, offset) for offset in (0, 5)]
         return [result.status for result in results]
 
-    assert play(scene) == ["NO_NEW_MESSAGE", "OFFSET_ILLEGAL"]
+    assert play(scenario) == ["NO_NEW_MESSAGE", "OFFSET_ILLEGAL"]
 
 
 @pytest.mark.parametrize(
@@ -361,16 +363,16 @@ def test_an_empty_queue_is_where_a_consumer_at_its_beginning_should_be() -> None
         ({"queueOffset": None}, ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_a_pull_that_cannot_be_is_refused(changes: dict[str, object], code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+def test_an_invalid_pull_is_refused(changes: dict[str, object], code: ResponseCode) -> None:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL, **changes)))).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
-def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_pull_without_a_subscription_uses_that_of_the_heartbeats() -> None:
+    async def scenario(world: World) -> list[int]:
         for tag in "ab":
             await world.producer.send(message(tag, tag), QUEUE)
         subscription = Subscription("T", "b", sub_version=5)
@@ -387,17 +389,17 @@ def test_a_pull_without_its_subscription_uses_that_of_the_heartbeats() -> None:
                 assert b"TAGS\x01a" not in answer.body
         return codes
 
-    assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_NOT_LATEST]
+    assert play(scenario) == [ResponseCode.SUCCESS, ResponseCode.SUBSCRIPTION_NOT_LATEST]
 
 
 @pytest.mark.parametrize(
     ("expression_type", "code"),
     [("TAG", ResponseCode.SUCCESS), ("SQL92", ResponseCode.SUBSCRIPTION_NOT_LATEST)],
 )
-def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
+def test_a_subscription_to_all_tags_also_serves_a_newer_one_by_tags(
     expression_type: str, code: ResponseCode
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("a", "a"), QUEUE)
         data = ConsumerData("G", subscription_data_set=[Subscription("T", "*", sub_version=5)])
         beat = java_json.write(Heartbeat("c", consumer_data_set=[data]), standard=True)
@@ -405,25 +407,25 @@ def test_a_subscription_to_everything_serves_one_by_tags_that_is_newer(
         fields = altered(PULL, sysFlag=0, subVersion=6, expressionType=expression_type)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, fields))).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 def test_stopping_answers_a_held_pull() -> None:
-    async def scene(world: World) -> str:
+    async def scenario(world: World) -> str:
         await world.producer.send(message("x"), QUEUE)
         waiting = asyncio.create_task(world.consumer.pull(QUEUE, 1, hold_ms=15_000))
         await asyncio.sleep(1)
         await world.stop_broker()
         return (await waiting).status
 
-    assert play(scene) == "NO_NEW_MESSAGE"
+    assert play(scenario) == "NO_NEW_MESSAGE"
 
 
 # Offsets.
 
 
-def test_offset_queries_tell_what_is_there() -> None:
-    async def scene(world: World) -> None:
+def test_offset_queries_return_the_extent_of_the_queue() -> None:
+    async def scenario(world: World) -> None:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
         consumer = world.consumer
@@ -440,11 +442,11 @@ def test_offset_queries_tell_what_is_there() -> None:
             answer = await world.ask(code, unknown)
             assert (answer.code, answer.fields[field]) == (0, value)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_search_by_time_finds_the_message_stored_nearest_to_it() -> None:
+    async def scenario(world: World) -> list[int]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
             await asyncio.sleep(10)
@@ -454,11 +456,11 @@ def test_a_time_finds_the_message_stored_nearest_to_it() -> None:
         asked = [0, first, middle - 1000, middle + 1000, second, last, last + 99_999]
         return [await world.consumer.search_offset(QUEUE, time) for time in asked]
 
-    assert play(scene) == [0, 0, 0, 1, 1, 2, 2]
+    assert play(scenario) == [0, 0, 0, 1, 1, 2, 2]
 
 
-def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
-    async def scene(world: World) -> dict[str, list[int]]:
+def test_a_client_of_5x_can_choose_the_side_of_a_search_by_time() -> None:
+    async def scenario(world: World) -> dict[str, list[int]]:
         for body in "abc":
             await world.producer.send(message(body), QUEUE)
             await asyncio.sleep(10)
@@ -473,25 +475,25 @@ def test_a_client_of_5_asks_for_one_side_of_a_time() -> None:
                 offsets.setdefault(side, []).append(int(answer.fields["offset"]))
         return offsets
 
-    assert play(scene) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
+    assert play(scenario) == {"LOWER": [0, 0, 1, 1, 1, 2, 3], "upper": [0, 0, 0, 0, 1, 2, 2]}
 
 
-def test_a_time_in_an_empty_queue_is_offset_0() -> None:
-    async def scene(world: World) -> str:
+def test_a_search_by_time_in_an_empty_queue_returns_offset_0() -> None:
+    async def scenario(world: World) -> str:
         answer = await world.ask(RequestCode.SEARCH_OFFSET_BY_TIMESTAMP, SearchOffsetRequest("nowhere", 0, 1))
         return answer.fields["offset"]
 
-    assert play(scene) == "0"
+    assert play(scenario) == "0"
 
 
-def test_a_pull_may_bring_the_offset_to_commit() -> None:
-    async def scene(world: World) -> int | None:
+def test_a_pull_can_commit_an_offset_of_its_queue() -> None:
+    async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         fields = altered(PULL, sysFlag=4 | 1, commitOffset=1)
         await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, fields))
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 @pytest.mark.parametrize(
@@ -503,23 +505,23 @@ def test_a_pull_may_bring_the_offset_to_commit() -> None:
         ({"consumerGroup": "a@b"}, ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_an_offset_of_something_that_cannot_be_is_not_kept(
+def test_an_offset_for_an_invalid_group_or_queue_is_not_kept(
     changes: dict[str, object], code: ResponseCode
 ) -> None:
-    async def scene(world: World) -> tuple[int, int | None]:
+    async def scenario(world: World) -> tuple[int, int | None]:
         await world.producer.send(message("x"), QUEUE)
         fields = altered(UpdateOffsetRequest("G", "T", 0, 1), **changes)
         answer = await world.ask_raw(new_request(RequestCode.UPDATE_CONSUMER_OFFSET, fields))
         return answer.code, await world.consumer.committed(QUEUE)
 
-    assert play(scene) == (code, 0)
+    assert play(scenario) == (code, 0)
 
 
 # Clients.
 
 
-def test_members_of_a_group_are_told_when_it_changes() -> None:
-    async def scene(world: World) -> list[str]:
+def test_members_of_a_group_are_notified_of_a_change() -> None:
+    async def scenario(world: World) -> list[str]:
         await world.producer.send(message("x"), QUEUE)
         await world.session.heartbeat()
         answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("G"))
@@ -528,18 +530,18 @@ def test_members_of_a_group_are_told_when_it_changes() -> None:
         await world.session.stop()
         return ids
 
-    assert play(scene)
+    assert play(scenario)
 
 
 def test_a_group_without_members_has_no_list() -> None:
-    async def scene(world: World) -> int:
-        return (await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("nobody"))).code
+    async def scenario(world: World) -> int:
+        return (await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("unknown"))).code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
-    async def scene(world: World) -> int:
+def test_a_heartbeat_creates_the_retry_topic_of_the_group() -> None:
+    async def scenario(world: World) -> int:
         beat = java_json.write(Heartbeat("c", consumer_data_set=[ConsumerData("G")]), standard=True)
         await world.ask(RequestCode.HEART_BEAT, body=beat)
         await asyncio.sleep(1)
@@ -547,35 +549,35 @@ def test_a_heartbeat_makes_the_groups_retry_topic() -> None:
         assert route is not None
         return route.queue_datas[0].write_queue_nums
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
-def test_where_groups_must_exist_an_unknown_one_is_refused() -> None:
+def test_an_unknown_group_is_refused_without_automatic_creation() -> None:
     config = BrokerConfig(store_directory="/store", port=0, store=SMALL_STORE, auto_create_groups=False)
 
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return (await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))).code
 
-    assert play(scene, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert play(scenario, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
 
 # The event log.
 
 
-def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
-    async def scene(world: World) -> list[tuple[str, Kind]]:
-        await asyncio.sleep(1)  # the first checkpoint is over
+def test_the_events_of_a_send_are_logged_in_order() -> None:
+    async def scenario(world: World) -> list[tuple[str, Kind]]:
+        await asyncio.sleep(1)  # after the first checkpoint
         world.events.clear()
         await world.producer.send(message("x"), QUEUE)
         await world.consumer.pull(QUEUE, 0)
         await world.consumer.commit(QUEUE, 1)
-        told = [(event.node, event.kind) for event in world.events]
+        reported = [(event.node, event.kind) for event in world.events]
         keys = {event.msg_id for event in world.events if event.msg_id}
         assert len(keys) == 1
-        return told
+        return reported
 
-    assert play(scene) == [
+    assert play(scenario) == [
         ("producer", Kind.SEND),
         ("broker-a", Kind.APPEND),
         ("broker-a", Kind.FLUSH),
@@ -588,13 +590,13 @@ def test_a_send_is_told_in_the_order_in_which_it_happened() -> None:
     ]
 
 
-def test_the_same_seed_tells_the_same_story() -> None:
-    async def scene(world: World) -> list[str]:
+def test_the_same_seed_produces_the_same_events() -> None:
+    async def scenario(world: World) -> list[str]:
         await asyncio.gather(*(world.producer.send(message(str(i))) for i in range(20)))
         return [repr(event) for event in world.events]
 
-    assert play(scene, seed=3) == play(scene, seed=3)
-    assert play(scene, seed=3) != play(scene, seed=4)
+    assert play(scenario, seed=3) == play(scenario, seed=3)
+    assert play(scenario, seed=3) != play(scenario, seed=4)
 
 
 ASKED_WITHOUT_ANYTHING = {
@@ -612,8 +614,8 @@ ASKED_WITHOUT_ANYTHING = {
 }
 
 
-def test_topics_made_together_are_registered_together_and_none_is_forgotten() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+def test_topics_created_together_are_registered_together_and_completely() -> None:
+    async def scenario(world: World) -> tuple[int, int]:
         registered = 0
         table = world.namesrv._services.table
         register = table.register
@@ -632,30 +634,30 @@ def test_topics_made_together_are_registered_together_and_none_is_forgotten() ->
         routes = [await world.session.routes.refresh(f"T{number}") for number in range(40)]
         return registered, sum(route is not None for route in routes)
 
-    registered, known = play(scene)
+    registered, known = play(scenario)
     assert known == 40
     assert 1 <= registered < 40
 
 
-def test_requests_without_fields_or_body_are_error_answers_and_the_broker_lives_on() -> None:
-    async def scene(world: World) -> None:
+def test_requests_without_fields_or_body_get_error_answers_and_the_broker_continues() -> None:
+    async def scenario(world: World) -> None:
         for code in PROCESSORS.keys() - ASKED_WITHOUT_ANYTHING:
             answer = await world.ask_raw(new_request(code, body=b"\xff{"))
             assert (code, answer.code) == (code, ResponseCode.SYSTEM_ERROR)
         sent(await world.producer.send(message("alive")))
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_offset_commit_of_a_oneway_request_is_noted() -> None:
-    async def scene(world: World) -> int | None:
+def test_an_offset_commit_in_a_oneway_request_is_stored() -> None:
+    async def scenario(world: World) -> int | None:
         await world.producer.send(message("x"), QUEUE)
         header = headers.write(UpdateOffsetRequest("G", "T", 0, 1))
         request = new_request(RequestCode.UPDATE_CONSUMER_OFFSET, header, oneway=True)
         await world.session.remoting.send_oneway(world.broker_address, request)
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 _OTHERS = (
@@ -681,16 +683,16 @@ _bodies = st.binary(max_size=20) | _json.map(lambda value: json.dumps(value).enc
     fields=st.dictionaries(_names, _values),
     body=_bodies,
 )
-def test_whatever_is_asked_is_answered_and_the_broker_lives_on(
+def test_every_request_is_answered_and_the_broker_continues(
     code: int, fields: dict[str, str], body: bytes
 ) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         complete = {**headers.write_send_v2(SEND), **headers.write(SEND), **headers.write(PULL), **fields}
         for asked in (fields, complete):
             answer = await world.ask_raw(new_request(code, asked, body))
             assert answer.is_response
-            # An exception that nobody foresaw is answered by its type's name.
+            # An unexpected exception would be answered with the name of its type.
             assert not re.match(r"[A-Za-z]+Error: ", answer.remark or ""), answer
         sent(await world.producer.send(Message("Other", b"alive")))
 
-    play(scene)
+    play(scenario)

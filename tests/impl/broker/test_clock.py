@@ -1,6 +1,8 @@
-"""A wall clock that is set back or forward: whoever waits, waits as long as it was to wait.
+"""Tests a wall clock that is set back or forward: every wait has its intended duration.
 
-Sources: docs/protocol.md, "The clock", "Pulling", "Client registration", "Queue locks", "Name server".
+Sources: docs/reference/protocol/index.md, "Clocks"; docs/reference/protocol/pulling.md, "Pull requests";
+docs/reference/protocol/groups.md, "Client registration" and "Queue locks";
+docs/reference/protocol/name-server.md, "Name server".
 """
 
 import asyncio
@@ -31,8 +33,8 @@ def step_s(request: pytest.FixtureRequest) -> int:
     return value
 
 
-def test_a_pull_is_held_as_long_as_it_asked_for(step_s: int) -> None:
-    async def scene(world: World) -> tuple[int, float]:
+def test_a_pull_is_held_for_the_requested_time_despite_clock_changes(step_s: int) -> None:
+    async def scenario(world: World) -> tuple[int, float]:
         await send(world)
         began = asyncio.get_running_loop().time()
         holding = asyncio.create_task(pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000))
@@ -40,13 +42,13 @@ def test_a_pull_is_held_as_long_as_it_asked_for(step_s: int) -> None:
         step(world, step_s)
         return (await holding).code, asyncio.get_running_loop().time() - began
 
-    code, seconds = play(scene)
+    code, seconds = play(scenario)
     assert code == ResponseCode.PULL_NOT_FOUND
     assert seconds == pytest.approx(15, abs=0.01)
 
 
-def test_nobody_is_taken_for_silent_who_is_not_and_the_silent_are_forgotten_in_time(step_s: int) -> None:
-    async def scene(world: World) -> None:
+def test_only_silent_clients_are_removed_despite_clock_changes(step_s: int) -> None:
+    async def scenario(world: World) -> None:
         heard, silent = Client(world, "c1"), Client(world, "c2")
         await asyncio.gather(heard.beat("G"), silent.beat("G"))
         assert world.broker is not None
@@ -66,11 +68,11 @@ def test_nobody_is_taken_for_silent_who_is_not_and_the_silent_are_forgotten_in_t
         await heard.remoting.close()
         await silent.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_lock_lasts_as_long_as_its_lease(step_s: int) -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_lock_lasts_for_its_lease_despite_clock_changes(step_s: int) -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         await Client(world, "c1").beat("G")
 
@@ -86,15 +88,15 @@ def test_a_lock_lasts_as_long_as_its_lease(step_s: int) -> None:
         await asyncio.sleep(2)
         return [*found, await locked("c2")]
 
-    assert play(scene) == [1, 0, 1]
+    assert play(scenario) == [1, 0, 1]
 
 
-def test_what_is_stored_has_times_that_do_not_fall_and_a_young_message_is_not_old(step_s: int) -> None:
-    async def scene(world: World) -> None:
+def test_store_timestamps_never_decrease_and_young_messages_do_not_expire(step_s: int) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         store = world.broker.store
         for number in range(3):
-            await send(world, bytes(300_000))  # three to a segment
+            await send(world, bytes(300_000))  # three records per segment
             await send(world, bytes(300_000))
             if number == 1:
                 step(world, step_s)
@@ -108,4 +110,4 @@ def test_what_is_stored_has_times_that_do_not_fall_and_a_young_message_is_not_ol
         assert world.broker.store.max_offset("T", 0) == 6
         assert (await send(world)).fields["queueOffset"] == "6"
 
-    play(scene)
+    play(scenario)

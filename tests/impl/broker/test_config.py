@@ -1,4 +1,4 @@
-"""A broker's properties file: what is understood, and how mistakes are told."""
+"""Tests a broker's properties file: the supported keys, and the reports of mistakes."""
 
 import re
 from pathlib import Path
@@ -24,7 +24,7 @@ from mqproof.impl.store.config import FlushMode
 _GROUP = "enableDLegerCommitLog=true\ndLegerPeers=n0-h:1;n1-h:2"
 
 
-def test_the_known_keys_become_fields() -> None:
+def test_known_keys_become_fields() -> None:
     config, unknown = read(
         """
         # a comment
@@ -49,32 +49,38 @@ def test_the_known_keys_become_fields() -> None:
     assert config.store_directory == "/data/store"
 
 
-def test_the_page_has_every_key_with_its_default_and_says_when_it_counts() -> None:
-    """docs/broker.md; the keys of replication are in docs/replication.md."""
+def test_the_page_has_every_key_with_its_default_and_when_it_takes_effect() -> None:
+    """The pages are docs/how-to/broker.md and, for replication, replication.md and dledger-group.md."""
     docs = Path(__file__).parents[3] / "docs"
-    page = (docs / "broker.md").read_text(encoding="utf-8")
+    page = (docs / "how-to" / "broker.md").read_text(encoding="utf-8").partition("## Administration")[0]
     running, at_start = (
         dict(re.findall(r"^\| (\w+) \| (.*?) ?\| ", part, re.MULTILINE)[1:])
-        for part in page.partition("These count at the start:")[::2]
+        for part in page.partition("These keys are read at the start only:")[::2]
     )
     assert set(running) == RUNNING_KEYS
     shown = dict(line.split("=", 1) for line in show(BrokerConfig()).splitlines())
-    told = {**running, **at_start}
-    in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS} - set(told)
-    assert set(told) | in_other_page == {*OPTIONS, *STORE_OPTIONS, *REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS}
-    replication = (docs / "replication.md").read_text(encoding="utf-8")
+    reported = {**running, **at_start}
+    in_other_page = {*REPLICATION_OPTIONS, *MEMBERSHIP_OPTIONS} - set(reported)
+    assert set(reported) | in_other_page == {
+        *OPTIONS,
+        *STORE_OPTIONS,
+        *REPLICATION_OPTIONS,
+        *MEMBERSHIP_OPTIONS,
+    }
+    pages = (docs / "explanation" / f"{name}.md" for name in ("replication", "dledger-group"))
+    replication = "".join(page.read_text(encoding="utf-8") for page in pages)
     assert [key for key in in_other_page if key not in replication] == []
-    different = {key: (value, shown[key]) for key, value in told.items() if value != shown[key]}
+    different = {key: (value, shown[key]) for key, value in reported.items() if value != shown[key]}
     assert different == {}
 
 
-def test_keys_that_we_do_not_know_are_reported_and_change_nothing() -> None:
+def test_unknown_keys_are_reported_and_change_nothing() -> None:
     config, unknown = read("haServiceClass=10912\nrejectPullConsumerEnable=3000\n", "f")
     assert config == BrokerConfig()
     assert unknown == ("haServiceClass", "rejectPullConsumerEnable")
 
 
-def test_what_is_deleted_when_is_said_as_released_brokers_say_it() -> None:
+def test_expiry_settings_have_the_format_of_released_brokers() -> None:
     text = "deleteWhen=04;16\nfileReservedTime=48\ndiskSpaceCleanForciblyRatio=0.8\n"
     store = read(text + "diskSpaceWarningLevelRatio=95\n", "f")[0].store
     assert (store.delete_when_hours, store.file_reserved_ms) == ((4, 16), 48 * 3_600_000)
@@ -82,7 +88,7 @@ def test_what_is_deleted_when_is_said_as_released_brokers_say_it() -> None:
 
 
 @pytest.mark.parametrize("hours", ["24", "x", "04,16", ";"])
-def test_hours_that_are_none_are_refused(hours: str) -> None:
+def test_invalid_hours_are_refused(hours: str) -> None:
     with pytest.raises(ConfigError, match="hours from 00 to 23"):
         read(f"deleteWhen={hours}\n", "f")
 
@@ -100,9 +106,9 @@ def test_hours_that_are_none_are_refused(hours: str) -> None:
         ("brokerName=", "f:1: brokerName is '', some text expected"),
         ("dLegerPeers=n0", "f:1: dLegerPeers is 'n0', n0-HOST:PORT, one for each member, separated by ';',"),
         ("dLegerPeers=a-h:1", "f:1: dLegerPeers is 'a-h:1', n0-HOST:PORT, one for each member"),
-        ("enableDLegerCommitLog=true", "dLegerSelfId is '', dLegerPeers names nobody"),
+        ("enableDLegerCommitLog=true", "dLegerSelfId is '', dLegerPeers names no member"),
         (f"{_GROUP}\ndLegerSelfId=n7", "dLegerSelfId is 'n7', dLegerPeers names n0, n1"),
-        (f"{_GROUP};n1-h:3\ndLegerSelfId=n0", "dLegerPeers names n0, n1, n1: one of them twice"),
+        (f"{_GROUP};n1-h:3\ndLegerSelfId=n0", "dLegerPeers names one of n0, n1, n1 twice"),
         (f"{_GROUP};n2-h:1\ndLegerSelfId=n0", "dLegerPeers has two members at one address"),
         (
             f"{_GROUP}\ndLegerSelfId=n0\npreferredLeaderIds=n1;n9",
@@ -111,14 +117,14 @@ def test_hours_that_are_none_are_refused(hours: str) -> None:
         ("registerNameServerPeriod=1", "f:1: registerNameServerPeriod is '1', a whole number from 10000"),
     ],
 )
-def test_a_mistake_is_one_line_with_file_line_and_key(text: str, message: str) -> None:
+def test_a_mistake_is_reported_in_one_line_with_file_line_and_key(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text, "f")
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
 
-def test_a_member_is_a_slave_by_its_place_until_its_group_elects_it() -> None:
+def test_a_member_starts_as_a_slave_until_its_group_elects_it() -> None:
     config, unknown = read(f"{_GROUP}\ndLegerSelfId=n1\nbrokerName=a", "f")
     assert unknown == ()
     assert config.node == "a-n1"
@@ -131,18 +137,18 @@ def test_a_member_is_a_slave_by_its_place_until_its_group_elects_it() -> None:
     assert {"dLegerPeers=n0-h:1;n1-h:2", "dLegerSelfId=n1", "enableDLegerCommitLog=true"} <= set(shown)
 
 
-def test_a_change_from_afar_leaves_a_members_role() -> None:
+def test_a_change_over_the_network_does_not_change_the_role_of_a_member() -> None:
     config, _ = read(f"{_GROUP}\ndLegerSelfId=n1", "f")
     changed = updated(config.with_role(leads=True), "traceOn=false")
     assert changed.broker_id == 0
 
 
-def test_changes_reach_the_broker_and_its_store_and_none_changes_nothing() -> None:
+def test_changes_reach_the_broker_and_its_store_and_an_empty_change_has_no_effect() -> None:
     config = with_changes(BrokerConfig(), {"name": "x", "flush_mode": FlushMode.SYNC_FLUSH, "port": None})
     assert (config.name, config.store.flush_mode, config.port) == ("x", FlushMode.SYNC_FLUSH, 10911)
 
 
-def test_listening_everywhere_needs_an_address_to_tell_clients() -> None:
+def test_listening_on_all_addresses_needs_an_address_to_advertise() -> None:
     with pytest.raises(ConfigError, match="brokerIP1"):
         with_changes(BrokerConfig(), {"host": "0.0.0.0"})
     with_changes(BrokerConfig(), {"host": "0.0.0.0", "advertised_host": "10.0.0.1"})

@@ -1,6 +1,6 @@
-"""Delayed messages through a broker: never early, in time, over restarts, and once as a rule.
+"""Tests delayed messages through a broker: never early, in time, across restarts, and normally once.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import asyncio
@@ -34,25 +34,25 @@ async def send(world: World, body: str, level: int) -> None:
 
 
 def delivered(world: World) -> list[str]:
-    """Bodies in queue 0 of the topic."""
+    """Return the bodies in queue 0 of the topic."""
     assert world.broker is not None
     result = world.broker.store.get("T", 0, 0)
     return [record.decode(data).message.body.decode() for data in result.records]
 
 
-def test_a_message_comes_when_its_time_has_come_and_not_before() -> None:
-    async def scene(world: World) -> None:
+def test_a_delayed_message_is_delivered_when_it_is_due_and_not_before() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 2)
         await asyncio.sleep(4.9)
         assert delivered(world) == []
         await asyncio.sleep(0.2)
         assert delivered(world) == ["a"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_pull_that_waits_gets_it_as_it_was_sent() -> None:
-    async def scene(world: World) -> None:
+def test_a_waiting_pull_receives_the_message_unchanged() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
         result = await world.consumer.pull(QUEUE, 0, hold_ms=10_000)
         (stored,) = result.messages
@@ -61,11 +61,11 @@ def test_a_pull_that_waits_gets_it_as_it_was_sent() -> None:
         assert "DELAY" not in message.properties
         assert message.properties["REAL_TOPIC"] == "T"
 
-    play(scene)
+    play(scenario)
 
 
 def test_levels_do_not_wait_for_each_other() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         for body, level in (("minute", 5), ("ten", 3), ("one", 1), ("last", 18)):
             await send(world, body, level)
         await asyncio.sleep(1.1)
@@ -77,23 +77,23 @@ def test_levels_do_not_wait_for_each_other() -> None:
         await asyncio.sleep(7140)
         assert delivered(world) == ["one", "ten", "minute", "last"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_configured_levels_count() -> None:
-    async def scene(world: World) -> None:
+def test_configured_levels_are_used() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 7)
         await asyncio.sleep(2.9)
         assert delivered(world) == []
         await asyncio.sleep(0.2)
-        assert delivered(world) == ["a"], "the last level stands for those behind it"
+        assert delivered(world) == ["a"], "the last level is used for higher ones"
 
-    play(scene, config=replace(CONFIG, store=replace(SMALL_STORE, delay_levels_ms=(1000, 3000))))
+    play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, delay_levels_ms=(1000, 3000))))
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_message_of_many_comes_early_or_late_or_out_of_its_levels_order(seed: int) -> None:
-    async def scene(world: World) -> None:
+def test_no_message_is_early_or_late_or_out_of_the_order_of_its_level(seed: int) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         chance = random.Random(seed)
         loop = asyncio.get_running_loop()
@@ -123,18 +123,18 @@ def test_no_message_of_many_comes_early_or_late_or_out_of_its_levels_order(seed:
             order = [body for body in came_s if body.endswith(f"-{level}")]
             assert order == [body for body in due_s if body.endswith(f"-{level}")]
 
-    play(scene, seed=seed)
+    play(scenario, seed=seed)
 
 
-def test_the_rule_is_what_keeps_them_from_coming_early(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_rule_is_due_messages_would_be_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delayed, "is_due", lambda *_: True)
     with pytest.raises(AssertionError):
-        test_a_message_comes_when_its_time_has_come_and_not_before()
+        test_a_delayed_message_is_delivered_when_it_is_due_and_not_before()
 
 
 @pytest.mark.parametrize(("step_s", "late_s"), [(-3600, 0), (-5, 5)])
-def test_a_clock_that_is_set_back_makes_nothing_early_and_little_late(step_s: int, late_s: int) -> None:
-    async def scene(world: World) -> None:
+def test_setting_the_clock_back_makes_no_message_early_and_few_late(step_s: int, late_s: int) -> None:
+    async def scenario(world: World) -> None:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
         await send(world, "before", 3)
@@ -145,11 +145,11 @@ def test_a_clock_that_is_set_back_makes_nothing_early_and_little_late(step_s: in
         await asyncio.sleep(0.3 + late_s)
         assert delivered(world) == ["before", "after"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_clock_that_is_set_forward_is_noticed_while_a_message_waits() -> None:
-    async def scene(world: World) -> None:
+def test_setting_the_clock_forward_is_noticed_while_a_message_waits() -> None:
+    async def scenario(world: World) -> None:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
         await send(world, "a", 18)
@@ -157,12 +157,12 @@ def test_a_clock_that_is_set_forward_is_noticed_while_a_message_waits() -> None:
         await asyncio.sleep(1.1)
         assert delivered(world) == ["a"]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("away_s", [1, 100])
-def test_a_restart_neither_loses_nor_repeats(away_s: int) -> None:
-    async def scene(world: World) -> None:
+def test_a_restart_neither_loses_nor_repeats_messages(away_s: int) -> None:
+    async def scenario(world: World) -> None:
         await send(world, "first", 1)
         await send(world, "second", 4)
         await asyncio.sleep(5)
@@ -173,11 +173,11 @@ def test_a_restart_neither_loses_nor_repeats(away_s: int) -> None:
         await asyncio.sleep(31)
         assert delivered(world) == ["first", "second"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_after_a_crash_what_was_delivered_since_the_file_was_written_comes_again() -> None:
-    async def scene(world: World) -> None:
+def test_after_a_crash_messages_delivered_since_the_last_write_are_repeated() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await asyncio.sleep(2)
         before = world.disk.copy()
@@ -192,13 +192,13 @@ def test_after_a_crash_what_was_delivered_since_the_file_was_written_comes_again
             await asyncio.sleep(2)
             assert delivered(world) == expected
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_file_never_says_that_something_was_delivered_that_a_crash_takes_back() -> None:
-    """Under ASYNC_FLUSH too: the log is flushed before the file is written."""
+def test_the_file_never_counts_a_delivery_that_a_crash_undoes() -> None:
+    """Under ASYNC_FLUSH too, the log is flushed before the file is written."""
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await asyncio.sleep(10.5)
         assert world.broker is not None
@@ -216,11 +216,11 @@ def test_the_file_never_says_that_something_was_delivered_that_a_crash_takes_bac
         assert delivered(world) == ["a", "b"]
 
     store = replace(SMALL_STORE, flush_mode=FlushMode.ASYNC_FLUSH, flush_log_interval_ms=3_600_000)
-    play(scene, config=replace(CONFIG, store=store))
+    play(scenario, config=replace(CONFIG, store=store))
 
 
-def test_an_offset_behind_the_queue_is_its_end_and_a_broken_file_is_read_from_its_backup() -> None:
-    async def scene(world: World) -> None:
+def test_an_offset_beyond_the_queue_is_its_end_and_a_broken_file_is_read_from_its_backup() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await asyncio.sleep(2)
         await world.stop_broker()
@@ -232,11 +232,11 @@ def test_an_offset_behind_the_queue_is_its_end_and_a_broken_file_is_read_from_it
         await asyncio.sleep(2)
         assert delivered(world) == ["a", "b"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() -> None:
-    async def scene(world: World) -> None:
+def test_a_failing_disk_stops_delivery_and_nothing_counts_as_delivered() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
 
         def fail(step: Step) -> None:
@@ -252,11 +252,11 @@ def test_a_disk_that_fails_stops_delivery_and_nothing_is_noted_as_delivered() ->
         await asyncio.sleep(1)
         assert delivered(world) == ["a"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_cannot_be_put_while_the_disk_is_full_is_delivered_when_there_is_room() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_a_full_disk_refuses_is_delivered_when_there_is_space() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 3)
         world.disk.room = Space(100, 5)
         await asyncio.sleep(25)
@@ -265,11 +265,11 @@ def test_what_cannot_be_put_while_the_disk_is_full_is_delivered_when_there_is_ro
         await asyncio.sleep(15)
         assert delivered(world) == ["a"]
 
-    play(scene, config=replace(CONFIG, store=replace(SMALL_STORE, clean_forcibly=False)))
+    play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, clean_forcibly=False)))
 
 
-def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:
-    async def scene(world: World) -> None:
+def test_an_idle_broker_with_a_waiting_message_uses_little_time() -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         looks = 0
         units = world.broker.store.units
@@ -287,11 +287,11 @@ def test_an_idle_broker_with_a_waiting_message_hardly_works() -> None:
         await asyncio.sleep(600)
         assert looks <= 18 * 11 + 610, "and once a second for the message that waits"
 
-    play(scene)
+    play(scenario)
 
 
-def test_how_far_each_level_is_can_be_asked() -> None:
-    async def scene(world: World) -> None:
+def test_the_progress_of_each_level_can_be_queried() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", 1)
         await send(world, "b", 1)
         await send(world, "c", 3)
@@ -301,7 +301,7 @@ def test_how_far_each_level_is_can_be_asked() -> None:
         info = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
         assert b'"scheduleMessageOffset_1":"2,2"' in info.body
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -313,8 +313,8 @@ def test_how_far_each_level_is_can_be_asked() -> None:
         {},
     ],
 )
-def test_a_message_that_cannot_be_delivered_is_passed_over(properties: dict[str, str]) -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_cannot_be_delivered_is_skipped(properties: dict[str, str]) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         await world.broker.store.put(Message(SCHEDULE_TOPIC, b"bad", {"DELAY": "1", **properties}))
         await send(world, "good", 1)
@@ -322,4 +322,4 @@ def test_a_message_that_cannot_be_delivered_is_passed_over(properties: dict[str,
         assert delivered(world) == ["good"]
         assert world.disk.names("/store/consumequeue") == [SCHEDULE_TOPIC, "T"]
 
-    play(scene)
+    play(scenario)

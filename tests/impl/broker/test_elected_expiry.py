@@ -1,5 +1,6 @@
-"""Old data of a group: deleted at each member, never what a member still needs. Source: docs/protocol.md,
-"A broker in a group".
+"""Tests expired data of a group: each member deletes it, except data that a member still needs.
+
+Source: docs/reference/protocol/dledger.md, "Broker of a DLedger group".
 """
 
 import asyncio
@@ -39,7 +40,7 @@ async def _send(group: Group, count: int) -> None:
 
 
 async def _all_have_all(group: Group) -> None:
-    """And know that they do."""
+    """Wait until all members have all entries and know that."""
     await group.send("last")
     async with asyncio.timeout(120):
         while len({_store(group, id_).node.member.core.state.kept_by_all for id_ in group.brokers}) > 1:
@@ -47,7 +48,7 @@ async def _all_have_all(group: Group) -> None:
 
 
 async def _queues(group: Group) -> dict[int, list[str]]:
-    """What can be read of each queue, from where it begins."""
+    """Return what can be read from each queue, from its beginning."""
     found: dict[int, list[str]] = {}
     for queue in await group.consumer.queues("T"):
         offset, found[queue.queue_id] = await group.consumer.min_offset(queue), []
@@ -57,8 +58,8 @@ async def _queues(group: Group) -> dict[int, list[str]]:
     return found
 
 
-def test_old_segments_go_at_every_member_and_all_others_stay_readable_through_restarts() -> None:
-    async def scene(group: Group) -> None:
+def test_every_member_deletes_old_segments_and_keeps_the_rest_readable_through_restarts() -> None:
+    async def scenario(group: Group) -> None:
         await _send(group, 150)
         await _all_have_all(group)
         await asyncio.sleep(_OLD_MS / 1000)
@@ -81,11 +82,11 @@ def test_old_segments_go_at_every_member_and_all_others_stay_readable_through_re
         assert _store(group, IDS[0]).node.ledger.begin_index == index
         assert sum(map(len, (await _queues(group)).values())) == sum(map(len, left.values())) + 5
 
-    play(scene)
+    play(scenario)
 
 
-def test_nothing_is_deleted_that_a_member_which_is_away_still_needs() -> None:
-    async def scene(group: Group) -> None:
+def test_data_that_an_absent_member_needs_is_not_deleted() -> None:
+    async def scenario(group: Group) -> None:
         master = await group.master()
         away = next(id_ for id_ in IDS if id_ != master)
         group.kill(away)
@@ -99,7 +100,7 @@ def test_nothing_is_deleted_that_a_member_which_is_away_still_needs() -> None:
         for id_ in IDS:
             assert await _clean(group, id_) > 1
 
-    play(scene)
+    play(scenario)
 
 
 def _copy(source: Disk, target: Disk, path: str, to: str) -> None:
@@ -110,10 +111,10 @@ def _copy(source: Disk, target: Disk, path: str, to: str) -> None:
         write_durably(target, to, read_whole(source, path))
 
 
-def test_a_member_that_lost_its_disk_is_refused_in_one_line_until_it_gets_a_copy(
+def test_a_member_with_an_empty_disk_is_refused_in_one_line_until_it_gets_a_copy(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(group: Group) -> None:
+    async def scenario(group: Group) -> None:
         await _send(group, 150)
         await _all_have_all(group)
         await asyncio.sleep(_OLD_MS / 1000)
@@ -146,4 +147,4 @@ def test_a_member_that_lost_its_disk_is_refused_in_one_line_until_it_gets_a_copy
         assert _store(group, lost).log_end == _store(group, master).log_end
 
     with caplog.at_level(logging.ERROR):
-        play(scene)
+        play(scenario)

@@ -1,7 +1,7 @@
-"""A group under load whose members are killed, lose power, are stopped and cut off, all from one seed.
+"""Tests a group under load whose members are killed, lose power, are paused and disconnected, by one seed.
 
-Then all is well again, and each acknowledged message must stand where its acknowledgement says, at a group
-whose members have one log.
+After the faults, each acknowledged message must be where its acknowledgement says, and all members must have
+the same log.
 """
 
 import asyncio
@@ -18,7 +18,10 @@ Place = tuple[int, int]
 
 
 class Senders:
-    """Producers that send as long as they may; what was acknowledged, and where."""
+    """Producers that send as long as they are allowed to.
+
+    They record acknowledged messages with positions.
+    """
 
     def __init__(self, group: Group, chance: Random) -> None:
         self.acked: dict[Place, str] = {}
@@ -47,7 +50,7 @@ class Senders:
 
 
 async def _fault(group: Group, chance: Random) -> None:
-    """Something happens to some members, for a while."""
+    """Inject a fault into some members for a while."""
     victims = chance.sample(IDS, chance.randint(1, 3))
     how = chance.choice(("kill", "lose power", "crash", "stop", "cut off"))
     for id_ in victims:
@@ -71,7 +74,7 @@ async def _fault(group: Group, chance: Random) -> None:
 
 
 async def _settled(group: Group) -> None:
-    """All members have one log, and all of it is committed and dispatched at each."""
+    """Wait until all members have the same log, and each has committed and dispatched all of it."""
     await group.send("last")
     async with asyncio.timeout(120):
         while len({broker.store.log_end for broker in group.brokers.values()}) > 1:
@@ -92,10 +95,10 @@ async def _found(group: Group) -> dict[Place, str]:
 @pytest.mark.parametrize(
     "seed", [*range(2), *(pytest.param(seed, marks=pytest.mark.deep) for seed in range(2, 100))]
 )
-def test_nothing_acknowledged_is_lost_or_moved_whatever_happens_to_members(seed: int) -> None:
+def test_no_acknowledged_message_is_lost_or_moved_whatever_faults_members_have(seed: int) -> None:
     chance = Random(seed)
 
-    async def scene(group: Group) -> int:
+    async def scenario(group: Group) -> int:
         senders = Senders(group, chance)
         sending = [asyncio.create_task(senders.run()) for _ in range(2)]
         for _ in range(4):
@@ -109,4 +112,4 @@ def test_nothing_acknowledged_is_lost_or_moved_whatever_happens_to_members(seed:
         assert not any(broker.store.failure for broker in group.brokers.values())
         return len(senders.acked)
 
-    assert play(scene, seed) > 20
+    assert play(scenario, seed) > 20

@@ -1,6 +1,7 @@
-"""Brokers that elect their master, in a simulated world: what clients get through fail-over, who may what.
+"""Tests brokers that elect their master, in a simulated world: fail-over and permissions of clients.
 
-Sources: docs/protocol.md, "A broker in a group", and docs/replication.md.
+Sources: docs/reference/protocol/dledger.md, "Broker of a DLedger group", and
+docs/explanation/dledger-group.md.
 """
 
 import asyncio
@@ -32,7 +33,7 @@ from tests.impl.broker.test_broker import PULL, altered
 
 
 async def _received(group: Group) -> list[StoredMessage]:
-    """All that can be pulled of T, queue by queue."""
+    """Return everything that can be pulled from T, queue by queue."""
     found: list[StoredMessage] = []
     for queue in await group.consumer.queues("T"):
         offset = 0
@@ -53,20 +54,20 @@ def _is_ok(outcome: Outcome) -> bool:
     return isinstance(outcome, Sent) and outcome.status == "SEND_OK"
 
 
-def test_a_group_elects_one_master_and_what_is_sent_is_received() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str]]:
+def test_a_group_elects_one_master_and_delivers_messages() -> None:
+    async def scenario(group: Group) -> tuple[list[str], list[str]]:
         master = await group.master()
         for number in range(5):
             await group.send(f"m{number}")
         assert group.masters() == [master]
         return _bodies(await _received(group)), [master]
 
-    bodies, _ = play(scene)
+    bodies, _ = play(scenario)
     assert bodies == [f"m{number}" for number in range(5)]
 
 
-def test_every_acknowledged_message_outlives_two_masters() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str]]:
+def test_every_acknowledged_message_survives_the_loss_of_two_masters() -> None:
+    async def scenario(group: Group) -> tuple[list[str], list[str]]:
         masters = []
         for life in range(3):
             masters.append(await group.master())
@@ -78,16 +79,16 @@ def test_every_acknowledged_message_outlives_two_masters() -> None:
                 await group.start(masters[-1])
         return masters, _bodies(await _received(group))
 
-    masters, bodies = play(scene)
+    masters, bodies = play(scenario)
     assert masters[0] != masters[1]
     assert masters[1] != masters[2]
     assert sorted(set(bodies)) == [f"{life}{number}" for life in range(3) for number in range(10)]
 
 
-def test_a_rolling_restart_costs_no_election_time_out_and_nothing_acknowledged() -> None:
-    """A member that gives up a silent leader waits six seconds first."""
+def test_a_rolling_restart_causes_no_election_timeout_and_loses_no_acknowledged_message() -> None:
+    """A member waits six seconds before it gives up a silent leader."""
 
-    async def scene(group: Group) -> tuple[list[float], list[str]]:
+    async def scenario(group: Group) -> tuple[list[float], list[str]]:
         loop = asyncio.get_running_loop()
         waits = []
         for number in range(3):
@@ -99,16 +100,16 @@ def test_a_rolling_restart_costs_no_election_time_out_and_nothing_acknowledged()
             await group.master()
             waits.append(loop.time() - began)
             await group.start(master)
-            await asyncio.sleep(10)  # it catches up
+            await asyncio.sleep(10)  # until it catches up
         return waits, _bodies(await _received(group))
 
-    waits, bodies = play(scene)
+    waits, bodies = play(scenario)
     assert max(waits) < 1.0
     assert sorted(set(bodies)) == [f"{number}{letter}" for number in range(3) for letter in "abc"]
 
 
-def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() -> None:
-    async def scene(group: Group) -> list[str]:
+def test_every_acknowledged_message_survives_a_power_failure_of_all_members() -> None:
+    async def scenario(group: Group) -> list[str]:
         for number in range(20):
             await group.send(f"m{number}")
         for id_ in IDS:
@@ -119,12 +120,12 @@ def test_every_acknowledged_message_outlives_a_power_failure_of_all_members() ->
         await group.send("after")
         return _bodies(await _received(group))
 
-    bodies = play(scene)
+    bodies = play(scenario)
     assert sorted(set(bodies)) == sorted(["after", *(f"m{number}" for number in range(20))])
 
 
-def test_members_have_the_same_log_and_queues_in_the_end() -> None:
-    async def scene(group: Group) -> list[tuple[int, list[bytes]]]:
+def test_all_members_finally_have_the_same_log_and_queues() -> None:
+    async def scenario(group: Group) -> list[tuple[int, list[bytes]]]:
         for number in range(20):
             await group.send(f"m{number}")
         group.kill(await group.master())
@@ -142,13 +143,13 @@ def test_members_have_the_same_log_and_queues_in_the_end() -> None:
             seen.append((broker.store.log_end, records))
         return seen
 
-    first, second, third = play(scene)
+    first, second, third = play(scenario)
     assert len(first[1]) >= 21
     assert first == second == third
 
 
-def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
-    async def scene(group: Group) -> tuple[int, int, str]:
+def test_a_record_contains_its_position_in_the_data_of_the_ledger() -> None:
+    async def scenario(group: Group) -> tuple[int, int, str]:
         sent = await group.send("hello")
         broker = group.brokers[await group.master()]
         (data,) = broker.store.get("T", sent.queue.queue_id, 0).records
@@ -157,15 +158,15 @@ def test_a_record_says_where_it_stands_in_the_ledgers_data() -> None:
         assert found == data
         return stored.commit_offset, len(data), sent.offset_message_id
 
-    offset, size, message_id = play(scene)
-    # Behind the no-op of the first term and the header of the entry.
+    offset, size, message_id = play(scenario)
+    # After the no-op of the first term and the header of the entry.
     assert offset == 48 + 48
     assert size > 0
     assert int(message_id[-16:], 16) == offset
 
 
-def test_a_member_that_does_not_lead_takes_no_message() -> None:
-    async def scene(group: Group) -> list[int]:
+def test_a_member_that_is_not_the_leader_refuses_messages() -> None:
+    async def scenario(group: Group) -> list[int]:
         master = await group.master()
         await group.send("hello")
         codes = []
@@ -180,11 +181,11 @@ def test_a_member_that_does_not_lead_takes_no_message() -> None:
                 codes.append(answer.code)
         return codes
 
-    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
+    assert play(scenario) == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
 
 
 async def _lock_codes(group: Group, ids: Collection[str]) -> list[int]:
-    """What these members answer who asks for a lock."""
+    """Return the answers of these members to a lock request."""
     body = java_json.write(QueueLocks("c1", "G", []), standard=True)
     codes = []
     for id_ in ids:
@@ -195,31 +196,31 @@ async def _lock_codes(group: Group, ids: Collection[str]) -> list[int]:
     return codes
 
 
-def test_deliv_6_the_leader_alone_gives_locks() -> None:
-    """DELIV-6 OneOwner"""
+def test_deliv_6_only_the_leader_grants_locks() -> None:
+    """DELIV-6 OneOwner."""
 
-    async def scene(group: Group) -> tuple[list[int], list[int]]:
+    async def scenario(group: Group) -> tuple[list[int], list[int]]:
         master = await group.master()
         await group.send("hello")
         return await _lock_codes(group, [master]), await _lock_codes(group, set(IDS) - {master})
 
-    assert play(scene) == ([ResponseCode.SUCCESS], [ResponseCode.SERVICE_NOT_AVAILABLE] * 2)
+    assert play(scenario) == ([ResponseCode.SUCCESS], [ResponseCode.SERVICE_NOT_AVAILABLE] * 2)
 
 
-def test_deliv_6_a_leader_that_no_quorum_answers_gives_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DELIV-6 OneOwner: another one may lead by then, as after it was stopped and continued."""
+def test_deliv_6_a_leader_without_a_quorum_grants_no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DELIV-6 OneOwner: another member may lead by then, for example after this one was paused."""
 
-    async def scene(group: Group) -> list[int]:
+    async def scenario(group: Group) -> list[int]:
         master = await group.master()
         await group.send("hello")
         monkeypatch.setattr(LedgerStore, "has_all", False)
         return await _lock_codes(group, [master])
 
-    assert play(scene) == [ResponseCode.SERVICE_NOT_AVAILABLE]
+    assert play(scenario) == [ResponseCode.SERVICE_NOT_AVAILABLE]
 
 
-def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> None:
-    async def scene(group: Group) -> tuple[list[str], list[str], list[str]]:
+def test_a_master_without_a_quorum_acknowledges_nothing_and_soon_steps_down() -> None:
+    async def scenario(group: Group) -> tuple[list[str], list[str], list[str]]:
         master = await group.master()
         await group.send("before")
         for id_ in [id_ for id_ in IDS if id_ != master]:
@@ -234,16 +235,16 @@ def test_a_master_without_a_quorum_acknowledges_nothing_and_is_none_soon() -> No
         await group.send("after")
         return [str(getattr(outcome, "status", "none"))], alone, _bodies(await _received(group))
 
-    status, alone, after = play(scene)
+    status, alone, after = play(scenario)
     assert status != ["SEND_OK"]
-    assert alone == ["before"]  # committed ones are still served, and no others
+    assert alone == ["before"]  # only committed messages are still served
     assert {"before", "after"} <= set(after)
 
 
-def test_a_master_that_was_stopped_and_continued_sends_nobody_back() -> None:
-    """In its first turn it does not know yet that another one leads, and has more."""
+def test_a_master_that_was_paused_sends_no_consumer_back() -> None:
+    """In its first turn it does not know yet that another member leads and has more messages."""
 
-    async def scene() -> Command:
+    async def scenario() -> Command:
         cluster = Cluster(loop, 1, Setup(elected=True))
         await cluster.start_all()
         assert await cluster.until(lambda: cluster.master is not None, 60)
@@ -269,33 +270,33 @@ def test_a_master_that_was_stopped_and_continued_sends_nobody_back() -> None:
         cluster.go_on(stopped)
         assert not first.services.is_slave  # it has done nothing yet
         request = new_request(RequestCode.PULL_MESSAGE, altered(PULL, queueOffset=2))
-        answer = pull_message(first.services, request, None)  # type: ignore[arg-type]  # nobody is held
+        answer = pull_message(first.services, request, None)  # type: ignore[arg-type]  # no pull is held
         assert isinstance(answer, Command)
         await session.stop()
         return answer
 
     loop = SimulatedLoop()
-    answer = run_simulated(scene(), loop)
+    answer = run_simulated(scenario(), loop)
     assert answer.code == ResponseCode.PULL_RETRY_IMMEDIATELY
     assert headers.read(PullResponse, answer.fields).next_begin_offset == 2
 
 
-def test_a_topic_of_the_log_is_there_after_a_change_of_masters() -> None:
-    async def scene(group: Group) -> tuple[TopicConfig | None, list[str]]:
+def test_a_topic_with_messages_exists_after_a_change_of_masters() -> None:
+    async def scenario(group: Group) -> tuple[TopicConfig | None, list[str]]:
         master = await group.master()
-        await group.send("hello")  # the topic is made by it, and no slave has asked for topics since
+        await group.send("hello")  # the send creates the topic, and no slave has fetched topics since
         group.kill(master)
         services = group.brokers[await group.master()].services
         assert services is not None
         return services.topics.get("T"), _bodies(await _received_at(group))
 
-    topic, bodies = play(scene)
+    topic, bodies = play(scenario)
     assert topic is not None
     assert bodies == ["hello"]
 
 
-def test_a_master_lets_all_queues_of_the_log_be_read_whatever_its_table_says() -> None:
-    async def scene(group: Group) -> tuple[int, int]:
+def test_a_master_lets_all_queues_with_messages_be_read_whatever_its_topic_table_has() -> None:
+    async def scenario(group: Group) -> tuple[int, int]:
         master = await group.master()
         await group.send("hello")
         of_master = group.brokers[master].services
@@ -315,11 +316,11 @@ def test_a_master_lets_all_queues_of_the_log_be_read_whatever_its_table_says() -
         assert topic is not None
         return topic.read_queue_nums, topic.write_queue_nums
 
-    assert play(scene) == (30, 4)
+    assert play(scenario) == (30, 4)
 
 
 async def _received_at(group: Group) -> list[StoredMessage]:
-    """What the new master has, without the name server's word for it."""
+    """Return the topics of the new master without using the name server."""
     store = group.brokers[await group.master()].store
     found = [store.get("T", queue_id, 0).records for queue_id in range(store.topics()["T"])]
     return [record.decode(data) for records in found for data in records]
@@ -330,7 +331,7 @@ def _message(body: str) -> Message:
 
 
 def test_delayed_messages_are_delivered_by_the_next_master() -> None:
-    async def scene(group: Group) -> list[str]:
+    async def scenario(group: Group) -> list[str]:
         await group.send("now")
         await group.send("later", DELAY="3")  # 10 s
         group.kill(await group.master())
@@ -340,29 +341,29 @@ def test_delayed_messages_are_delivered_by_the_next_master() -> None:
                 await asyncio.sleep(1)
         return bodies
 
-    assert play(scene) == ["later", "now"]
+    assert play(scenario) == ["later", "now"]
 
 
-def test_a_delayed_message_that_no_quorum_confirmed_in_time_is_put_again_and_the_log_tells_so() -> None:
-    async def scene(group: Group) -> tuple[Counter[Kind], int]:
+def test_a_delayed_message_without_timely_quorum_is_stored_again_and_the_event_log_shows_it() -> None:
+    async def scenario(group: Group) -> tuple[Counter[Kind], int]:
         master = await group.master()
         await group.send("later", DELAY="3")  # 10 s
         await asyncio.sleep(9.9)
-        group.network.delay_s = 1.4  # both ways longer than a put waits
+        group.network.delay_s = 1.4  # in both directions, for longer than a put waits
         await asyncio.sleep(2.7)
         group.network.delay_s = 0.001
         await asyncio.sleep(20)
-        told = Counter(
+        reported = Counter(
             event.kind for event in group.events if event.topic == "T" and event.node == f"broker-a-{master}"
         )
-        return told, _bodies(await _received(group)).count("later")
+        return reported, _bodies(await _received(group)).count("later")
 
-    told, copies = play(scene)
-    assert (told[Kind.RETRY], told[Kind.APPEND], copies) == (1, 2, 2)
+    reported, copies = play(scenario)
+    assert (reported[Kind.RETRY], reported[Kind.APPEND], copies) == (1, 2, 2)
 
 
-def test_name_servers_know_the_master_of_the_latest_term() -> None:
-    async def scene(group: Group) -> tuple[str, dict[int, str]]:
+def test_name_servers_report_the_master_of_the_latest_term() -> None:
+    async def scenario(group: Group) -> tuple[str, dict[int, str]]:
         first = await group.master()
         await group.send("hello")
         group.kill(first)
@@ -375,9 +376,9 @@ def test_name_servers_know_the_master_of_the_latest_term() -> None:
         assert services is not None
         return str(services.address), addresses
 
-    master, addresses = play(scene)
+    master, addresses = play(scenario)
     assert addresses[0] == master
-    # The other two have the numbers of their places in the group, one more each.
+    # The ids of the other two are their positions in the group plus one.
     numbers = {f"10.0.0.1:{10_911 + 10 * number}": number + 1 for number in range(3)}
     assert {address: id_ for id_, address in addresses.items() if id_} == {
         address: id_ for address, id_ in numbers.items() if address != master
@@ -392,7 +393,7 @@ async def _addresses(group: Group, topic: str = "T") -> dict[int, str]:
 
 @pytest.mark.parametrize("preferred", IDS)
 def test_a_preferred_member_becomes_the_master_while_messages_are_sent(preferred: str) -> None:
-    async def scene(group: Group) -> list[str]:
+    async def scenario(group: Group) -> list[str]:
         sent: list[str] = []
         async with asyncio.timeout(120):
             while group.masters() != [preferred]:
@@ -404,24 +405,24 @@ def test_a_preferred_member_becomes_the_master_while_messages_are_sent(preferred
         assert set(sent) <= set(_bodies(await _received(group)))
         return group.masters()
 
-    assert play(scene, preferred=(preferred,)) == [preferred]
+    assert play(scenario, preferred=(preferred,)) == [preferred]
 
 
 def test_a_new_master_registers_at_once() -> None:
-    async def scene(group: Group) -> tuple[str, str]:
+    async def scenario(group: Group) -> tuple[str, str]:
         services = group.brokers[await group.master()].services
         assert services is not None
-        async with asyncio.timeout(5):  # the next of its own accord is due in 30 s
+        async with asyncio.timeout(5):  # the next periodic registration is due in 30 s
             while 0 not in (addresses := await _addresses(group, "TBW102")):
                 await asyncio.sleep(0.1)
         return str(services.address), addresses[0]
 
-    master, registered = play(scene)
+    master, registered = play(scenario)
     assert registered == master
 
 
-def test_who_was_master_in_an_earlier_term_is_not_taken_for_the_master() -> None:
-    async def scene(group: Group) -> tuple[str, str]:
+def test_the_master_of_an_earlier_term_does_not_replace_the_current_one() -> None:
+    async def scenario(group: Group) -> tuple[str, str]:
         master = await group.master()
         await group.send("hello")
         old = group.brokers[next(id_ for id_ in IDS if id_ != master)]
@@ -434,12 +435,12 @@ def test_who_was_master_in_an_earlier_term_is_not_taken_for_the_master() -> None
         await registrar.register()
         return str(services.address), (await _addresses(group))[0]
 
-    master, registered = play(scene)
+    master, registered = play(scenario)
     assert registered == master
 
 
 def test_a_change_of_the_configuration_does_not_undo_an_election(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(group: Group) -> bool:
+    async def scenario(group: Group) -> bool:
         services = group.brokers[await group.master()].services
         assert services is not None
 
@@ -453,15 +454,15 @@ def test_a_change_of_the_configuration_does_not_undo_an_election(monkeypatch: py
         assert not services.config.trace_on
         return services.is_slave
 
-    assert play(scene)
+    assert play(scenario)
 
 
-def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> None:
-    async def scene(group: Group) -> int:
+def test_a_member_that_lost_its_queues_rebuilds_them_from_committed_entries() -> None:
+    async def scenario(group: Group) -> int:
         for number in range(30):
             await group.send(f"m{number}")
         follower = next(id_ for id_ in IDS if id_ != group.masters()[0])
-        await asyncio.sleep(10)  # a checkpoint is written meanwhile, which says how far the queues led
+        await asyncio.sleep(10)  # meanwhile a checkpoint is written, which contains the end of the queues
         end = group.brokers[follower].store.log_end
         group.kill(follower)
         disk = group.disks[follower]
@@ -473,4 +474,4 @@ def test_a_member_that_lost_its_queues_makes_them_from_what_is_committed() -> No
         assert store.log_end == end
         return sum(store.max_offset("T", queue) for queue in range(store.topics()["T"]))
 
-    assert play(scene) == 30
+    assert play(scenario) == 30

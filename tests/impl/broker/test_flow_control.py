@@ -1,4 +1,7 @@
-"""Sends that are refused while too many wait. Source: docs/protocol.md, "Flow control"."""
+"""Tests the refusal of sends while too many wait.
+
+Source: docs/reference/protocol/sending.md, "Flow control".
+"""
 
 import asyncio
 
@@ -10,7 +13,7 @@ from mqproof.impl.remoting.request_handler import RefusedError
 from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
-def test_one_send_is_always_admitted_however_large() -> None:
+def test_one_send_is_always_admitted_whatever_its_size() -> None:
     async def scenario() -> None:
         gate = SendGate(count_max=1, bytes_max=10, busy_ms=200)
         with gate.admitted(1000):
@@ -21,7 +24,7 @@ def test_one_send_is_always_admitted_however_large() -> None:
 
 
 @pytest.mark.parametrize(("count_max", "bytes_max"), [(1, 1000), (10, 15)])
-def test_more_sends_or_bytes_are_refused(count_max: int, bytes_max: int) -> None:
+def test_sends_above_the_limits_of_number_or_bytes_are_refused(count_max: int, bytes_max: int) -> None:
     async def scenario() -> None:
         gate = SendGate(count_max, bytes_max, busy_ms=200)
         first = gate.enter(10)
@@ -34,7 +37,7 @@ def test_more_sends_or_bytes_are_refused(count_max: int, bytes_max: int) -> None
     run_simulated(scenario())
 
 
-def test_sends_are_refused_while_the_oldest_waits_for_too_long() -> None:
+def test_sends_are_refused_while_the_oldest_one_has_waited_too_long() -> None:
     async def scenario() -> None:
         gate = SendGate(count_max=10, bytes_max=1000, busy_ms=200)
         first = gate.enter(1)

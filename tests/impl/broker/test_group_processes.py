@@ -17,7 +17,7 @@ import pytest
 from mqproof.conformance.faults.relay import Relay
 from mqproof.conformance.hosts import namespaces
 from mqproof.conformance.hosts.namespaces import Machines, machines, on_a_network
-from mqproof.conformance.hosts.processes import Cluster, cluster, free_port
+from mqproof.conformance.hosts.processes import Cluster, cluster, free_ports
 from mqproof.impl.client.blocking import BlockingClient
 from mqproof.impl.client.messages.compose import new_message
 from mqproof.impl.client.model import ClientError, Sent
@@ -30,16 +30,16 @@ SECONDS_MAX = 120.0
 
 @dataclass
 class Site:
-    """The processes, the links between them, and what was acknowledged."""
+    """The processes, the links between them, and the acknowledged messages."""
 
     made: Cluster
     names: list[str]
     ports: dict[str, int]
     peers: dict[str, str]
-    """What each is told of all: the others are reached through links."""
+    """The addresses that each member uses for all: it reaches the others through links."""
     options: dict[str, tuple[str, ...]] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
-    """Cut off from the other brokers, and from nobody else."""
+    """Disconnected from the other brokers only."""
     acked: dict[tuple[int, int], bytes] = field(default_factory=dict)
     """By queue and offset."""
     sent: int = 0
@@ -62,25 +62,28 @@ class Site:
         self.made.processes[id_].send_signal(number)
 
     def stop(self, id_: str) -> int:
-        """SIGTERM; with which code it ended."""
+        """Send SIGTERM and return the exit code."""
         process = self.made.processes.pop(id_)
         process.terminate()
         return process.wait(SECONDS_MAX)
 
-    def handed_over(self) -> int:
-        """How often a member stood because its leader asked it to."""
+    def transfers(self) -> int:
+        """Return how often a member became a candidate at its leader's request."""
         logs = (read_log(self.made.events / f"{id_}.ndjson") for id_ in IDS)
         return sum(event.attrs.get("reason") == "transfer" for log in logs for event in log)
 
     def send(self, client: BlockingClient, count: int) -> None:
-        """Send so many messages, each until it is acknowledged."""
+        """Send this number of messages, each until it is acknowledged."""
         deadline = time.monotonic() + SECONDS_MAX
         for _ in range(count):
             body = b"%d" % self.sent
             self.sent += 1
             while (sent := _sent(client, body)) is None:
                 assert time.monotonic() < deadline, f"message {self.sent} is not acknowledged"
-                for topic in ("T", "TBW102"):  # ask for the routes, which else stay for half a minute
+                for topic in (
+                    "T",
+                    "TBW102",
+                ):  # request the routes, which are otherwise kept for half a minute
                     with suppress(ClientError):
                         client.queues(topic)
                 time.sleep(0.1)
@@ -91,12 +94,12 @@ class Site:
 
     @property
     def master(self) -> str:
-        """The member that took the last message, by the message's id."""
+        """Return the member that accepted the last message, by the message's id."""
         port = int(self.last_id[8:16], 16)
         return next(id_ for id_, its in self.ports.items() if its == port)
 
     def found(self, client: BlockingClient) -> dict[tuple[int, int], bytes]:
-        """All that can be consumed, by queue and offset."""
+        """Return all messages that can be consumed, by queue and offset."""
         found = {}
         for queue in client.queues("T"):
             offset = 0
@@ -123,10 +126,7 @@ def _site(folder: Path) -> Iterator[Site]:
             store = str(folder / f"names{number}")
             said = made.start_server(f"names{number}", "namesrv", "--port", "0", "--store", store)
             names.append(said["namesrv"])
-        ports: set[int] = set()
-        while len(ports) < len(IDS):
-            ports.add(free_port())
-        own = {id_: Address("127.0.0.1", port) for id_, port in zip(IDS, sorted(ports), strict=True)}
+        own = {id_: Address("127.0.0.1", port) for id_, port in zip(IDS, free_ports(len(IDS)), strict=True)}
         site = Site(made, names, {}, {})
         for id_ in IDS:
             seen = dict(own)
@@ -157,7 +157,7 @@ def _stop_and_continue(site: Site, client: BlockingClient, master: str) -> None:
     site.signal(master, signal.SIGSTOP)
     site.send(client, 10)
     assert site.master != master
-    site.signal(master, signal.SIGCONT)  # it may believe to lead still
+    site.signal(master, signal.SIGCONT)  # it may still believe that it leads
     site.send(client, 10)
 
 
@@ -169,17 +169,17 @@ def _cut_off(site: Site, client: BlockingClient, master: str) -> None:
 
 
 def _stop_in_order(site: Site, client: BlockingClient, master: str) -> None:
-    """Until the others did not have to find it out: where a machine is busy a successor may be too slow."""
+    """Until a transfer succeeded without an election: on a busy machine a successor may be too slow."""
     for _ in range(8):
-        before = site.handed_over()
+        before = site.transfers()
         assert site.stop(master) == 0
         site.send(client, 5)
         site.start(master)
-        if site.handed_over() > before:
+        if site.transfers() > before:
             return
         site.send(client, 5)
         master = site.master
-    pytest.fail("no leader handed over before it ended")
+    pytest.fail("no leader transferred its leadership before it ended")
 
 
 Fault = Callable[[Site, BlockingClient, str], None]
@@ -196,13 +196,15 @@ def _play(folder: Path, faults: tuple[Fault, ...]) -> None:
         assert {place: found.get(place) for place in site.acked} == site.acked
 
 
-def test_nothing_acknowledged_is_lost_when_masters_are_killed_stopped_and_cut_off(tmp_path: Path) -> None:
+def test_no_acknowledged_message_is_lost_when_masters_are_killed_paused_and_disconnected(
+    tmp_path: Path,
+) -> None:
     _play(tmp_path, FAULTS)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(3))
-def test_nothing_acknowledged_is_lost_through_many_changes_of_masters(tmp_path: Path, seed: int) -> None:
+def test_no_acknowledged_message_is_lost_through_many_changes_of_masters(tmp_path: Path, seed: int) -> None:
     chance = Random(seed)
     _play(tmp_path, tuple(chance.choice(FAULTS) for _ in range(8)))
 
@@ -228,7 +230,7 @@ def _on_machines(folder: Path) -> None:
 
 
 def _part_from_the_others(site: Site, net: Machines, client: BlockingClient, master: str) -> None:
-    """Clients and the name server still reach it."""
+    """Clients and the name server can still reach it."""
     for other in set(IDS) - {master}:
         net.part(master, other)
     site.send(client, 10)
@@ -246,7 +248,7 @@ def _pull_the_wire(site: Site, net: Machines, client: BlockingClient, master: st
     site.send(client, 10)
 
 
-def test_nothing_acknowledged_is_lost_on_machines_whose_wires_are_pulled(tmp_path: Path) -> None:
+def test_no_acknowledged_message_is_lost_on_machines_that_are_disconnected(tmp_path: Path) -> None:
     if why := namespaces.missing():
-        pytest.skip(f"not tested: partitions of machines, for want of network namespaces: {why}")
+        pytest.skip(f"not tested: partitions of machines, no network namespaces: {why}")
     on_a_network(lambda: _on_machines(tmp_path))

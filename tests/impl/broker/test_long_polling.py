@@ -1,4 +1,4 @@
-"""Long polls: who is woken by what, and when time runs out."""
+"""Tests long polls: the events that wake a held pull, and its timeout."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ async def waited_s(
     return loop.time() - began
 
 
-def test_a_message_at_the_offset_wakes_at_once_and_an_older_one_or_another_queue_does_not() -> None:
+def test_only_a_message_of_the_queue_at_the_offset_or_later_wakes_a_hold() -> None:
     async def main() -> float:
         holds = PullHolds()
         waiting = asyncio.create_task(waited_s(holds, 5))
@@ -30,7 +30,7 @@ def test_a_message_at_the_offset_wakes_at_once_and_an_older_one_or_another_queue
     assert run_simulated(main()) == 2
 
 
-def test_only_a_wanted_tag_wakes() -> None:
+def test_only_a_wanted_tag_wakes_a_hold() -> None:
     async def main() -> float:
         holds = PullHolds()
         waiting = asyncio.create_task(waited_s(holds, 0, frozenset({7})))
@@ -55,7 +55,7 @@ def test_a_message_in_the_same_turn_of_the_loop_is_not_missed() -> None:
     assert run_simulated(main()) == 0
 
 
-def test_a_check_wakes_whoever_has_a_message_at_its_offset_whatever_its_tag() -> None:
+def test_a_check_wakes_holds_with_a_message_at_their_offset_whatever_its_tag() -> None:
     async def main() -> list[float]:
         holds = PullHolds()
         waiting = [asyncio.create_task(waited_s(holds, offset, frozenset({7}))) for offset in (4, 5)]
@@ -66,20 +66,20 @@ def test_a_check_wakes_whoever_has_a_message_at_its_offset_whatever_its_tag() ->
     assert run_simulated(main()) == [1, 15]
 
 
-def test_whoever_is_gone_is_held_no_longer() -> None:
+def test_a_disconnected_client_is_no_longer_held() -> None:
     async def main() -> tuple[list[float], int]:
         holds = PullHolds()
         waiting = [asyncio.create_task(waited_s(holds, 0, owner=owner)) for owner in ("a", "a", "b")]
         await asyncio.sleep(1)
         holds.drop("a")
-        holds.drop("nobody")
+        holds.drop("unknown")
         left = len(holds)
         return await asyncio.gather(*waiting), left
 
     assert run_simulated(main()) == ([1, 1, 15], 1)
 
 
-def test_a_cancelled_wait_is_released_when_its_time_is_over() -> None:
+def test_a_cancelled_wait_is_released_after_its_time() -> None:
     async def main() -> int:
         holds = PullHolds()
         waiting = asyncio.create_task(waited_s(holds, 0))
@@ -91,11 +91,11 @@ def test_a_cancelled_wait_is_released_when_its_time_is_over() -> None:
     assert run_simulated(main()) == 0
 
 
-def test_when_time_runs_out_the_hold_ends() -> None:
+def test_a_hold_ends_after_its_time() -> None:
     assert run_simulated(waited_s(PullHolds(), 0)) == 15
 
 
-def test_closing_wakes_all_and_nobody_is_held_after() -> None:
+def test_closing_wakes_all_holds_and_accepts_no_more() -> None:
     async def main() -> tuple[float, float]:
         holds = PullHolds()
         waiting = asyncio.create_task(waited_s(holds, 0))
@@ -106,7 +106,7 @@ def test_closing_wakes_all_and_nobody_is_held_after() -> None:
     assert run_simulated(main()) == (1, 0)
 
 
-def test_the_number_of_holds_is_bounded_and_ended_holds_do_not_count() -> None:
+def test_the_number_of_holds_is_limited_and_ended_holds_do_not_count() -> None:
     async def main() -> list[bool]:
         holds = PullHolds(holds_max=2)
         waiting = [asyncio.create_task(waited_s(holds, 0)) for _ in range(2)]

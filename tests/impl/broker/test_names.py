@@ -1,7 +1,8 @@
 """Names that are paths, in every request and every field: none leads out of its place, none is kept.
 
-Source: docs/protocol.md, "Topics". Method: each request that the broker knows gets all fields that any
-request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards look at the disk.
+Source: docs/reference/protocol/sending.md, "Topics". Method: each request that the broker knows gets all
+fields that any request has, well-formed, but for one that says a path; then the bodies likewise. Afterwards
+look at the disk.
 """
 
 import json
@@ -51,7 +52,7 @@ KEPT = re.compile(
 
 
 def _bodies(path: str) -> list[bytes]:
-    """One for each kind of body that names something."""
+    """Return one body for each kind of body with names."""
     queue = {"topic": path, "brokerName": "broker-a", "queueId": 0}
     topic = {"topicName": path, "perm": 6, "readQueueNums": 1, "writeQueueNums": 1}
     subscription = {"topic": path, "subString": "*", "subVersion": 1}
@@ -82,8 +83,8 @@ def _everything(path: str) -> list[tuple[dict[str, str], bytes]]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_path_in_place_of_a_name_leads_nowhere_and_is_not_kept(path: str) -> None:
-    async def scene(world: World) -> None:
+def test_a_path_in_place_of_a_name_creates_no_file_and_is_not_stored(path: str) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"first"))
         for code in sorted(PROCESSORS):
             for fields, body in _everything(path):
@@ -100,7 +101,7 @@ def test_a_path_in_place_of_a_name_leads_nowhere_and_is_not_kept(path: str) -> N
         await world.start_broker()
         await world.producer.send(Message("T", b"last"))
 
-    play(scene)
+    play(scenario)
 
 
 MAKING = (
@@ -112,12 +113,12 @@ MAKING = (
 
 
 @pytest.mark.parametrize("code", MAKING, ids=lambda code: code.name)
-def test_the_same_requests_succeed_when_the_name_is_one(code: RequestCode) -> None:
-    """Else the test above would say nothing."""
+def test_the_same_requests_succeed_with_a_valid_name(code: RequestCode) -> None:
+    """Without this, the test above could pass for another reason."""
 
-    async def scene(world: World) -> set[int]:
-        await world.producer.send(Message("T", b"first"))  # at commit offset 0, which is what comes back
+    async def scenario(world: World) -> set[int]:
+        await world.producer.send(Message("T", b"first"))  # at commit offset 0, which the answer contains
         asked = [new_request(code, fields, body) for fields, body in _everything("New")]
         return {(await world.ask_raw(each)).code for each in asked}
 
-    assert ResponseCode.SUCCESS in play(scene)
+    assert ResponseCode.SUCCESS in play(scenario)

@@ -1,4 +1,4 @@
-"""Two brokers on one store directory: the second is refused, the first does not notice."""
+"""Tests two brokers on one store directory: the second is refused and the first is not affected."""
 
 from dataclasses import replace
 
@@ -13,15 +13,15 @@ from tests.impl.world import World, play
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def test_the_second_broker_on_a_store_is_refused_and_the_first_goes_on() -> None:
-    async def scene(world: World) -> None:
+def test_a_second_broker_on_a_store_is_refused_and_the_first_continues() -> None:
+    async def scenario(world: World) -> None:
         before = world.disk.copy()
         second = Broker(replace(world.config, name="broker-b"), world.runtime)
-        with pytest.raises(StoreError, match=r"/store/lock: .* is another broker running on /store"):
+        with pytest.raises(StoreError, match=r"/store/lock: .* is another broker using /store"):
             await second.start()
         assert world.disk.names("/store") == before.names("/store")
         outcome = await world.producer.send(Message("T", b"x"), QUEUE)
         assert isinstance(outcome, Sent)
         assert outcome.status == "SEND_OK"
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""How a broker makes itself known. Source: docs/protocol.md, "Name server"."""
+"""Tests the registration of a broker. Source: docs/reference/protocol/name-server.md, "Registration"."""
 
 import asyncio
 from dataclasses import replace
@@ -19,14 +19,14 @@ from tests.impl.world import World, play
 
 
 async def knows(world: World, name_server: Address) -> list[str]:
-    """The names of the brokers that the name server knows."""
+    """Return the names of the brokers that the name server knows."""
     request = new_request(RequestCode.GET_BROKER_CLUSTER_INFO)
     answer = await world.session.remoting.invoke(name_server, request, 3.0)
     return sorted(java_json.read(ClusterInfo, answer.body).broker_addr_table)
 
 
-def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_from_none() -> None:
-    async def scene(world: World) -> None:
+def test_a_broker_registers_at_every_name_server_even_if_one_is_down() -> None:
+    async def scenario(world: World) -> None:
         other = NameServer(NameServerConfig(port=0), world.runtime)
         servers = (Address("10.9.9.9", 1), world.namesrv_address, await other.start())
         config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
@@ -38,28 +38,28 @@ def test_a_broker_registers_at_every_name_server_and_one_that_is_away_keeps_it_f
         assert await knows(world, servers[2]) == []
         await other.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_silent_name_server_does_not_keep_the_others_waiting() -> None:
-    async def scene(world: World) -> None:
+def test_a_silent_name_server_does_not_delay_the_others() -> None:
+    async def scenario(world: World) -> None:
         silent = NameServer(NameServerConfig(port=0), world.runtime)
         servers = (await silent.start(), world.namesrv_address)
         world.network.silence(servers[0])
         config = replace(world.config, name="b-x", store_directory="/x", name_servers=servers)
         broker = Broker(config, world.runtime)
         starting = asyncio.create_task(broker.start())
-        await asyncio.sleep(2)  # by this world's clock; the silent one is given up after 6
+        await asyncio.sleep(2)  # by this world's clock; the silent name server is given up after 6 s
         assert await knows(world, servers[1]) == ["b-x", "broker-a"]
         await starting
         await broker.stop()
         await silent.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
-    async def scene(world: World) -> list[Kind]:
+def test_a_broker_that_stops_unregisters_at_every_name_server() -> None:
+    async def scenario(world: World) -> list[Kind]:
         events: list[Event] = []
         log = EventLog(events.append, "namesrv", world.runtime.clock)
         other = NameServer(NameServerConfig(port=0), world.runtime, log)
@@ -71,13 +71,13 @@ def test_a_broker_that_ends_says_good_bye_to_every_name_server() -> None:
         await other.stop()
         return [event.kind for event in events]
 
-    assert play(scene) == [Kind.RECOVER, Kind.REGISTER, Kind.UNREGISTER]
+    assert play(scenario) == [Kind.RECOVER, Kind.REGISTER, Kind.UNREGISTER]
 
 
-def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> None:
-    async def scene(world: World) -> None:
-        told = [str(world.namesrv_address)]
-        await web_server(world.network, lambda: ok(";".join(told)))
+def test_the_address_server_adds_a_name_server_without_a_restart() -> None:
+    async def scenario(world: World) -> None:
+        reported = [str(world.namesrv_address)]
+        await web_server(world.network, lambda: ok(";".join(reported)))
         config = replace(
             world.config, name="b-x", store_directory="/x", name_servers=AddressServer(WHERE, "/nsaddr")
         )
@@ -86,14 +86,14 @@ def test_a_name_server_is_added_without_a_restart_by_the_address_server() -> Non
         assert "b-x" in await knows(world, world.namesrv_address)
         added = NameServer(NameServerConfig(port=0), world.runtime)
         address = await added.start()
-        told.append(str(address))
+        reported.append(str(address))
         a_while_s = FETCH_INTERVAL_S + config.register_interval_ms / 1000 + 1
         await asyncio.sleep(a_while_s)
         assert await knows(world, address) == ["b-x"]
-        told.clear()  # an address server that tells nothing changes nothing
+        reported.clear()  # an address server without an answer changes nothing
         await asyncio.sleep(3 * a_while_s)
         assert await knows(world, address) == ["b-x"]
         await broker.stop()
         await added.stop()
 
-    play(scene)
+    play(scenario)

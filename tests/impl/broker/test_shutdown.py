@@ -1,6 +1,6 @@
-"""A broker that is asked to stop: what is under way is answered, what was answered is kept.
+"""Tests the stop of a broker: pending requests are answered, and answered messages are kept.
 
-Source: docs/protocol.md, "The end of a broker".
+Source: docs/reference/protocol/recovery.md, "Broker shutdown".
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from tests.impl.broker.test_broker import PULL, QUEUE, SEND, altered
 from tests.impl.world import World, play
 
 
-def test_a_send_that_waits_for_a_slow_disk_is_answered_and_a_held_pull_too() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_send_that_waits_for_a_slow_disk_and_a_held_pull_are_answered() -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         flusher = flusher_of(world)
         offload = flusher._offload
@@ -37,12 +37,12 @@ def test_a_send_that_waits_for_a_slow_disk_is_answered_and_a_held_pull_too() -> 
         await world.stop_broker()
         return [(await sending).code, (await pulling).code]
 
-    assert play(scene) == [ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND]
+    assert play(scenario) == [ResponseCode.SUCCESS, ResponseCode.PULL_NOT_FOUND]
 
 
 @pytest.mark.parametrize("timeout_ms", [5000, 20_000])
-def test_sends_that_wait_for_a_hanging_disk_are_answered_that_it_is_not_known(timeout_ms: int) -> None:
-    async def scene(world: World) -> list[int]:
+def test_sends_that_wait_for_a_hanging_disk_are_answered_as_uncertain(timeout_ms: int) -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=b"syncFlushTimeout=%d" % timeout_ms)
         with hanging_disk(world):
@@ -53,11 +53,11 @@ def test_sends_that_wait_for_a_hanging_disk_are_answered_that_it_is_not_known(ti
         await stopping
         return codes
 
-    assert play(scene) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
+    assert play(scenario) == [ResponseCode.FLUSH_DISK_TIMEOUT] * 2
 
 
-def test_a_send_that_nobody_waits_for_any_more_keeps_no_other_from_its_answer() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+def test_a_cancelled_send_does_not_block_the_answers_to_others() -> None:
+    async def scenario(world: World) -> tuple[int, int]:
         await send(world)
         assert world.broker is not None
         services = world.broker.services
@@ -71,11 +71,11 @@ def test_a_send_that_nobody_waits_for_any_more_keeps_no_other_from_its_answer() 
             given_up.cancel()
         return (await other).code, len(services.sends)
 
-    assert play(scene) == (0, 0)
+    assert play(scenario) == (0, 0)
 
 
-def test_a_clean_end_leaves_no_abort_file_and_everything_that_was_answered() -> None:
-    async def scene(world: World) -> None:
+def test_a_clean_stop_leaves_no_abort_file_and_keeps_every_answered_message() -> None:
+    async def scenario(world: World) -> None:
         await send(world, b"kept")
         client = Client(world, "c1")
         await client.beat("G")
@@ -93,4 +93,4 @@ def test_a_clean_end_leaves_no_abort_file_and_everything_that_was_answered() -> 
         assert not world.broker.recovery.abnormal
         assert [one.message.body for one in stored(world, "T")] == [b"kept"]
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Patterns of addresses. Source: docs/protocol.md, "Access control"."""
+"""Tests patterns of addresses. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from mqproof.impl.broker.white_list import white_list
         (" , ", [], ["10.0.0.1"]),
     ],
 )
-def test_patterns_mean_addresses(pattern: str, inside: list[str], outside: list[str]) -> None:
+def test_patterns_match_addresses(pattern: str, inside: list[str], outside: list[str]) -> None:
     matches = white_list(pattern)
     assert [ip for ip in inside if not matches(ip)] == []
     assert [ip for ip in outside if matches(ip)] == []
@@ -31,6 +31,6 @@ def test_patterns_mean_addresses(pattern: str, inside: list[str], outside: list[
 @pytest.mark.parametrize(
     "pattern", ["10.0.0", "10.0.0.256", "10.0.0.x", "host", "10.0.0.9-1", "10.0.*.1.1", "1:2:3", "10.0.0.{a}"]
 )
-def test_what_is_no_pattern_is_said(pattern: str) -> None:
-    with pytest.raises(ValueError, match="is no address or pattern"):
+def test_an_invalid_pattern_is_reported(pattern: str) -> None:
+    with pytest.raises(ValueError, match="is not an address or a pattern"):
         white_list(pattern)

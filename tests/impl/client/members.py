@@ -1,4 +1,4 @@
-"""Members of consumer groups in the simulated world, and what they saw."""
+"""Members of consumer groups in the simulated world, and the messages that they received."""
 
 import asyncio
 from collections import Counter
@@ -16,7 +16,7 @@ GROUP = "PG"
 
 
 class Ear:
-    """A listener that remembers what it heard, and answers as it is told."""
+    """A listener that records the messages it receives, and returns the configured result."""
 
     def __init__(self) -> None:
         self.heard: list[ReceivedMessage] = []
@@ -47,7 +47,7 @@ async def member(
     topic: str = "T",
     tags: str = "*",
 ) -> AsyncIterator[PushConsumer]:
-    """A member with a connection of its own, subscribed and given time to find its queues."""
+    """Run a member with its own connection, subscribed, after it had time to find its queues."""
     async with Session([world.namesrv_address], world.runtime, f"127.0.0.1@{name}") as session:
         consumer = PushConsumer(session, GROUP, listener, config, world.event_log(name))
         async with consumer:
@@ -57,7 +57,7 @@ async def member(
 
 
 async def make_topic(world: World) -> None:
-    """Topic T with four queues, without a message."""
+    """Create topic T with four queues and no message."""
     assert world.broker is not None
     assert world.broker.services is not None
     await world.broker.services.topics.create_for_send("T", "TBW102", 4)
@@ -65,7 +65,7 @@ async def make_topic(world: World) -> None:
 
 
 async def send(world: World, bodies: Sequence[bytes], tag: str | None = None) -> None:
-    """Send messages, in turn to all queues of topic T."""
+    """Send messages to all queues of topic T in turn."""
     for body in bodies:
         outcome = await world.producer.send(Message("T", body, {"TAGS": tag} if tag else {}))
         assert isinstance(outcome, Sent)
@@ -76,7 +76,7 @@ def numbers(start: int, end: int) -> list[bytes]:
 
 
 async def committed(world: World, topic: str = "T") -> dict[int, int | None]:
-    """The group's offsets by queue, as the broker has them."""
+    """Return the group's offsets by queue, as stored by the broker."""
     session = Session([world.namesrv_address], world.runtime)
     calls = GroupRequests(session, GROUP)
     try:

@@ -1,4 +1,4 @@
-"""The synchronous face, over real sockets: what it adds is threads."""
+"""Tests the blocking client over real sockets; it only adds threads."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ from mqproof.impl.remoting.signing import Credentials
 from tests.impl.client.test_client_page import cluster
 
 
-def test_listeners_run_in_threads_of_their_own_and_may_send(tmp_path: Path) -> None:
+def test_listeners_run_in_their_own_threads_and_may_send(tmp_path: Path) -> None:
     names: set[str] = set()
     done = threading.Event()
     with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
@@ -39,9 +39,9 @@ def test_listeners_run_in_threads_of_their_own_and_may_send(tmp_path: Path) -> N
     assert all(name.startswith("mqproof-listener") for name in names)
 
 
-def test_a_send_goes_where_it_is_told_now_and_later(tmp_path: Path) -> None:
+def test_every_kind_of_send_uses_the_chosen_queue(tmp_path: Path) -> None:
     with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
-        client.send(new_message("T", b"x"))  # makes the topic
+        client.send(new_message("T", b"x"))  # this send creates the topic
         message = new_message("T", b"x")
         outcomes = [
             *(client.send(message, select=lambda queues: queues[-1]) for _ in range(2)),
@@ -54,7 +54,7 @@ def test_a_send_goes_where_it_is_told_now_and_later(tmp_path: Path) -> None:
     assert all(isinstance(outcome, Sent) for outcome in outcomes)
 
 
-def test_a_listener_that_does_not_end_does_not_keep_the_client_from_ending(tmp_path: Path) -> None:
+def test_a_hanging_listener_does_not_block_the_end_of_the_client(tmp_path: Path) -> None:
     begun, release = threading.Event(), threading.Event()
 
     def listener(messages: Sequence[ReceivedMessage]) -> None:
@@ -71,7 +71,7 @@ def test_a_listener_that_does_not_end_does_not_keep_the_client_from_ending(tmp_p
         release.set()
 
 
-def test_what_was_polled_in_a_block_that_failed_comes_again(tmp_path: Path) -> None:
+def test_messages_polled_in_a_block_that_failed_are_redelivered(tmp_path: Path) -> None:
     begin = LitePullConfig(consume_from=ConsumeFrom.FIRST_OFFSET)
     with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
         client.send(new_message("T", b"x"))
@@ -79,9 +79,9 @@ def test_what_was_polled_in_a_block_that_failed_comes_again(tmp_path: Path) -> N
         def fail() -> None:
             with client.polling("G", {"T": "*"}, begin) as poller:
                 assert len(poller.poll(60_000)) == 1
-                raise RuntimeError("planted")
+                raise RuntimeError("injected")
 
-        with pytest.raises(RuntimeError, match="planted"):
+        with pytest.raises(RuntimeError, match="injected"):
             fail()
         with client.polling("G", {"T": "*"}, begin) as poller:
             assert len(poller.poll(60_000)) == 1
@@ -90,7 +90,7 @@ def test_what_was_polled_in_a_block_that_failed_comes_again(tmp_path: Path) -> N
             assert [message.body for message in poller.poll(60_000)] == [b"y"]
 
 
-def test_requests_are_signed_for_an_account(tmp_path: Path) -> None:
+def test_requests_are_signed_with_an_account(tmp_path: Path) -> None:
     rules = tmp_path / "config" / "plain_acl.yml"
     rules.parent.mkdir()
     rules.write_text("accounts: [{accessKey: the-client, secretKey: '87654321', defaultTopicPerm: PUB}]")
@@ -101,12 +101,12 @@ def test_requests_are_signed_for_an_account(tmp_path: Path) -> None:
                 assert isinstance(client.send(new_message("T", b"x")), expected)
 
 
-def test_errors_come_out_of_the_call_that_made_them(tmp_path: Path) -> None:
+def test_errors_are_raised_by_the_call_that_caused_them(tmp_path: Path) -> None:
     with cluster(tmp_path / "store") as namesrv, BlockingClient(namesrv) as client:
         with pytest.raises(MessageError, match="empty"):
             client.send(new_message("T", b""))
-        with pytest.raises(RuntimeError, match="planted"), client.polling("G", {"T": "*"}):
-            raise RuntimeError("planted")
+        with pytest.raises(RuntimeError, match="injected"), client.polling("G", {"T": "*"}):
+            raise RuntimeError("injected")
     threads = threading.active_count()
     with pytest.raises(ValueError, match="names no name server"):
         BlockingClient(";").__enter__()

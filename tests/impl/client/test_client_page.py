@@ -1,4 +1,4 @@
-"""The examples of docs/client.md run, over real sockets, one after the other as a reader would."""
+"""Tests that the examples of docs/how-to/client.md run in order over real sockets."""
 
 import asyncio
 import re
@@ -22,12 +22,12 @@ from mqproof.impl.runtime.network import AsyncioNetwork
 from mqproof.impl.runtime.runtime import production
 from mqproof.impl.runtime.tls_file import load
 
-PAGE = Path(__file__).parents[3] / "docs" / "client.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "client.md"
 
 
 @contextmanager
 def cluster(directory: Path, *, acl: bool = False, tls: str | None = None) -> Iterator[str]:
-    """A name server and a broker in a thread of their own; yields the name server's address."""
+    """Run a name server and a broker in a thread. Yields the name server's address."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     runtime = production(AsyncioNetwork(), load(tls) if tls else None)
@@ -58,7 +58,7 @@ def cluster(directory: Path, *, acl: bool = False, tls: str | None = None) -> It
         loop.close()
 
 
-def test_the_certificate_of_the_page_serves_for_trying_tls_out(
+def test_the_certificate_of_the_page_works_for_testing_tls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which("openssl") is None:

@@ -23,7 +23,7 @@ MESSAGES = 60
 
 
 class Group:
-    """Members that come and go, and what their listeners saw."""
+    """Members that join and leave, and the messages that their listeners received."""
 
     def __init__(self, world: World, *, orderly: bool) -> None:
         self.world = world
@@ -67,7 +67,7 @@ class Group:
         await session.stop()
 
     async def die(self) -> None:
-        """Without a good-bye; a listener that runs goes on for a while, as a process that hangs would."""
+        """End without unregistering. A running listener continues for a while, as in a process that hangs."""
         session, consumer = self.members.pop(self.chance.randrange(len(self.members)))
         for task in consumer._tasks:
             task.cancel()
@@ -82,7 +82,7 @@ class Group:
 
 
 async def send_all(world: World, chance: random.Random) -> set[str]:
-    """The ids of all messages; each is sent until it is stored."""
+    """Send each message until it is stored. Returns the ids of all messages."""
     ids = set()
     for number in range(MESSAGES):
         await asyncio.sleep(chance.choice((0, 0, 0, 0, 0, 0, 15)))
@@ -114,12 +114,12 @@ async def disturb(world: World, group: Group, chance: random.Random, *, restarts
 @pytest.mark.parametrize("restarts", [False, True])
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_deliv_1_every_acknowledged_message_is_consumed_whatever_happens_to_members_and_broker(
+def test_deliv_1_every_acknowledged_message_is_consumed_whatever_faults_members_and_broker_have(
     seed: int, orderly: bool, restarts: bool
 ) -> None:
-    """DELIV-1 NoAckedLost, DELIV-4 QueueOrder"""
+    """DELIV-1 NoAckedLost, DELIV-4 QueueOrder."""
 
-    async def scene(world: World) -> tuple[set[str], Group]:
+    async def scenario(world: World) -> tuple[set[str], Group]:
         await make_topic(world)
         group = Group(world, orderly=orderly)
         await group.join()
@@ -131,7 +131,7 @@ def test_deliv_1_every_acknowledged_message_is_consumed_whatever_happens_to_memb
         await group.leave_all()
         return ids, group
 
-    ids, group = play(scene, seed=seed, config=FIXED_PORT)
+    ids, group = play(scenario, seed=seed, config=FIXED_PORT)
     assert len(ids) == MESSAGES
     assert ids - group.done == set()
     if orderly:

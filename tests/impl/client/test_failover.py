@@ -1,4 +1,4 @@
-"""Two brokers, of which one goes and comes back: producers go elsewhere, consumers miss nothing."""
+"""Tests two brokers of which one stops and restarts: producers use the other, consumers miss nothing."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ async def start_second(world: World) -> Broker:
 
 
 async def spread(world: World, second: Broker) -> None:
-    """Topic T at both brokers, known to everybody."""
+    """Create topic T at both brokers, known to all clients."""
     assert world.broker is not None
     for broker in (world.broker, second):
         assert broker.services is not None
@@ -36,10 +36,10 @@ async def spread(world: World, second: Broker) -> None:
     await asyncio.sleep(0.1)
 
 
-def test_route_5_sends_go_to_the_other_broker_at_once_when_one_is_gone() -> None:
-    """ROUTE-5 RetryAvoidsLastBroker: long before the route tells."""
+def test_route_5_sends_go_to_the_other_broker_at_once_when_one_is_down() -> None:
+    """ROUTE-5 RetryAvoidsLastBroker: long before the route changes."""
 
-    async def scene(world: World) -> tuple[Counter[str], Counter[str]]:
+    async def scenario(world: World) -> tuple[Counter[str], Counter[str]]:
         second = await start_second(world)
         await spread(world, second)
         outcomes = [await world.producer.send(Message("T", b"x")) for _ in range(8)]
@@ -48,13 +48,13 @@ def test_route_5_sends_go_to_the_other_broker_at_once_when_one_is_gone() -> None
         outcomes = [await world.producer.send(Message("T", b"x")) for _ in range(8)]
         return before, Counter(each.queue.broker_name for each in outcomes if isinstance(each, Sent))
 
-    assert play(scene) == ({"broker-a": 4, "broker-b": 4}, {"broker-a": 8})
+    assert play(scenario) == ({"broker-a": 4, "broker-b": 4}, {"broker-a": 8})
 
 
-def test_route_6_with_the_latency_strategy_a_broker_that_is_gone_is_tried_once_a_rest() -> None:
-    """ROUTE-6 FaultyBrokerRested"""
+def test_route_6_with_the_latency_strategy_a_broker_that_is_down_is_tried_once_per_avoidance() -> None:
+    """ROUTE-6 FaultyBrokerRested."""
 
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         second = await start_second(world)
         await spread(world, second)
         producer = Producer(world.session, ProducerConfig(latency_fault_strategy=True))
@@ -63,15 +63,15 @@ def test_route_6_with_the_latency_strategy_a_broker_that_is_gone_is_tried_once_a
         outcomes = [await producer.send(Message("T", b"x")) for _ in range(20)]
         return [each.attempts for each in outcomes]
 
-    attempts = play(scene)
+    attempts = play(scenario)
     assert sorted(attempts) == [1] * 19 + [2]
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_deliv_1_what_a_broker_kept_while_it_was_away_is_consumed_when_it_comes_back(orderly: bool) -> None:
-    """DELIV-1 NoAckedLost"""
+def test_deliv_1_messages_of_a_broker_that_was_down_are_consumed_when_it_restarts(orderly: bool) -> None:
+    """DELIV-1 NoAckedLost."""
 
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         second = await start_second(world)
         await spread(world, second)
@@ -86,13 +86,13 @@ def test_deliv_1_what_a_broker_kept_while_it_was_away_is_consumed_when_it_comes_
             await second.stop()
         return early, ear.bodies()
 
-    early, bodies = play(scene)
+    early, bodies = play(scenario)
     assert len(early) == 6
     assert sorted(bodies) == sorted(numbers(0, 12))
 
 
 async def move(world: World) -> None:
-    """The broker comes back at another address: its name is the same, and so is what it keeps."""
+    """The broker restarts at another address with the same name and the same store."""
     before = world.broker_address
     await world.stop_broker()
     await world.start_broker()
@@ -120,10 +120,12 @@ async def pulled(world: World) -> bool:
 
 
 @pytest.mark.parametrize("call", [sent, sent_oneway, pulled])
-def test_who_finds_a_broker_gone_asks_for_the_route_at_once(call: Callable[[World], Awaitable[bool]]) -> None:
-    """Not only when the route is due again, after 30 s."""
+def test_a_client_that_finds_a_broker_down_requests_the_route_at_once(
+    call: Callable[[World], Awaitable[bool]],
+) -> None:
+    """The client does not wait for the periodic refresh of the route, after 30 s."""
 
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         assert await sent(world)
         assert await world.session.routes.refresh("T")
         assert await call(world)
@@ -134,14 +136,14 @@ def test_who_finds_a_broker_gone_asks_for_the_route_at_once(call: Callable[[Worl
             await asyncio.sleep(0.1)
         return asyncio.get_running_loop().time() - began_s
 
-    assert play(scene) < 1
+    assert play(scenario) < 1
 
 
 @pytest.mark.parametrize("call", [sent, pulled])
-def test_a_broker_that_left_its_topics_route_is_found_as_soon_as_it_is_back(
+def test_a_broker_that_left_the_route_of_its_topic_is_found_as_soon_as_it_restarts(
     call: Callable[[World], Awaitable[bool]],
 ) -> None:
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         second = await start_second(world)
         await spread(world, second)
         assert await world.session.routes.refresh("T")
@@ -156,13 +158,13 @@ def test_a_broker_that_left_its_topics_route_is_found_as_soon_as_it_is_back(
             await asyncio.sleep(0.1)
         return asyncio.get_running_loop().time() - began_s
 
-    assert play(scene) < 2
+    assert play(scenario) < 2
 
 
-def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
+def test_while_a_broker_stays_down_its_route_is_requested_at_intervals(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         assert await sent(world)
         await asyncio.sleep(1)
         assert await world.session.routes.refresh("T")
@@ -181,11 +183,11 @@ def test_while_a_broker_stays_away_its_route_is_asked_for_now_and_then(
             await asyncio.sleep(0.1)
         return asked
 
-    assert 10 <= play(scene) <= 22
+    assert 10 <= play(scenario) <= 22
 
 
-def test_a_consumer_that_is_told_that_a_broker_does_not_serve_asks_whether_another_one_does() -> None:
-    async def scene(world: World) -> tuple[bool, bool]:
+def test_a_consumer_that_a_broker_refuses_looks_for_another_broker() -> None:
+    async def scenario(world: World) -> tuple[bool, bool]:
         assert await sent(world)
         known = await world.session.routes.refresh("T")
         assert await pulled(world)
@@ -196,11 +198,11 @@ def test_a_consumer_that_is_told_that_a_broker_does_not_serve_asks_whether_anoth
         await asyncio.sleep(1)
         return refused, world.session.routes.known("T") is not known
 
-    assert play(scene) == (True, True)
+    assert play(scenario) == (True, True)
 
 
-def test_who_is_told_that_a_broker_takes_no_messages_asks_whether_another_one_does() -> None:
-    async def scene(world: World) -> tuple[bool, bool]:
+def test_a_producer_that_a_broker_refuses_looks_for_another_broker() -> None:
+    async def scenario(world: World) -> tuple[bool, bool]:
         assert await sent(world)
         known = await world.session.routes.refresh("T")
         await asyncio.sleep(1)
@@ -210,4 +212,4 @@ def test_who_is_told_that_a_broker_takes_no_messages_asks_whether_another_one_do
         await asyncio.sleep(1)
         return refused, world.session.routes.known("T") is not known
 
-    assert play(scene) == (True, True)
+    assert play(scenario) == (True, True)

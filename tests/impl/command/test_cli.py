@@ -1,4 +1,4 @@
-"""The commands in processes of their own, over real sockets: what they print, how they end, what survives."""
+"""Tests the commands as processes over real sockets: output, exit codes, and data that survives."""
 
 import contextlib
 import inspect
@@ -69,14 +69,14 @@ def test_messages_sent_by_one_command_are_consumed_by_another(tmp_path: Path) ->
         again = run("consume", *route, "--group", "G")
         assert (again.returncode, again.stdout) == (0, "")
         assert stop(process) == 0
-    told = list(read_log(events))
-    assert [event.seq for event in told if event.node == "broker-a"] == list(
-        range(sum(event.node == "broker-a" for event in told))
+    reported = list(read_log(events))
+    assert [event.seq for event in reported if event.node == "broker-a"] == list(
+        range(sum(event.node == "broker-a" for event in reported))
     )
-    assert sum(event.kind is Kind.SEND_ACK for event in told) == 3
+    assert sum(event.kind is Kind.SEND_ACK for event in reported) == 3
 
 
-def test_what_a_message_is_sent_with_is_what_its_consumer_is_shown(tmp_path: Path) -> None:
+def test_the_consumer_shows_all_that_a_message_was_sent_with(tmp_path: Path) -> None:
     with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
         route = f"--namesrv {at['namesrv']} --topic T"
         single = f"send {route} --body x --tags A --keys k1 --property mine=1 --group PG"
@@ -90,8 +90,8 @@ def test_what_a_message_is_sent_with_is_what_its_consumer_is_shown(tmp_path: Pat
         assert first["properties"].items() >= {"TAGS": "A", "KEYS": "k1", "mine": "1"}.items()
         assert {line["queue_id"] for line in lines if line["body"] == "b"} == {ord("s") % 4}  # the key's hash
         assert run(*f"consume {route} --group H --from-max".split()).stdout == ""
-        shared = run(*f"consume {route} --group J --share --tags A".split())
-        assert [line.split()[-1] for line in shared.stdout.splitlines()] == ["x"], shared.stderr
+        consumed = run(*f"consume {route} --group J --share --tags A".split())
+        assert [line.split()[-1] for line in consumed.stdout.splitlines()] == ["x"], consumed.stderr
 
 
 def test_acknowledged_messages_survive_a_kill(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_acknowledged_messages_survive_a_kill(tmp_path: Path) -> None:
         assert stop(process) == 0
 
 
-def test_name_server_and_broker_run_apart(tmp_path: Path) -> None:
+def test_name_server_and_broker_can_run_in_two_processes(tmp_path: Path) -> None:
     config = tmp_path / "broker.conf"
     with server("namesrv", "--port", "0") as (namesrv, at):
         config.write_text(
@@ -151,8 +151,11 @@ def test_the_blocking_client_sends_and_pulls_without_an_event_loop(tmp_path: Pat
         assert process.poll() is None
 
 
-def test_more_connections_than_files_leave_the_store_its_own(tmp_path: Path) -> None:
-    """A store that may not open a file is read-only for good: no crowd of strangers may bring that about."""
+def test_more_connections_than_open_files_do_not_block_the_files_of_the_store(tmp_path: Path) -> None:
+    """A store that may not open a file becomes read-only for good.
+
+    Too many connections must not cause that.
+    """
     few = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200)); "
     serve = ("serve", "--namesrv-port", "0", "--broker-port", "0", "--store", str(tmp_path / "store"))
     with (
@@ -169,7 +172,7 @@ def test_more_connections_than_files_leave_the_store_its_own(tmp_path: Path) -> 
 
 
 def _is_sent_at_last(client: BlockingClient, topic: str) -> bool:
-    """On a machine that has much else to do, some try may come too late."""
+    """Try for a while: on a busy machine, an attempt may come too late."""
     sends = (client.send(Message(topic, b"x"), timeout_ms=60_000) for _ in range(20))
     return any(isinstance(outcome, Sent) for outcome in sends)
 
@@ -180,10 +183,10 @@ def test_a_second_broker_on_the_same_store_is_refused_in_one_line(tmp_path: Path
         second = run(*SERVE, "--store", store)
     assert (second.returncode, second.stdout) == (2, "")
     assert second.stderr.count("\n") == 1
-    assert "is another broker running" in second.stderr
+    assert "is another broker using" in second.stderr
 
 
-def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with server("namesrv", "--port", "0") as (_, at):
         second = run("namesrv", "--port", at["namesrv"].rpartition(":")[2])
     assert second.returncode == 2
@@ -210,25 +213,25 @@ MISTAKES = [
         "consume: /nowhere/e: No such file or directory",
     ),
     ("send --namesrv h:1 --topic T --body b --property x", "send: --property is 'x', NAME=VALUE expected"),
-    ("send --namesrv h:1 --topic T --body b --property KEYS=x", "send: property 'KEYS' has a meaning"),
+    ("send --namesrv h:1 --topic T --body b --property KEYS=x", "send: property 'KEYS' is reserved"),
     (
         "consume --namesrv h:1 --topic T --group G --from-min --from-max",
         "consume: give one of --from-min, --from-max and --from-time",
     ),
-    ("consume --namesrv h:1 --topic T --group G --orderly", "consume: --orderly is for members that --share"),
-    ("namesrv --host a..b", "namesrv: 'a..b' cannot be the name of a host"),
+    ("consume --namesrv h:1 --topic T --group G --orderly", "consume: --orderly needs --share"),
+    ("namesrv --host a..b", "namesrv: 'a..b' is not a valid host name"),
 ]
 
 
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES)
-def test_a_mistake_is_one_line_and_exit_code_2(arguments: str, message: str) -> None:
+def test_a_mistake_is_reported_in_one_line_with_exit_code_2(arguments: str, message: str) -> None:
     done = run(*arguments.split())
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith(f"mqproof {message}")
     assert done.stderr.count("\n") == 1
 
 
-def test_a_summary_that_cannot_be_written_is_one_line() -> None:
+def test_a_summary_that_cannot_be_written_is_reported_in_one_line() -> None:
     where = ("--namesrv", "127.0.0.1:1", "--topic", "T")
     done = run("send", *where, "--body", "b", "--json", "/nowhere/s.json")
     assert done.returncode == 2
@@ -245,7 +248,7 @@ def test_a_mistake_in_a_properties_file_names_file_and_line(tmp_path: Path) -> N
     )
 
 
-def test_key_value_configuration_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_key_value_configuration_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "kvConfig.json").write_text("[]")
     done = run("namesrv", "--port", "0", "--store", str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
@@ -253,13 +256,13 @@ def test_key_value_configuration_that_is_none_is_one_line(tmp_path: Path) -> Non
     assert done.stderr.count("\n") == 1
 
 
-def test_a_send_that_finds_nobody_is_refused_with_exit_code_1() -> None:
+def test_a_send_without_a_reachable_name_server_fails_with_exit_code_1() -> None:
     done = run("send", "--namesrv", "127.0.0.1:1", "--topic", "T", "--body", "b")
     assert done.returncode == 1
     assert done.stdout.startswith("NO_ROUTE ")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error_and_what_it_did_not_see_is_not_consumed(
+def test_closing_the_output_early_is_not_an_error_and_unseen_messages_are_not_consumed(
     tmp_path: Path,
 ) -> None:
     with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
@@ -281,7 +284,7 @@ def test_a_reader_that_has_seen_enough_is_no_error_and_what_it_did_not_see_is_no
     assert rest.stdout.count("\n") == 20
 
 
-def test_the_name_servers_may_stand_in_the_environment(
+def test_the_name_servers_can_be_given_in_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with server(*SERVE, "--store", str(tmp_path / "store")) as (_, at):
@@ -290,7 +293,7 @@ def test_the_name_servers_may_stand_in_the_environment(
         assert run("consume", "--topic", "T", "--group", "G").stdout.endswith("hello\n")
 
 
-def test_servers_listen_on_the_loopback_unless_they_are_told_otherwise() -> None:
+def test_servers_listen_on_the_loopback_address_by_default() -> None:
     defaults = [
         inspect.signature(command).parameters["host"].default
         for command in (cli.namesrv, cli.broker, cli.serve)
@@ -299,7 +302,7 @@ def test_servers_listen_on_the_loopback_unless_they_are_told_otherwise() -> None
     assert set(defaults + configs) == {"127.0.0.1"}
 
 
-def test_every_command_shows_an_example() -> None:
+def test_the_help_of_every_command_has_an_example() -> None:
     for command in ("namesrv", "broker", "serve", "send", "consume"):
         shown = run(command, "--help")
         assert shown.returncode == 0

@@ -1,4 +1,4 @@
-"""`mqproof consume` in the simulated world: what it shows, where it begins, when it ends."""
+"""Tests `mqproof consume` in the simulated world: its output, its first offset and its end."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -33,9 +33,11 @@ def consume_job(world: World, shown: list[str]) -> ConsumeJob:
     )
 
 
-@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
-def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> None:
-    async def scene(world: World) -> tuple[list[str], list[str]]:
+@pytest.mark.parametrize(
+    "work", [consuming.consume, consuming.consume_assigned, consuming.consume_assigned_in_order]
+)
+def test_each_way_to_consume_shows_every_message_exactly_once(work: Work) -> None:
+    async def scenario(world: World) -> tuple[list[str], list[str]]:
         first: list[str] = []
         second: list[str] = []
         await send(world, numbers(0, 20))
@@ -43,21 +45,23 @@ def test_each_way_to_consume_shows_all_and_then_nothing_again(work: Work) -> Non
         await work(consume_job(world, second), world.runtime, None)
         return first, second
 
-    first, second = play(scene)
+    first, second = play(scenario)
     assert sorted(int(line.split()[-1]) for line in first) == list(range(20))
     assert second == []
 
 
-@pytest.mark.parametrize("work", [consuming.consume, consuming.share, consuming.share_in_order])
-def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
-    async def scene(world: World) -> list[list[str]]:
+@pytest.mark.parametrize(
+    "work", [consuming.consume, consuming.consume_assigned, consuming.consume_assigned_in_order]
+)
+def test_messages_beyond_the_count_are_left_for_the_next_consumer(work: Work) -> None:
+    async def scenario(world: World) -> list[list[str]]:
         shown: list[list[str]] = [[], []]
         await send(world, numbers(0, 20))
         await work(replace(consume_job(world, shown[0]), count_max=7), world.runtime, None)
         await work(consume_job(world, shown[1]), world.runtime, None)
         return shown
 
-    first, rest = play(scene)
+    first, rest = play(scenario)
     assert (len(first), len(rest)) == (7, 13)
     assert len({line.split()[-1] for line in first + rest}) == 20
 
@@ -66,8 +70,8 @@ def test_what_is_beyond_the_count_is_left_for_the_next(work: Work) -> None:
     ("begin", "expected"),
     [(Begin.MIN, 2), (Begin.MAX, 0), (Begin.TIME, 1), (Begin.COMMITTED, 1)],
 )
-def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_consumer_starts_at_the_requested_position(begin: Begin, expected: int) -> None:
+    async def scenario(world: World) -> list[str]:
         shown: list[str] = []
         queue = MessageQueue("T", "broker-a", 0)
         await world.producer.send(Message("T", b"old"), queue)
@@ -79,26 +83,31 @@ def test_a_consumer_begins_where_it_is_told_to(begin: Begin, expected: int) -> N
         await consuming.consume(job, world.runtime, None)
         return shown
 
-    assert len(play(scene)) == expected
+    assert len(play(scenario)) == expected
 
 
-def test_a_line_of_json_has_all_that_is_known() -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_line_of_json_has_all_fields_of_the_message() -> None:
+    async def scenario(world: World) -> list[str]:
         shown: list[str] = []
         message = Message("T", b"\xff", {"TAGS": "A", "mine": "1"})
         await world.producer.send(message, MessageQueue("T", "broker-a", 0))
         await consuming.consume(replace(consume_job(world, shown), as_json=True), world.runtime, None)
         return shown
 
-    (line,) = play(scene)
-    told = msgspec.json.decode(line)
-    assert (told["topic"], told["queue_id"], told["queue_offset"], told["body"]) == ("T", 0, 0, "\\xff")
-    assert told["properties"]["mine"] == "1"
+    (line,) = play(scenario)
+    reported = msgspec.json.decode(line)
+    assert (reported["topic"], reported["queue_id"], reported["queue_offset"], reported["body"]) == (
+        "T",
+        0,
+        0,
+        "\\xff",
+    )
+    assert reported["properties"]["mine"] == "1"
 
 
-@pytest.mark.parametrize("work", [consuming.share, consuming.share_in_order])
-def test_a_member_that_follows_ends_when_nothing_came_for_as_long_as_it_was_told(work: Work) -> None:
-    async def scene(world: World) -> tuple[int, float]:
+@pytest.mark.parametrize("work", [consuming.consume_assigned, consuming.consume_assigned_in_order])
+def test_a_member_that_follows_ends_after_its_time_without_messages(work: Work) -> None:
+    async def scenario(world: World) -> tuple[int, float]:
         shown: list[str] = []
         await send(world, numbers(0, 4))
         job = replace(consume_job(world, shown), follow=True, idle_ms_max=10_000)
@@ -112,6 +121,6 @@ def test_a_member_that_follows_ends_when_nothing_came_for_as_long_as_it_was_told
         await asyncio.sleep(8)
         await send(world, numbers(4, 8))
 
-    shown, took_s = play(scene)
+    shown, took_s = play(scenario)
     assert shown == 8
     assert 17 < took_s < 20

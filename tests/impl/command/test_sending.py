@@ -1,4 +1,4 @@
-"""`mqproof send` in the simulated world."""
+"""Tests `mqproof send` in the simulated world."""
 
 from mqproof.impl.command import sending
 from mqproof.impl.command.sending import SendJob
@@ -13,7 +13,7 @@ def send_job(world: World, count: int, batch: int) -> SendJob:
 
 
 def test_batches_are_filled_and_every_message_has_an_outcome() -> None:
-    async def scene(world: World) -> tuple[int, set[str]]:
+    async def scenario(world: World) -> tuple[int, set[str]]:
         await make_topic(world)
         summary = await sending.send(send_job(world, 10, 4), world.runtime, None)
         assert summary.outcomes == {"SEND_OK": 10}
@@ -24,5 +24,5 @@ def test_batches_are_filled_and_every_message_has_an_outcome() -> None:
             queues += bool(messages)
         return queues, ids
 
-    queues, ids = play(scene)
+    queues, ids = play(scenario)
     assert (queues, len(ids)) == (3, 10)

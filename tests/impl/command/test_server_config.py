@@ -1,4 +1,4 @@
-"""The options of a server win over its properties file, and the file over the defaults."""
+"""Tests that a server's options override its properties file, and the file overrides the defaults."""
 
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ from mqproof.impl.replication.config import Role
 from mqproof.impl.store.config import FlushMode
 
 
-def test_without_a_file_an_option_that_is_none_leaves_the_default() -> None:
+def test_without_a_file_an_option_that_is_not_given_keeps_the_default() -> None:
     assert name_server_config(None, host="h", port=None, kv_path=None) == NameServerConfig(host="h")
 
 
-def test_a_name_servers_option_wins_over_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_the_name_server_overrides_its_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "namesrv.conf"
     path.write_text("listenPort=1\nscanNotActiveBrokerInterval=7\nunknownKey=1\n")
     config = name_server_config(path, host="h", port=2, kv_path=None)
@@ -24,7 +26,7 @@ def test_a_name_servers_option_wins_over_its_file(tmp_path: Path, capsys: pytest
     assert capsys.readouterr().err == f"{path}: not used: unknownKey\n"
 
 
-def test_a_brokers_option_wins_over_its_file(tmp_path: Path) -> None:
+def test_an_option_of_the_broker_overrides_its_file(tmp_path: Path) -> None:
     path = tmp_path / "broker.conf"
     path.write_text("brokerName=b-file\nflushDiskType=SYNC_FLUSH\n")
     config = broker_config("broker", path, store=tmp_path, flush="ASYNC_FLUSH", role="SLAVE", broker_id=1)
@@ -47,7 +49,7 @@ def test_peers_make_the_broker_a_member_of_a_group() -> None:
         ({"peers": "n0"}, "--peers is 'n0', "),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_a_mistake_is_reported_in_one_line(
     options: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:

@@ -1,1 +1,1 @@
-"""The DLedger group: core, disk, node."""
+"""Tests of the DLedger group: core, disk, node."""

@@ -1,4 +1,4 @@
-"""Term and vote on disk."""
+"""Tests the file of term and vote."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from mqproof.impl.store.errors import StoreError
 
 
 @pytest.mark.parametrize("ballot", [Ballot(1, None), Ballot(7, "n1")])
-def test_what_was_written_is_read(ballot: Ballot) -> None:
+def test_a_written_ballot_is_read_back(ballot: Ballot) -> None:
     disk = SimulatedDisk()
     assert ballot_file.load(disk, "currterm") is None
     ballot_file.write(disk, "currterm", ballot)

@@ -1,4 +1,7 @@
-"""The core by itself: messages and time in, changes and messages out. Method: three cores, wired by hand."""
+"""Tests the core alone: messages and time in, changes and messages out.
+
+Method: three cores, connected by the test.
+"""
 
 from random import Random
 
@@ -51,7 +54,7 @@ def _answer(core: Core, request: Request, now: float = 1.0) -> Response:
 
 
 def _leading(ballot: Ballot | None = None, terms: tuple[int, ...] = ()) -> Core:
-    """n0, elected by n1 at 2000 ms."""
+    """Return n0, elected by n1 at 2000 ms."""
     core = _core("n0", ballot, terms)
     core.tick(2000.0)
     _, requests, _ = _drain(core, 2000.0)
@@ -62,25 +65,25 @@ def _leading(ballot: Ballot | None = None, terms: tuple[int, ...] = ()) -> Core:
     return core
 
 
-def test_term_and_vote_come_before_the_answer_that_rests_on_them() -> None:
+def test_term_and_vote_are_written_before_the_answer_that_depends_on_them() -> None:
     core = _core()
     core.handle(_vote(1), 1.0)
     assert Ballot(1, "n1") in core.take_changes()
 
 
-def test_a_vote_is_given_once_in_a_term_and_again_to_the_same() -> None:
+def test_one_vote_is_given_per_term_and_can_be_repeated_to_the_same_candidate() -> None:
     core = _core()
     assert _answer(core, _vote(1, "n1")).vote_result is Vote.ACCEPT  # type: ignore[union-attr]
     assert _answer(core, _vote(1, "n2")).vote_result is Vote.REJECT_ALREADY_VOTED  # type: ignore[union-attr]
     assert _answer(core, _vote(1, "n1")).vote_result is Vote.ACCEPT  # type: ignore[union-attr]
 
 
-def test_a_vote_stands_after_a_restart() -> None:
+def test_a_vote_survives_a_restart() -> None:
     core = _core(ballot=Ballot(1, "n1"))
     assert _answer(core, _vote(1, "n2")).vote_result is Vote.REJECT_ALREADY_VOTED  # type: ignore[union-attr]
 
 
-def test_a_later_term_is_entered_after_it_was_answered_not_ready() -> None:
+def test_a_member_refuses_a_later_term_as_not_ready_and_then_enters_it() -> None:
     core = _core()
     core.handle(_vote(5), 1.0)
     changes, _, ((_, answer),) = _drain(core, 1.0)
@@ -88,7 +91,7 @@ def test_a_later_term_is_entered_after_it_was_answered_not_ready() -> None:
     assert Ballot(5, None) in changes
 
 
-def test_a_worse_log_is_refused_before_its_term_is_looked_at() -> None:
+def test_a_worse_log_is_refused_before_its_term_is_checked() -> None:
     core = _core(ballot=Ballot(3, None), terms=(1, 3))
     assert _answer(core, _vote(9, index=7, end_term=2)).vote_result is Vote.REJECT_EXPIRED_LEDGER_TERM  # type: ignore[union-attr]
     shorter = _answer(core, _vote(9, index=0, end_term=3))
@@ -96,21 +99,21 @@ def test_a_worse_log_is_refused_before_its_term_is_looked_at() -> None:
     assert core.state.term == 3
 
 
-def test_a_stranger_and_another_group_are_told_so() -> None:
+def test_an_unknown_member_and_another_group_are_refused() -> None:
     core = _core()
     assert _answer(core, HeartBeatRequest("g", "n0", "n9", None, 1)).code == ResponseCode.UNKNOWN_MEMBER
     assert _answer(core, HeartBeatRequest("h", "n0", "n1", None, 1)).code == ResponseCode.UNKNOWN_GROUP
     assert _answer(core, HeartBeatRequest("g", "n0", "n0", None, 1)).code == ResponseCode.UNEXPECTED_MEMBER
 
 
-def test_who_may_have_led_its_term_does_not_stand_in_it_again() -> None:
+def test_a_member_that_may_have_led_its_term_is_not_a_candidate_in_it_again() -> None:
     core = _core(ballot=Ballot(4, "n0"))
     core.tick(2000.0)
     changes, _, _ = _drain(core, 2000.0)
     assert Ballot(5, None) in changes
 
 
-def test_a_term_begins_with_a_no_op() -> None:
+def test_a_leader_starts_its_term_with_a_no_op() -> None:
     core = _leading()
     changes, _, _ = _drain(core, 2000.0)
     kinds = [type(change).__name__ for change in changes]
@@ -119,7 +122,7 @@ def test_a_term_begins_with_a_no_op() -> None:
 
 
 def test_entries_of_older_terms_are_not_committed_by_counting() -> None:
-    """Figure 8 of the Raft paper: an entry of term 1 that a quorum has, under a leader of term 2."""
+    """Figure 8 of the Raft paper: a quorum has an entry of term 1, and a leader of term 2 follows."""
     core = _leading(Ballot(2, None), (1, 1))
     _, requests, _ = _drain(core, 2000.0)
     core.flushed(2)
@@ -136,7 +139,7 @@ def test_entries_of_older_terms_are_not_committed_by_counting() -> None:
 
 
 def _follower(terms: tuple[int, ...] = ()) -> Core:
-    """n0, which follows n1 in term 3."""
+    """Return n0, which follows n1 in term 3."""
     core = _core(ballot=Ballot(3, None), terms=terms)
     assert _answer(core, HeartBeatRequest("g", "n0", "n1", "n1", 3)).code == ResponseCode.SUCCESS
     return core
@@ -157,7 +160,7 @@ def _push(entries: tuple[Entry, ...], before: tuple[int, int], commit: int = -1)
     )
 
 
-def test_a_push_is_answered_when_its_entries_are_durable_and_not_before() -> None:
+def test_a_push_is_answered_only_when_its_entries_are_durable() -> None:
     core = _follower()
     core.handle(_push((Entry(NORMAL, 48, 0, 3, 0),), (-1, 0)), 2.0)
     assert _drain(core, 2.0)[2] == []
@@ -167,7 +170,7 @@ def test_a_push_is_answered_when_its_entries_are_durable_and_not_before() -> Non
     assert (answer.code, answer.index) == (ResponseCode.SUCCESS, 0)
 
 
-def test_only_what_contradicts_the_leader_is_cut() -> None:
+def test_only_entries_that_contradict_the_leader_are_cut() -> None:
     core = _follower((1, 1, 2))
     core.handle(_push((Entry(NORMAL, 48, 1, 1, 0), Entry(NORMAL, 48, 2, 3, 0)), (0, 1)), 2.0)
     assert [change for change in core.take_changes() if isinstance(change, Cut)] == [Cut(1)]
@@ -176,7 +179,7 @@ def test_only_what_contradicts_the_leader_is_cut() -> None:
     assert not any(isinstance(change, Cut) for change in core.take_changes())
 
 
-def test_a_follower_commits_no_further_than_its_log_is_known_to_be_the_leaders() -> None:
+def test_a_follower_commits_only_as_far_as_its_log_is_known_to_equal_the_leaders() -> None:
     core = _follower((1, 1, 2))
     core.handle(_push((Entry(NORMAL, 48, 1, 1, 0),), (0, 1), commit=2), 2.0)
     assert Committed(1) in core.take_changes()
@@ -192,14 +195,14 @@ def test_a_push_that_overtook_another_waits_for_it() -> None:
     assert core.state.terms.end == 1
 
 
-def test_entries_that_do_not_follow_one_another_are_refused() -> None:
+def test_entries_that_are_not_consecutive_are_refused() -> None:
     core = _follower()
     wrong = _push((Entry(NORMAL, 48, 0, 3, 0), Entry(NORMAL, 48, 2, 3, 0)), (-1, 0))
     assert _answer(core, wrong).code == ResponseCode.UNEXPECTED_ARGUMENT
     assert core.state.terms.end == -1
 
 
-def test_a_leader_that_was_stopped_for_long_takes_nothing_when_it_is_continued() -> None:
+def test_a_leader_that_was_paused_for_long_accepts_nothing_when_it_continues() -> None:
     core = _leading()
     _drain(core, 2000.0)
     assert core.append(b"x", 2100.0)[0] is ResponseCode.SUCCESS
@@ -208,7 +211,7 @@ def test_a_leader_that_was_stopped_for_long_takes_nothing_when_it_is_continued()
     assert core.state.role is Role.CANDIDATE
 
 
-def test_a_leader_steps_down_when_it_hears_of_a_later_term() -> None:
+def test_a_leader_steps_down_when_it_receives_a_later_term() -> None:
     core = _leading()
     _, requests, _ = _drain(core, 2000.0)
     beat = next(r for r in requests if isinstance(r, HeartBeatRequest))
@@ -217,7 +220,7 @@ def test_a_leader_steps_down_when_it_hears_of_a_later_term() -> None:
     assert Ballot(7, None) in core.take_changes()
 
 
-def test_a_leader_that_hands_over_takes_no_entries() -> None:
+def test_a_leader_that_transfers_its_leadership_accepts_no_entries() -> None:
     core = _leading()
     _drain(core, 2000.0)
     assert core.transfer("n1", 2001.0) is ResponseCode.SUCCESS
@@ -226,11 +229,11 @@ def test_a_leader_that_hands_over_takes_no_entries() -> None:
     assert core.transfer("n9", 2002.0) is ResponseCode.UNKNOWN_MEMBER
 
 
-# -- entries that were deleted for their age
+# -- entries that were deleted because of their age
 
 
 def _leading_from(begin: int, end: int) -> Core:
-    """n0 leads, and has entries `begin` to `end` of term 1 and its no-op."""
+    """Return n0 as leader with entries `begin` to `end` of term 1 and its no-op."""
     core = Core(GroupConfig("g", "n0", NAMES), Ballot(1, None), Terms(begin=begin), Random(1), 0.0)
     for _ in range(begin, end + 1):
         core.state.terms.append(1)
@@ -248,7 +251,7 @@ def _pushes(requests: list[Request], member: str) -> list[PushRequest]:
     return [r for r in requests if isinstance(r, PushRequest) and r.remote_id == member]
 
 
-def test_a_follower_that_lost_its_disk_is_told_of_once_and_asked_again_without_haste() -> None:
+def test_a_follower_that_lost_its_disk_is_reported_once_and_retried_at_intervals() -> None:
     core = _leading_from(100, 120)
     (compare,) = _pushes(_drain(core, 2001.0)[1], "n2")
 
@@ -258,18 +261,18 @@ def test_a_follower_that_lost_its_disk_is_told_of_once_and_asked_again_without_h
     core.answered(compare, lost(compare), 2001.0)
     (earliest,) = _pushes(_drain(core, 2001.0)[1], "n2")
     assert (earliest.type, earliest.pre_log_index) == (PushType.COMPARE, 100)
-    told = []
+    reported = []
     for second in range(1, 5):
         core.answered(earliest, lost(earliest), 2001.0)
         changes, requests, _ = _drain(core, 2001.0 + 1000 * second - 1)
-        told += [change for change in changes if isinstance(change, Lacks)]
+        reported += [change for change in changes if isinstance(change, Lacks)]
         assert _pushes(requests, "n2") == []
         (earliest,) = _pushes(_drain(core, 2001.0 + 1000 * second)[1], "n2")
         assert earliest.pre_log_index == 100
-    assert told == [Lacks("n2", 100)]
+    assert reported == [Lacks("n2", 100)]
 
 
-def test_a_follower_takes_for_granted_what_it_has_deleted() -> None:
+def test_a_follower_treats_deleted_entries_as_equal() -> None:
     core = Core(GroupConfig("g", "n0", NAMES), Ballot(1, None), Terms([1, 1], begin=100), Random(1), 0.0)
     core.handle(HeartBeatRequest("g", "n0", "n1", "n1", 1), 1.0)
     batch = tuple(Entry(NORMAL, 48, index, 1, 48 * index) for index in range(98, 103))
@@ -284,7 +287,7 @@ def test_a_follower_takes_for_granted_what_it_has_deleted() -> None:
     assert core.state.kept_by_all == 101
 
 
-def test_what_all_keep_is_no_more_than_the_least_that_a_member_told() -> None:
+def test_kept_by_all_is_at_most_the_lowest_index_that_a_member_reported() -> None:
     core = _leading(Ballot(2, None), terms=(1, 1, 1))
     for kept in (("n1", 2), ("n2", 1)):
         assert core.state.kept_by_all == -1
@@ -295,12 +298,12 @@ def test_what_all_keep_is_no_more_than_the_least_that_a_member_told() -> None:
     assert (core.state.commit, core.state.kept_by_all) == (3, 1)
     _keep(core, "n2", 3)
     assert core.state.kept_by_all == 3
-    (told,) = {push.kept_by_all for push in _pushes(_drain(core, 9000.0)[1], "n2")}
-    assert told == 3
+    (reported,) = {push.kept_by_all for push in _pushes(_drain(core, 9000.0)[1], "n2")}
+    assert reported == 3
 
 
 def _keep(core: Core, member: str, index: int) -> None:
-    """A follower tells that it keeps all up to `index`."""
+    """A follower reports that it durably has all entries up to `index`."""
     push = PushRequest("g", member, "n0", "n0", core.state.term, type=PushType.APPEND)
     kept = PushResponse("g", "n0", member, "n0", core.state.term, index=index)
     core.take_changes()

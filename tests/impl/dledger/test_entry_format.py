@@ -1,4 +1,4 @@
-"""An entry of the ledger as bytes. Source: docs/protocol.md, "DLedger files"."""
+"""Tests the bytes of a ledger entry. Source: docs/reference/protocol/dledger.md, "DLedger files"."""
 
 import struct
 
@@ -31,26 +31,26 @@ UNCHECKED = range(36, 48)
 
 
 @pytest.mark.parametrize("at", sorted({*range(len(DATA))} - {*UNCHECKED}))
-def test_a_byte_of_the_header_or_body_that_changed_is_noticed(at: int) -> None:
+def test_a_changed_byte_of_the_header_or_body_is_noticed(at: int) -> None:
     spoilt = bytearray(DATA)
     spoilt[at] ^= 1
     with pytest.raises(EntryError):
         entry_format.decode(bytes(spoilt), 96)
 
 
-def test_a_checksum_that_changed_is_noticed() -> None:
+def test_a_changed_checksum_is_noticed() -> None:
     spoilt = msgspec.structs.replace(ENTRY, chain_crc=ENTRY.chain_crc ^ 1)
     with pytest.raises(EntryError, match="checksum"):
         entry_format.decode(entry_format.encode(spoilt), 96)
 
 
-def test_a_filler_takes_the_rest_of_a_segment() -> None:
+def test_a_filler_fills_the_rest_of_a_segment() -> None:
     assert entry_format.peek(entry_format.filler(100)) == -1
     assert len(entry_format.filler(100)) == 100
     assert entry_format.peek(b"\0" * 8) == 0
 
 
-def test_a_unit_of_the_index_says_where_the_entry_is() -> None:
+def test_an_index_unit_has_the_position_of_its_entry() -> None:
     assert entry_format.decode_unit(entry_format.encode_unit(ENTRY)) == (96, 53, 7, 3)
     with pytest.raises(EntryError, match="a unit of 3 bytes"):
         entry_format.decode_unit(b"abc")

@@ -1,4 +1,4 @@
-"""Entries on disk: formats byte for byte, recovery after crashes, cuts that never come back."""
+"""Tests entries on disk: formats byte for byte, recovery after crashes, and cuts."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -48,14 +48,14 @@ def test_an_entry_of_a_released_member_has_no_checksum_and_is_read() -> None:
 
 
 @pytest.mark.parametrize("at", [0, 5, 12, 20, 28, 45, 50])
-def test_a_changed_byte_makes_it_no_entry(at: int) -> None:
+def test_a_changed_byte_makes_an_entry_invalid(at: int) -> None:
     data = bytearray(entry_format.encode(entry_format.make(4, 2, NORMAL, 96, b"abc")))
     data[at] ^= 0x40
     with pytest.raises(entry_format.EntryError):
         entry_format.decode(bytes(data), 96)
 
 
-def test_entries_cross_segments_by_a_filler_and_are_read_by_index() -> None:
+def test_a_filler_moves_entries_to_the_next_segment_and_they_are_read_by_index() -> None:
     disk = SimulatedDisk()
     written = _fill(_ledger(disk), 40)
     assert {entry.pos // 512 for entry in written} == {0, 1, 2, 3, 4}
@@ -63,7 +63,7 @@ def test_entries_cross_segments_by_a_filler_and_are_read_by_index() -> None:
     assert _all(_ledger(disk)) == written
 
 
-def test_what_was_synced_survives_the_loss_of_power_and_nothing_is_invented() -> None:
+def test_synced_entries_survive_a_power_loss_and_none_is_invented() -> None:
     for seed in range(30):
         disk, chance = SimulatedDisk(), Random(seed)
         ledger = _ledger(disk)
@@ -78,7 +78,7 @@ def test_what_was_synced_survives_the_loss_of_power_and_nothing_is_invented() ->
         assert found == written[: len(found)]
 
 
-def test_the_index_is_written_again_where_it_is_lost() -> None:
+def test_a_lost_index_is_written_again() -> None:
     disk = SimulatedDisk()
     written = _fill(_ledger(disk), 40)
     disk.crash_process()
@@ -87,7 +87,7 @@ def test_the_index_is_written_again_where_it_is_lost() -> None:
     assert _all(_ledger(disk)) == written
 
 
-def test_what_was_cut_never_comes_back() -> None:
+def test_cut_entries_never_reappear() -> None:
     disk = SimulatedDisk()
     ledger = _ledger(disk)
     written = _fill(ledger, 40)
@@ -97,7 +97,7 @@ def test_what_was_cut_never_comes_back() -> None:
     assert _all(_ledger(disk)) == written[:6]
 
 
-def test_a_sync_that_began_before_a_cut_says_nothing_of_what_came_after_it() -> None:
+def test_a_sync_that_started_before_a_cut_says_nothing_about_later_entries() -> None:
     ledger = _ledger(SimulatedDisk())
     _fill(ledger, 5)
     flush = ledger.begin_flush()
@@ -107,7 +107,7 @@ def test_a_sync_that_began_before_a_cut_says_nothing_of_what_came_after_it() -> 
     assert ledger.end_flush(flush) == NO_INDEX
 
 
-def test_what_a_failed_sync_did_not_write_is_durable_after_a_start() -> None:
+def test_data_that_a_failed_sync_did_not_write_is_durable_after_a_start() -> None:
     disk = SimulatedDisk()
     ledger = _ledger(disk)
     written = _fill(ledger, 5)
@@ -126,13 +126,13 @@ def test_what_a_failed_sync_did_not_write_is_durable_after_a_start() -> None:
     assert _all(_ledger(disk)) == written
 
 
-def test_an_entry_that_stood_elsewhere_at_its_leader_is_refused() -> None:
+def test_an_entry_with_another_position_at_its_leader_is_refused() -> None:
     ledger = _ledger(SimulatedDisk())
     with pytest.raises(StoreError, match="segments of one size"):
         ledger.write(entry_format.make(0, 1, NORMAL, 96, b"x"))
 
 
-def test_an_entry_that_fits_no_segment_is_refused() -> None:
+def test_an_entry_too_large_for_a_segment_is_refused() -> None:
     with pytest.raises(StoreError, match="fit a segment"):
         _ledger(SimulatedDisk()).append(0, 1, NORMAL, bytes(500))
 
@@ -168,8 +168,8 @@ def test_a_member_that_lost_its_ballot_does_not_start() -> None:
         Member(config, disk, "/d", Random(1), 0.0, ledger=Ledger(disk, "/d", SMALL))
 
 
-def test_what_a_member_starts_from_stays_when_power_is_lost() -> None:
-    # The process died while it wrote its ballot: what is read then may be in the page cache only.
+def test_the_state_that_a_member_starts_from_survives_a_power_loss() -> None:
+    # The process died while it wrote its ballot: the content may be in the page cache only.
     config = GroupConfig("g", "n0", ("n0", "n1", "n2"))
     found = set()
     for steps in range(8):
@@ -194,7 +194,7 @@ def test_what_a_member_starts_from_stays_when_power_is_lost() -> None:
 
 
 def _expired(disk: SimulatedDisk) -> tuple[Ledger, list[Entry]]:
-    """40 entries in five segments, of which two are deleted, as a Cleaner does it."""
+    """Write 40 entries in five segments and delete two segments, as a Cleaner does."""
     ledger = _ledger(disk)
     written = _fill(ledger, 40)
     assert ledger.begin_index == 0
@@ -217,7 +217,7 @@ def test_a_ledger_begins_with_the_first_entry_that_was_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("lost_index", [False, True])
-def test_after_a_start_it_begins_there_too_and_grows_on(lost_index: bool) -> None:
+def test_a_restarted_ledger_begins_there_too_and_grows(lost_index: bool) -> None:
     disk = SimulatedDisk()
     ledger, left = _expired(disk)
     ledger.close()
@@ -231,15 +231,15 @@ def test_after_a_start_it_begins_there_too_and_grows_on(lost_index: bool) -> Non
     assert _fill(again, 3, term=2)[-1].index == 42
 
 
-def test_index_segments_go_with_what_they_lead_to_and_no_others() -> None:
+def test_index_segments_are_deleted_exactly_with_the_data_they_point_to() -> None:
     disk = SimulatedDisk()
     _, left = _expired(disk)
     starts = [int(name) for name in disk.names("/d/index")]
     assert starts[0] == left[0].index * 32 // 256 * 256 > 0
 
 
-def test_segments_that_are_full_are_counted_though_as_many_were_deleted() -> None:
-    """The index of a full segment is synced, or a later start would look for it in vain."""
+def test_full_segments_are_counted_even_if_as_many_were_deleted() -> None:
+    """The index of a full segment must be synced, because a later start relies on it."""
     disk = SimulatedDisk()
     ledger = _ledger(disk)
     _fill(ledger, 16)
@@ -252,16 +252,16 @@ def test_segments_that_are_full_are_counted_though_as_many_were_deleted() -> Non
     assert len(ledger.begin_flush().unsynced) == 2
 
 
-def test_a_ledger_whose_first_segment_begins_with_no_entry_is_refused() -> None:
+def test_a_ledger_whose_first_segment_does_not_begin_with_an_entry_is_refused() -> None:
     disk = SimulatedDisk()
     ledger, _ = _expired(disk)
     ledger.close()
     disk.open(f"/d/data/{1024:020d}").write(0, bytes(48))
-    with pytest.raises(StoreError, match="no entry at its beginning"):
+    with pytest.raises(StoreError, match="does not begin with an entry"):
         _ledger(disk)
 
 
-def test_the_index_is_written_late_and_whole_at_a_clean_end_and_where_it_is_read() -> None:
+def test_the_index_is_complete_after_a_clean_stop_and_wherever_it_is_read() -> None:
     disk = SimulatedDisk()
     ledger = _ledger(disk)
     _fill(ledger, 5)
@@ -274,7 +274,7 @@ def test_the_index_is_written_late_and_whole_at_a_clean_end_and_where_it_is_read
     assert len(disk.names("/d/index")) == 4, "25 units, 8 in a segment"
 
 
-def test_a_cut_leaves_no_unit_of_what_it_cut() -> None:
+def test_a_cut_leaves_no_index_unit_of_cut_entries() -> None:
     disk = SimulatedDisk()
     ledger = _ledger(disk)
     written = _fill(ledger, 20)

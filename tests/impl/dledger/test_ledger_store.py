@@ -1,4 +1,4 @@
-"""The store of a member: what is put, seen, refused and recovered. A group of one commits by itself."""
+"""Tests the store of a member: puts, reads, refusals and recovery. A group of one commits by itself."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ def _message(body: str, topic: str = "T", **properties: str) -> Message:
 
 
 class Site:
-    """One member through many lives, alone in its group unless `members` says otherwise."""
+    """One member across many restarts, the only one of its group unless `members` says otherwise."""
 
     def __init__(self, loop: SimulatedLoop, members: tuple[str, ...]) -> None:
         self.disk = SimulatedDisk()
@@ -65,11 +65,11 @@ class Site:
         return store
 
 
-def play(scene: Callable[[Site], Awaitable[T]], members: tuple[str, ...] = ("n0",)) -> T:
+def play(scenario: Callable[[Site], Awaitable[T]], members: tuple[str, ...] = ("n0",)) -> T:
     loop = SimulatedLoop()
 
     async def main() -> T:
-        return await scene(Site(loop, members))
+        return await scenario(Site(loop, members))
 
     return run_simulated(main(), loop)
 
@@ -81,8 +81,8 @@ def bodies(store: LedgerStore, queue_id: int = 0) -> list[str]:
     return found
 
 
-def test_what_is_put_is_read_across_segments_and_starts() -> None:
-    async def scene(site: Site) -> tuple[list[str], list[str], list[int]]:
+def test_stored_messages_are_read_across_segments_and_restarts() -> None:
+    async def scenario(site: Site) -> tuple[list[str], list[str], list[int]]:
         store = await site.leading()
         results = [await store.put(_message(f"m{number}" * 30)) for number in range(40)]
         before = bodies(store)
@@ -94,71 +94,71 @@ def test_what_is_put_is_read_across_segments_and_starts() -> None:
         assert {result.status for result in results} == {PutStatus.PUT_OK}
         return before, after, [result.queue_offset for result in results]
 
-    before, after, offsets = play(scene)
+    before, after, offsets = play(scenario)
     assert before == [f"m{number}" * 30 for number in range(40)]
     assert after == [*before, "after"]
     assert offsets == list(range(41))
 
 
 def test_a_batch_is_stored_whole_and_answered_together() -> None:
-    async def scene(site: Site) -> tuple[list[int], list[str]]:
+    async def scenario(site: Site) -> tuple[list[int], list[str]]:
         store = await site.leading()
         results = await store.put_batch([_message(f"m{number}" * 50) for number in range(50)])
         seen = bodies(store)
         await store.stop()
         return [result.queue_offset for result in results], seen
 
-    offsets, seen = play(scene)
+    offsets, seen = play(scenario)
     assert offsets == list(range(50))
     assert seen == [f"m{number}" * 50 for number in range(50)]
 
 
 def test_a_message_too_large_for_a_segment_is_refused_and_takes_no_offset() -> None:
-    async def scene(site: Site) -> tuple[PutStatus, int]:
+    async def scenario(site: Site) -> tuple[PutStatus, int]:
         store = await site.leading()
         refused = await store.put(_message("x" * 501))
         stored = await store.put(_message("fits"))
         await store.stop()
         return refused.status, stored.queue_offset
 
-    assert play(scene) == (PutStatus.MESSAGE_ILLEGAL, 0)
+    assert play(scenario) == (PutStatus.MESSAGE_ILLEGAL, 0)
 
 
-def test_who_does_not_lead_refuses_and_stores_nothing() -> None:
-    async def scene(site: Site) -> tuple[PutStatus, str, int]:
+def test_a_member_that_is_not_the_leader_refuses_messages_and_stores_nothing() -> None:
+    async def scenario(site: Site) -> tuple[PutStatus, str, int]:
         store = await site.start()
         result = await store.put(_message("x"))
         end = store.node.ledger.end_index
         await store.stop()
         return result.status, result.reason, end
 
-    status, reason, end = play(scene, members=("n0", "n1", "n2"))
+    status, reason, end = play(scenario, members=("n0", "n1", "n2"))
     assert status is PutStatus.SERVICE_NOT_AVAILABLE
     assert "does not lead" in reason
     assert end == -1
 
 
-def test_a_killed_member_makes_up_what_its_queues_lack() -> None:
-    async def scene(site: Site) -> list[str]:
+def test_a_killed_member_restores_the_missing_queue_entries() -> None:
+    async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         for number in range(10):
             await store.put(_message(f"m{number}"))
         store.kill()
-        site.disk.lose_power()  # the queues were never synced, the ledger was before each answer
+        site.disk.lose_power()  # the queues were never synced; the ledger was synced before each answer
         again = await site.leading()
         seen = bodies(again)
         await again.stop()
         return seen
 
-    assert play(scene) == [f"m{number}" for number in range(10)]
+    assert play(scenario) == [f"m{number}" for number in range(10)]
 
 
-def test_an_entry_that_is_not_committed_is_not_seen() -> None:
-    async def scene(site: Site) -> tuple[list[str], PutStatus, list[str]]:
+def test_an_uncommitted_entry_is_not_visible() -> None:
+    async def scenario(site: Site) -> tuple[list[str], PutStatus, list[str]]:
         store = await site.leading()
         await store.put(_message("first"))
         put = asyncio.create_task(store.put(_message("second")))
-        await asyncio.sleep(0)  # it is written now, and its sync is not over
+        await asyncio.sleep(0)  # it is written, and its sync has not ended
         written = store.node.ledger.end_index
         during = bodies(store)
         assert written == 2  # a no-op, and two messages
@@ -167,14 +167,14 @@ def test_an_entry_that_is_not_committed_is_not_seen() -> None:
         await store.stop()
         return during, result.status, seen
 
-    during, status, seen = play(scene)
+    during, status, seen = play(scenario)
     assert during == ["first"]
     assert status is PutStatus.PUT_OK
     assert seen == ["first", "second"]
 
 
-def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
-    async def scene(site: Site) -> list[str]:
+def test_messages_accepted_during_a_sync_become_visible_only_with_their_own_sync() -> None:
+    async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         seen: list[list[str]] = []
 
@@ -190,30 +190,32 @@ def test_what_is_taken_while_others_are_synced_is_not_seen_with_them() -> None:
         await store.stop()
         return seen[0]
 
-    assert play(scene) == ["first"]
+    assert play(scenario) == ["first"]
 
 
-def test_what_a_start_finds_is_not_seen_before_a_leader_says_that_it_is_committed() -> None:
-    async def scene(site: Site) -> tuple[int, list[str]]:
+def test_entries_found_at_a_start_are_not_visible_before_a_leader_commits_them() -> None:
+    async def scenario(site: Site) -> tuple[int, list[str]]:
         store = await site.leading()
         await store.put(_message("first"))
         store.put_soon([_message("second")], lambda _results: None)
         store.kill()
-        site.disk.crash_process()  # the page cache stays, and "second" in it
-        site.members = ("n0", "n1", "n2")  # nobody else is there, so nobody leads
+        site.disk.crash_process()  # the page cache stays, with "second" in it
+        site.members = ("n0", "n1", "n2")  # no other member runs, so there is no leader
         again = await site.start()
         end, seen = again.node.ledger.end_index, bodies(again)
         await again.stop()
         return end, seen
 
-    assert play(scene) == (2, ["first"])
+    assert play(scenario) == (2, ["first"])
 
 
-def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
-    async def scene(site: Site) -> int:
+def test_offsets_of_messages_that_a_new_leader_cut_are_used_again() -> None:
+    async def scenario(site: Site) -> int:
         store = await site.leading()
         await store.put(_message("first"))
-        store._queue_offsets["T", 0] = 9  # as if more had been taken, which another leader never saw
+        store._queue_offsets["T", 0] = (
+            9  # as if more messages had been accepted that no other leader received
+        )
         store.changed(SteppedDown(2, Reason.NO_QUORUM))
         assert (await store.put(_message("x"))).status is PutStatus.SERVICE_NOT_AVAILABLE
         store.changed(Committed(store.node.member.core.state.commit))
@@ -221,15 +223,13 @@ def test_offsets_of_messages_that_a_new_leader_cut_are_given_again() -> None:
         await store.stop()
         return result.queue_offset
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
-def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_first_entry_is_committed() -> (
-    None
-):
-    """What stands between may be committed too, and then has the next queue offsets."""
+def test_a_member_elected_while_it_dispatches_serves_only_after_its_own_first_entry_is_committed() -> None:
+    """The entries in between may become committed, and then have the next queue offsets."""
 
-    async def scene(site: Site) -> tuple[bool, bool]:
+    async def scenario(site: Site) -> tuple[bool, bool]:
         store = await site.leading()
         await store.put(_message("first"))
         state = store.node.member.core.state
@@ -246,13 +246,13 @@ def test_who_was_elected_while_it_still_dispatched_serves_only_once_its_own_firs
         await store.stop()
         return early, late
 
-    assert play(scene) == (False, True)
+    assert play(scenario) == (False, True)
 
 
-def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -> None:
-    """A group of one leads by its own vote: its no-op comes first, and the vote before that."""
+def test_a_leader_accepts_nothing_while_its_vote_is_being_synced() -> None:
+    """A group of one elects itself: the vote is written first, then its no-op."""
 
-    async def scene(site: Site) -> tuple[ResponseCode, list[int]]:
+    async def scenario(site: Site) -> tuple[ResponseCode, list[int]]:
         store = await site.start()
         core = store.node.member.core
         async with asyncio.timeout(60):
@@ -266,11 +266,11 @@ def test_nothing_is_taken_while_the_vote_that_made_it_leader_is_being_synced() -
         await store.stop()
         return code, magics
 
-    assert play(scene) == (ResponseCode.LEADER_NOT_READY, [NO_OP])
+    assert play(scenario) == (ResponseCode.LEADER_NOT_READY, [NO_OP])
 
 
-def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
-    async def scene(site: Site) -> list[int | None]:
+def test_after_a_restart_queue_offsets_continue() -> None:
+    async def scenario(site: Site) -> list[int | None]:
         store = await site.leading()
         for number in range(5):
             await store.put(_message(f"m{number}"))
@@ -280,11 +280,11 @@ def test_a_start_goes_on_behind_what_is_in_the_queues() -> None:
         await again.stop()
         return [event.queue_offset for event in site.events if event.kind is Kind.APPEND]
 
-    assert play(scene) == list(range(6))
+    assert play(scenario) == list(range(6))
 
 
 def test_flushing_waits_until_the_ledger_is_durable() -> None:
-    async def scene(site: Site) -> tuple[int, int]:
+    async def scenario(site: Site) -> tuple[int, int]:
         store = await site.leading()
         store.put_soon([_message("x")], lambda _results: None)
         end = store.node.ledger.end_index
@@ -294,12 +294,12 @@ def test_flushing_waits_until_the_ledger_is_durable() -> None:
         await store.stop()
         return durable, end
 
-    durable, end = play(scene)
+    durable, end = play(scenario)
     assert durable >= end
 
 
-def test_what_is_no_message_is_passed_over() -> None:
-    async def scene(site: Site) -> list[str]:
+def test_an_entry_that_is_not_a_message_is_skipped() -> None:
+    async def scenario(site: Site) -> list[str]:
         store = await site.leading()
         await store.put(_message("first"))
         settled = asyncio.Event()
@@ -313,11 +313,11 @@ def test_what_is_no_message_is_passed_over() -> None:
         await again.stop()
         return seen
 
-    assert play(scene) == ["first", "second"]
+    assert play(scenario) == ["first", "second"]
 
 
-def test_messages_are_found_by_key_and_by_place() -> None:
-    async def scene(site: Site) -> tuple[list[bytes], bytes | None, bytes | None]:
+def test_messages_are_found_by_key_and_by_position() -> None:
+    async def scenario(site: Site) -> tuple[list[bytes], bytes | None, bytes | None]:
         store = await site.leading()
         result = await store.put(_message("hello", KEYS="k"))
         found = store.find("T", "k", 10, 0, store.now_ms() + 1)
@@ -326,13 +326,13 @@ def test_messages_are_found_by_key_and_by_place() -> None:
         await store.stop()
         return found, there, beside
 
-    found, there, beside = play(scene)
+    found, there, beside = play(scenario)
     assert found == [there]
     assert beside is None
 
 
-def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
-    async def scene(site: Site) -> tuple[PutStatus, str, bool]:
+def test_a_failed_sync_ends_the_member_and_is_not_answered_with_ok() -> None:
+    async def scenario(site: Site) -> tuple[PutStatus, str, bool]:
         store = await site.leading()
 
         def fail(_: object) -> None:
@@ -346,14 +346,14 @@ def test_a_failed_sync_ends_the_member_and_is_no_ok() -> None:
         await store.stop()
         return result.status, store.failure, store.leads
 
-    status, failure, leads = play(scene)
+    status, failure, leads = play(scenario)
     assert status is PutStatus.UNKNOWN_ERROR
     assert "the disk is broken" in failure
     assert not leads
 
 
-def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
-    async def scene(site: Site) -> tuple[str, bool]:
+def test_a_failing_disk_at_the_stop_leaves_the_abort_file() -> None:
+    async def scenario(site: Site) -> tuple[str, bool]:
         store = await site.leading()
         await store.put(_message("x"))
 
@@ -366,13 +366,13 @@ def test_a_disk_that_fails_at_the_end_leaves_no_clean_exit() -> None:
         site.disk.on_step = None
         return store.failure, site.disk.exists("/store/abort")
 
-    failure, abort = play(scene)
+    failure, abort = play(scenario)
     assert "the disk is broken" in failure
     assert abort
 
 
-def test_a_deleted_topics_queues_go_on() -> None:
-    async def scene(site: Site) -> int:
+def test_offsets_of_a_deleted_topic_continue() -> None:
+    async def scenario(site: Site) -> int:
         store = await site.leading()
         await store.put(_message("first"))
         store.delete_topic("T")
@@ -380,14 +380,14 @@ def test_a_deleted_topics_queues_go_on() -> None:
         await store.stop()
         return result.queue_offset
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
 @pytest.mark.parametrize("durable", [0, 100])
-def test_of_what_was_cut_nothing_counts_as_durable(durable: int) -> None:
-    """What stands there now was written after that sync."""
+def test_cut_entries_do_not_count_as_durable(durable: int) -> None:
+    """The data at that position was written after that sync."""
 
-    async def scene(site: Site) -> tuple[int, int]:
+    async def scenario(site: Site) -> tuple[int, int]:
         store = await site.leading()
         await store.put(_message("first"))
         log = LedgerLog(store.node.ledger.data)
@@ -398,6 +398,6 @@ def test_of_what_was_cut_nothing_counts_as_durable(durable: int) -> None:
         await store.stop()
         return log.flushed, log.end
 
-    flushed, end = play(scene)
+    flushed, end = play(scenario)
     assert flushed == min(durable, end)
     assert end > 100

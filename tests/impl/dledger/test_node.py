@@ -1,4 +1,7 @@
-"""Nodes on a runtime: the core over remoting frames, in simulation, and once on real sockets and files."""
+"""Tests nodes on a runtime:
+
+the core with remoting frames, in simulation and once on real sockets and files.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -42,7 +45,7 @@ SMALL = LedgerConfig(data_segment_bytes=1 << 16, index_segment_bytes=32 * 1024)
 
 
 class Site:
-    """Three nodes, each with a disk of its own, on one simulated network."""
+    """Three nodes, each with its own disk, on one simulated network."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.network = SimulatedNetwork(delay_s=0.001)
@@ -73,7 +76,7 @@ class Site:
             await asyncio.sleep(0.1)
 
     async def append(self, body: bytes) -> int:
-        """A client that asks until somebody says SUCCESS."""
+        """Repeat a client's request until a member answers SUCCESS."""
         while True:
             code, entry = await (await self.leader()).append(body)
             if code is ResponseCode.SUCCESS:
@@ -87,7 +90,7 @@ class Site:
         return wire.decode_response(request, command)
 
 
-def _play(scene: Callable[[Site], Awaitable[T]]) -> T:
+def _play(scenario: Callable[[Site], Awaitable[T]]) -> T:
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -96,7 +99,7 @@ def _play(scene: Callable[[Site], Awaitable[T]]) -> T:
             await site.start(name)
         try:
             async with asyncio.timeout(600):
-                return await scene(site)
+                return await scenario(site)
         finally:
             for name in list(site.nodes):
                 await site.stop(name)
@@ -111,15 +114,15 @@ def _bodies(node: Node) -> list[bytes]:
 
 
 def test_an_entry_is_acknowledged_when_a_quorum_has_it() -> None:
-    async def scene(site: Site) -> list[bool]:
+    async def scenario(site: Site) -> list[bool]:
         await site.append(b"one")
         return [b"one" in _bodies(node) for node in site.nodes.values()]
 
-    assert sum(_play(scene)) >= 2
+    assert sum(_play(scenario)) >= 2
 
 
-def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
-    async def scene(site: Site) -> tuple[list[bytes], str, str]:
+def test_a_group_without_its_leader_continues_and_loses_nothing() -> None:
+    async def scenario(site: Site) -> tuple[list[bytes], str, str]:
         for number in range(20):
             await site.append(b"%d" % number)
         first = (await site.leader()).config.self_id
@@ -132,33 +135,33 @@ def test_the_group_goes_on_without_its_leader_and_loses_nothing() -> None:
             await asyncio.sleep(0.1)
         return _bodies(site.nodes[first]), first, second.config.self_id
 
-    bodies, first, second = _play(scene)
+    bodies, first, second = _play(scenario)
     assert bodies == [b"%d" % number for number in range(22)]
     assert first != second
 
 
-def test_a_leader_cut_off_from_the_others_stops_answering() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
+def test_a_disconnected_leader_stops_answering() -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, bool, ResponseCode]:
         await site.append(b"one")
         old = await site.leader()
         name = old.config.self_id
         site.network.silence(site.addresses[name])
         for other in NAMES:
             if other != name:
-                site.network.silence(site.addresses[other])  # nothing leaves the old leader either
+                site.network.silence(site.addresses[other])  # the old leader sends nothing either
         code, _ = await old.append(b"lost?")
         await asyncio.sleep(10)
         after, _ = await old.append(b"refused")
         return code, old.leads, after
 
-    code, leads, after = _play(scene)
+    code, leads, after = _play(scenario)
     assert code is ResponseCode.WAIT_QUORUM_ACK_TIMEOUT
     assert not leads
     assert after is ResponseCode.NOT_LEADER
 
 
-def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
-    async def scene(site: Site) -> tuple[Message, Message, Message, Message]:
+def test_a_client_of_the_rpc_appends_and_reads_and_gets_the_leader() -> None:
+    async def scenario(site: Site) -> tuple[Message, Message, Message, Message]:
         leader = (await site.leader()).config.self_id
         common = ("g", leader, "client")
         metadata = await site.ask(leader, MetadataRequest(*common))
@@ -171,7 +174,7 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
         assert metadata.leader_id == leader
         return metadata, appended, read, refused
 
-    metadata, appended, read, refused = _play(scene)
+    metadata, appended, read, refused = _play(scenario)
     assert isinstance(metadata, MetadataResponse)
     assert set(metadata.peers) == set(NAMES)
     assert isinstance(read, GetResponse)
@@ -180,15 +183,15 @@ def test_a_client_of_the_rpc_appends_reads_and_asks_who_leads() -> None:
     assert appended.code == ResponseCode.SUCCESS
 
 
-def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
-    async def scene(site: Site) -> None:
+def test_an_operator_can_transfer_the_leadership_to_a_chosen_member() -> None:
+    async def scenario(site: Site) -> None:
         await site.append(b"one")
         leader = (await site.leader()).config.self_id
         to, other = (name for name in NAMES if name != leader)
 
-        async def ask(whom: str, transferee: str | None, group: str = "g") -> int:
-            command = TransferRequest(group, whom, "client", transfer_id=whom, transferee_id=transferee)
-            return (await site.ask(whom, command)).code
+        async def ask(member: str, transferee: str | None, group: str = "g") -> int:
+            command = TransferRequest(group, member, "client", transfer_id=member, transferee_id=transferee)
+            return (await site.ask(member, command)).code
 
         assert await ask(leader, "n7") == ResponseCode.UNKNOWN_MEMBER
         assert await ask(leader, leader) == ResponseCode.UNKNOWN_MEMBER
@@ -201,41 +204,41 @@ def test_an_operator_has_the_leadership_handed_to_whom_he_names() -> None:
         await site.append(b"two")
         assert _bodies(site.nodes[to]) == [b"one", b"two"]
 
-    _play(scene)
+    _play(scenario)
 
 
-def test_a_leader_whose_successor_does_not_take_over_goes_on() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, list[bytes]]:
+def test_a_leader_whose_successor_does_not_take_over_continues() -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, list[bytes]]:
         await site.append(b"one")
         leader = await site.leader()
         to = next(name for name in NAMES if name != leader.config.self_id)
         await site.stop(to)
-        code = await leader.hand_over(to)
+        code = await leader.transfer_leadership(to)
         await site.append(b"two")
         assert leader.leads
         return code, _bodies(leader)
 
-    assert _play(scene) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
+    assert _play(scenario) == (ResponseCode.TAKE_LEADERSHIP_FAILED, [b"one", b"two"])
 
 
-def test_a_leader_alone_has_no_successor() -> None:
-    async def scene(site: Site) -> tuple[ResponseCode, ResponseCode]:
+def test_a_single_leader_has_no_successor() -> None:
+    async def scenario(site: Site) -> tuple[ResponseCode, ResponseCode]:
         leader = await site.leader()
         others = [name for name in NAMES if name != leader.config.self_id]
-        follower = await site.nodes[others[0]].hand_over()
+        follower = await site.nodes[others[0]].transfer_leadership()
         for name in others:
             await site.stop(name)
-        await asyncio.sleep(5)  # they were heard until a moment ago
-        return follower, await leader.hand_over()
+        await asyncio.sleep(5)  # their answers arrived until a moment ago
+        return follower, await leader.transfer_leadership()
 
-    assert _play(scene) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
+    assert _play(scenario) == (ResponseCode.NOT_LEADER, ResponseCode.LEADER_NOT_READY)
 
 
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
-    """A push that overtook another is not answered; after 3 s, or when the disk failed, nobody waits."""
+def test_unanswered_pushes_are_dropped_after_their_time_or_a_disk_failure(fails: bool) -> None:
+    """A push that overtook another is not answered. It is dropped after 3 s, or when the disk failed."""
 
-    async def scene(site: Site) -> tuple[int, int]:
+    async def scenario(site: Site) -> tuple[int, int]:
         leader = await site.leader()
         follower = next(node for node in site.nodes.values() if node is not leader)
         state = leader.member.core.state
@@ -262,11 +265,11 @@ def test_what_a_member_does_not_answer_it_does_not_keep(fails: bool) -> None:
         await client.close()
         return held, left
 
-    assert _play(scene) == (1, 0)
+    assert _play(scenario) == (1, 0)
 
 
-def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None:
-    async def scene(site: Site) -> tuple[bytes, int]:
+def test_a_message_in_the_ledger_is_a_record_with_its_own_position() -> None:
+    async def scenario(site: Site) -> tuple[bytes, int]:
         draft = record.encode(RocketMessage(topic="T", body=b"hello", properties={}))
 
         def body(position: int) -> bytes:
@@ -280,16 +283,16 @@ def test_a_message_in_the_ledger_is_a_record_that_stands_where_it_says() -> None
         assert entry is not None
         return entry.body, entry.pos
 
-    data, position = _play(scene)
+    data, position = _play(scenario)
     assert record.decode(data, position + 48).commit_offset == position + 48
 
 
-def test_what_nodes_did_is_in_their_event_log() -> None:
-    async def scene(site: Site) -> list[Event]:
+def test_the_actions_of_nodes_are_in_their_event_log() -> None:
+    async def scenario(site: Site) -> list[Event]:
         await site.append(b"one")
         return site.events
 
-    kinds = {event.kind for event in _play(scene)}
+    kinds = {event.kind for event in _play(scenario)}
     assert {
         Kind.RECOVER,
         Kind.VOTE,
@@ -320,7 +323,7 @@ def test_three_nodes_on_sockets_and_files_commit_an_entry(tmp_path: Path) -> Non
             Node(config, addresses, str(tmp_path / config.self_id), production(network), None, SMALL)
             for config in configs
         ]
-        # Each has its own port only once it listens; nobody asks anybody before its first wait is over.
+        # A port is known only when its node listens. No node sends a request before its first wait has ended.
         for node in nodes:
             addresses[node.config.self_id] = await node.start()
         for node in nodes:

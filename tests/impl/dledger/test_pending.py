@@ -1,4 +1,4 @@
-"""Clients that wait until their entries are committed."""
+"""Tests clients that wait until their entries are committed."""
 
 from mqproof.impl.dledger.pending import Pending
 
@@ -16,13 +16,13 @@ def test_clients_are_answered_up_to_the_committed_index() -> None:
     assert pending.committed(1, 1) == ["b"]
 
 
-def test_an_entry_of_another_term_is_no_success() -> None:
+def test_an_entry_of_another_term_is_not_a_success() -> None:
     pending = waiting()
     assert pending.committed(2, 2) == ["c"]
     assert pending.drop() == []
 
 
-def test_those_that_were_not_committed_are_dropped() -> None:
+def test_uncommitted_requests_are_dropped() -> None:
     pending = waiting()
     pending.committed(0, 1)
     assert pending.drop() == ["b", "c"]

@@ -1,4 +1,7 @@
-"""The rules that need no state. Source: docs/protocol.md, "DLedger"; Raft, sections 5.2 to 5.4."""
+"""Tests the rules that need no state.
+
+Source: docs/reference/protocol/dledger.md, "Votes"; Raft, sections 5.2 to 5.4.
+"""
 
 import pytest
 
@@ -16,7 +19,7 @@ def test_two_quorums_have_a_member_in_common(members: int, expected: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("term", "end", "mine", "standing", "expected"),
+    ("term", "end", "mine", "voter_state", "expected"),
     [
         (2, (1, 5), (1, 5), (2, None, None), Vote.ACCEPT),
         (2, (1, 5), (1, 5), (2, "c", None), Vote.ACCEPT),
@@ -29,14 +32,14 @@ def test_two_quorums_have_a_member_in_common(members: int, expected: int) -> Non
         (2, (3, 0), (3, 0), (2, None, None), Vote.REJECT_TERM_SMALL_THAN_LEDGER),
     ],
 )
-def test_a_vote_is_given_by_log_term_and_earlier_votes(
+def test_a_vote_depends_on_log_term_and_earlier_votes(
     term: int,
     end: tuple[int, int],
     mine: tuple[int, int],
-    standing: tuple[int, str | None, str | None],
+    voter_state: tuple[int, str | None, str | None],
     expected: Vote,
 ) -> None:
-    assert rules.vote_result("c", term, end, mine, standing) is expected
+    assert rules.vote_result("c", term, end, mine, voter_state) is expected
 
 
 @pytest.mark.parametrize(
@@ -55,7 +58,7 @@ def test_a_round_of_three_members(results: tuple[Vote, ...], expected: RoundResu
     assert rules.round_result(padded, 3) is expected
 
 
-def test_a_round_is_decided_by_a_quorum_by_all_answers_or_by_a_leader() -> None:
+def test_a_round_is_decided_by_a_quorum_or_all_answers_or_a_leader() -> None:
     assert rules.is_decided((YES, YES), 3)
     assert rules.is_decided((YES, LED), 3)
     assert rules.is_decided((YES, VOTED, VOTED), 3)
@@ -72,6 +75,6 @@ def test_only_entries_of_the_own_term_are_committed_by_counting() -> None:
     assert not rules.may_commit(2, 3)
 
 
-def test_a_member_that_may_have_led_a_term_stands_in_a_later_one() -> None:
+def test_a_member_that_may_have_led_a_term_is_a_candidate_in_a_later_one() -> None:
     assert rules.stands_from(4, "n0", "n0") == 5
     assert rules.stands_from(4, "n1", "n0") == 4

@@ -1,4 +1,4 @@
-"""The term of each entry of a ledger, kept as runs."""
+"""Tests the terms of the entries of a ledger, which are stored as runs."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_an_empty_ledger_ends_before_its_beginning() -> None:
 
 
 @pytest.mark.parametrize("end", range(-1, 5))
-def test_a_cut_leaves_what_is_up_to_the_end(end: int) -> None:
+def test_a_cut_keeps_the_entries_up_to_its_end(end: int) -> None:
     all_terms = [1, 1, 3, 3, 4]
     terms = Terms(all_terms)
     terms.cut(end)
@@ -27,7 +27,7 @@ def test_a_cut_leaves_what_is_up_to_the_end(end: int) -> None:
     assert (terms.at(end + 1), terms.end) == (9, end + 1)
 
 
-def test_entries_that_were_deleted_agree_with_every_term() -> None:
+def test_deleted_entries_agree_with_every_term() -> None:
     terms = Terms([2, 3], begin=10)
     assert terms.at(9) is None
     assert terms.agrees(9, 7)

@@ -1,4 +1,4 @@
-"""`mqproof store inspect` and `verify` on real directories."""
+"""Tests `mqproof store inspect` and `verify` on real directories."""
 
 import json
 import subprocess
@@ -31,12 +31,12 @@ def store(tmp_path: Path) -> Path:
     return tmp_path / "store"
 
 
-def test_a_whole_store_is_called_whole(store: Path) -> None:
+def test_an_undamaged_store_is_reported_as_whole(store: Path) -> None:
     result = mqproof("verify", store, "--index-slots", 3)
     assert (result.exit_code, result.output) == (0, "whole: 7 records, 7 queue entries, 7 keys\n")
 
 
-def test_damage_is_told_in_lines_and_by_the_exit_code(store: Path) -> None:
+def test_damage_is_reported_in_lines_and_by_the_exit_code(store: Path) -> None:
     path = store / "consumequeue/T/0/00000000000000000000"
     data = path.read_bytes()
     path.write_bytes(data[:19] + b"\x07" + data[20:])
@@ -65,7 +65,7 @@ def test_a_result_goes_to_a_file(store: Path, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "verdict.json").read_text())["damages"] == []
 
 
-def test_a_store_that_cannot_be_written_is_read_too(store: Path) -> None:
+def test_a_read_only_store_can_be_read(store: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in store.rglob("*")}
     for path in store.rglob("*"):
         path.chmod(0o500 if path.is_dir() else 0o400)
@@ -76,7 +76,7 @@ def test_a_store_that_cannot_be_written_is_read_too(store: Path) -> None:
         path.chmod(0o700)
 
 
-def test_a_store_in_use_is_looked_at_and_a_line_says_so(tmp_path: Path) -> None:
+def test_a_store_in_use_can_be_examined_with_a_note(tmp_path: Path) -> None:
     hold = (
         "import sys; from mqproof.impl.runtime.disk import RealDisk; lock = RealDisk().lock(sys.argv[1]);"
         "print('held', flush=True); sys.stdin.read()"
@@ -95,7 +95,7 @@ def test_a_store_in_use_is_looked_at_and_a_line_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["inspect", "verify"])
-def test_what_is_no_store_is_one_line_and_exit_code_2(command: str, tmp_path: Path) -> None:
+def test_a_directory_that_is_not_a_store_is_one_line_and_exit_code_2(command: str, tmp_path: Path) -> None:
     result = mqproof(command, tmp_path)
     assert result.exit_code == 2
     assert result.output.splitlines() == [
@@ -104,7 +104,7 @@ def test_what_is_no_store_is_one_line_and_exit_code_2(command: str, tmp_path: Pa
     ]
 
 
-def test_a_disk_for_reading_changes_nothing(tmp_path: Path) -> None:
+def test_a_disk_opened_for_reading_is_not_changed(tmp_path: Path) -> None:
     disk = ReadOnlyDisk()
     (tmp_path / "f").write_text("x")
     path = str(tmp_path / "f")

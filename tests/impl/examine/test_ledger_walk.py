@@ -1,6 +1,6 @@
-"""What `store verify` and `store inspect` say of a member's directory, whole and with each kind of damage.
+"""Tests `store verify` and `store inspect` on a member's directory, undamaged and with each kind of damage.
 
-Method: a group of one writes a store of several segments; damage one thing by hand, look.
+Method: a group of one writes a store of several segments; the test damages one thing and examines the store.
 """
 
 import asyncio
@@ -30,9 +30,9 @@ _LAST_BODY = "last of all"
 
 
 def written(*, end: Callable[[Site], object] | None = None, clean: bool = False) -> SimulatedDisk:
-    """40 messages in many segments; a clean exit, unless `end` is how it ended."""
+    """Write 40 messages in many segments, with a clean exit unless `end` is given."""
 
-    async def scene(site: Site) -> SimulatedDisk:
+    async def scenario(site: Site) -> SimulatedDisk:
         store = await site.leading()
         for number in range(40):
             await store.put(_message(f"m{number}" * 20, KEYS=f"k{number}"))
@@ -49,7 +49,7 @@ def written(*, end: Callable[[Site], object] | None = None, clean: bool = False)
             end(site)
         return site.disk
 
-    return play(scene)
+    return play(scenario)
 
 
 def verdict(disk: Disk) -> Verdict:
@@ -69,23 +69,23 @@ def _poke(disk: Disk, path: str, at: int, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("clean", [False, True])
-def test_a_whole_member_has_no_damage_and_everything_is_counted(clean: bool) -> None:
+def test_an_undamaged_member_has_no_damage_and_everything_is_counted(clean: bool) -> None:
     found = verdict(written(clean=clean))
     assert (found.damages, found.notes) == ([], [])
     assert found.records == found.entries
     assert (found.records == 41) is not clean
 
 
-def test_what_a_killed_process_leaves_is_no_damage_and_what_nobody_dispatched_is_told() -> None:
+def test_the_state_left_by_a_killed_process_is_no_damage_and_undispatched_messages_are_noted() -> None:
     found = verdict(written(end=lambda site: site.disk.crash_process()))
     assert found.damages == []
-    assert "1 messages are not dispatched: a leader tells whether they are committed" in found.notes
+    assert "1 messages are not dispatched: only a leader knows whether they are committed" in found.notes
     assert found.records == 41
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_member_that_recovered_from_a_crash_is_called_damaged(seed: int) -> None:
-    async def scene(site: Site) -> SimulatedDisk:
+def test_a_member_that_recovered_from_a_crash_is_never_reported_as_damaged(seed: int) -> None:
+    async def scenario(site: Site) -> SimulatedDisk:
         for life in range(3):
             store = await site.leading()
             for number in range(9):
@@ -96,43 +96,45 @@ def test_no_member_that_recovered_from_a_crash_is_called_damaged(seed: int) -> N
         await (await site.leading()).stop()
         return site.disk
 
-    assert damages(play(scene)) == []
+    assert damages(play(scenario)) == []
 
 
-def test_a_changed_byte_of_an_entry_is_told_with_its_place_and_what_led_there() -> None:
+def test_a_changed_byte_of_an_entry_is_reported_with_its_position() -> None:
     disk = written()
     _poke(disk, _data(1), 100, b"\xff")
     said = damages(disk)
-    assert said[0].startswith(f"dledger-n0/data/{2048:020d}: at 2048 is no whole entry: entry ")
-    assert said[0].endswith("has another checksum than it says, yet more follows")
-    assert len(said) == 1, "queues and index lead into what was told of"
+    assert said[0].startswith(
+        f"dledger-n0/data/{2048:020d}: at 2048 is not a complete entry: the checksum of entry "
+    )
+    assert said[0].endswith("does not match its content, but more data follows")
+    assert len(said) == 1, "queues and index point into the reported entry"
 
 
-def test_a_missing_filler_and_a_missing_segment_are_told() -> None:
+def test_a_missing_filler_and_a_missing_segment_are_reported() -> None:
     disk = written()
     end = entry_format.peek(disk.open(_data(0)).read(0, 8))
     while (size := entry_format.peek(disk.open(_data(0)).read(end, 8))) > 0:
         end += size
     _poke(disk, _data(0), end, bytes(2048 - end))
     assert damages(disk) == [
-        f"dledger-n0/data/{0:020d}: at {end} is neither an entry nor a filler, yet more follows"
+        f"dledger-n0/data/{0:020d}: at {end} is neither an entry nor a filler, but more data follows"
     ]
     disk.remove(_data(1))
     assert f"dledger-n0/data/{4096:020d}: the segment before it is missing" in damages(disk)
 
 
-def test_a_tail_that_a_queue_leads_to_is_damage() -> None:
+def test_data_after_the_end_that_a_queue_points_to_is_damage() -> None:
     disk = written()
     opened = open_directory(disk, "/store", index_slots=10)
     last = opened.queues["T", 0].units(40, 1)[0].commit_offset - entry_format.HEADER_BYTES
     _poke(disk, _data((opened.log.end - 1) // 2048), (opened.log.end - 1) % 2048, b"\xff")
     assert damages(disk)[0].startswith(
-        f"dledger-n0/data/{last // 2048 * 2048:020d}: at {last} is no whole entry"
+        f"dledger-n0/data/{last // 2048 * 2048:020d}: at {last} is not a complete entry"
     )
 
 
 def _entry_again(disk: Disk, **changes: int) -> None:
-    """The first entry of the second segment, changed, with the right checksum."""
+    """Return the first entry of the second segment, changed, with the correct checksum."""
     old = entry_format.decode(_whole(disk, _data(1)), 2048)
     fields = {"index": old.index, "term": old.term, "magic": NORMAL, "pos": 2048, **changes}
     new = entry_format.make(body=old.body, **fields)
@@ -145,7 +147,7 @@ def _whole(disk: Disk, path: str) -> bytes:
     return disk.open(path).read(0, entry_format.peek(front))
 
 
-def test_an_entry_out_of_order_is_told_by_index_and_by_term() -> None:
+def test_an_entry_out_of_order_is_reported_by_index_and_by_term() -> None:
     disk = written()
     first = entry_format.decode(_whole(disk, _data(1)), 2048).index
     _entry_again(disk, index=first + 7)
@@ -155,13 +157,13 @@ def test_an_entry_out_of_order_is_told_by_index_and_by_term() -> None:
     assert f"entry {first + 1} is of term 1, behind one of term 9" in "\n".join(damages(disk))
 
 
-def test_an_index_that_leads_elsewhere_is_told_in_one_line() -> None:
+def test_a_wrong_index_is_reported_in_one_line() -> None:
     disk = written()
     _poke(disk, f"{LEDGER}/index/{0:020d}", 3 * 32, bytes(3 * 32))
     assert damages(disk) == ["dledger-n0/index: entries 3 to 5 not as in the data"]
 
 
-def test_an_index_that_lacks_the_newest_entries_after_a_crash_is_a_note() -> None:
+def test_missing_index_units_of_the_newest_entries_after_a_crash_are_a_note() -> None:
     found = verdict(written(end=lambda site: site.disk.crash_process()))
     assert found.damages == []
     (note,) = (note for note in found.notes if "are not in the ledger's index" in note)
@@ -177,7 +179,7 @@ def test_an_index_that_lacks_the_newest_entries_after_a_crash_is_a_note() -> Non
         (b"nonsense", "dledger-n0/currterm: currTerm is '', a number expected"),
     ],
 )
-def test_a_vote_that_is_forgotten_is_damage(text: bytes | None, said: str) -> None:
+def test_a_lost_vote_is_damage(text: bytes | None, said: str) -> None:
     disk = written()
     disk.remove(f"{LEDGER}/currterm")
     if text is not None:
@@ -185,12 +187,12 @@ def test_a_vote_that_is_forgotten_is_damage(text: bytes | None, said: str) -> No
     assert damages(disk) == [said]
 
 
-def test_an_entry_that_is_no_message_is_told() -> None:
+def test_an_entry_that_is_not_a_message_is_reported() -> None:
     disk = written()
     old = entry_format.decode(_whole(disk, _data(1)), 2048)
     new = entry_format.make(old.index, old.term, NORMAL, 2048, b"x" * len(old.body))
     _poke(disk, _data(1), 0, entry_format.encode(new))
-    assert damages(disk)[0].startswith(f"dledger-n0/data/{2048:020d}: entry {old.index} is no message: ")
+    assert damages(disk)[0].startswith(f"dledger-n0/data/{2048:020d}: entry {old.index} is not a message: ")
 
 
 def test_damage_of_queues_is_found_as_in_any_store() -> None:
@@ -200,7 +202,7 @@ def test_damage_of_queues_is_found_as_in_any_store() -> None:
     assert damages(disk) == ["consumequeue/T/0: entry 0 not at its record"]
 
 
-def test_the_contents_tell_of_the_member_its_ledger_and_its_vote() -> None:
+def test_the_contents_include_the_member_its_ledger_and_its_vote() -> None:
     disk = written(clean=True)
     found = contents(open_directory(disk, "/store", index_slots=10), in_use=False)
     assert found.ledger is not None
@@ -225,7 +227,7 @@ def test_a_directory_of_two_members_is_refused() -> None:
         open_directory(disk, "/store")
 
 
-def test_looking_changes_nothing() -> None:
+def test_examining_changes_nothing() -> None:
     disk = written()
     disk.on_step = pytest.fail  # type: ignore[assignment]
     verdict(disk)

@@ -1,6 +1,6 @@
-"""What `store verify` says of a whole store, and of each kind of damage.
+"""Tests `store verify` on an undamaged store and with each kind of damage.
 
-Method: write a store of several segments, damage one thing by hand, look.
+Method: write a store of several segments, damage one thing, examine the store.
 """
 
 import random
@@ -29,7 +29,7 @@ LOG, QUEUE, INDEX = "store/commitlog", "store/consumequeue/T/0", "store/index"
 
 
 def written() -> Site:
-    """Two queues, a delayed message, transactions; several segments of everything; a clean exit."""
+    """Write two queues, a delayed message and transactions in several segments each, with a clean exit."""
     site = Site()
     store = site.open()
     for number in range(8):
@@ -63,13 +63,13 @@ def poke(site: Site, path: str, offset: int, data: bytes) -> None:
     site.disk.open(path).write(offset, data)
 
 
-def test_a_whole_store_has_no_damage_and_everything_is_counted() -> None:
+def test_an_undamaged_store_has_no_damage_and_everything_is_counted() -> None:
     found = verdict(written())
     assert (found.damages, found.notes) == ([], [])
     assert (found.records, found.entries, found.keys) == (35, 33, 50)
 
 
-def test_what_a_killed_process_had_in_memory_only_is_no_damage() -> None:
+def test_missing_data_that_a_killed_process_had_only_in_memory_is_no_damage() -> None:
     site = Site()
     site.open()
     for count in (1, 2, 5):
@@ -81,7 +81,7 @@ def test_what_a_killed_process_had_in_memory_only_is_no_damage() -> None:
         site.open()
 
 
-def test_looking_changes_nothing() -> None:
+def test_examining_changes_nothing() -> None:
     site = written()
     site.simulated_disk.on_step = pytest.fail  # type: ignore[assignment]
     verdict(site)
@@ -89,7 +89,7 @@ def test_looking_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_no_store_that_recovered_from_a_crash_is_called_damaged(seed: int) -> None:
+def test_a_store_that_recovered_from_a_crash_is_never_reported_as_damaged(seed: int) -> None:
     site = Site()
     for life in range(3):
         site.open()
@@ -103,7 +103,7 @@ def test_no_store_that_recovered_from_a_crash_is_called_damaged(seed: int) -> No
     assert damages(site) == []
 
 
-def test_after_an_unclean_exit_a_note_says_so() -> None:
+def test_an_unclean_exit_is_noted() -> None:
     site = written()
     site.open()
     site.append("a")
@@ -113,7 +113,7 @@ def test_after_an_unclean_exit_a_note_says_so() -> None:
     assert found.damages == []
 
 
-def test_after_expiry_nothing_is_missed() -> None:
+def test_expired_data_is_not_missing() -> None:
     site = written()
     site.open()
     site.clock.advance_ms(100 * HOUR_MS)
@@ -161,8 +161,11 @@ def _index_ahead(known: Checkpoint) -> Checkpoint:
 
 DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
     "a size": (_write(segment(LOG, 1), 0, b"\x7f"), r"commitlog/0+512: .* at commit offset 512: record says"),
-    "a magic": (_write(segment(LOG, 1), 4, b"\0"), r"commitlog/0+512: no whole record .*: magic 0x00a320a7"),
-    "a body": (_body, r"commitlog/0+1024: no whole record at commit offset \d+: body has CRC"),
+    "a magic": (
+        _write(segment(LOG, 1), 4, b"\0"),
+        r"commitlog/0+512: no complete record .*: magic 0x00a320a7",
+    ),
+    "a body": (_body, r"commitlog/0+1024: no complete record at commit offset \d+: body has CRC"),
     "a place": (_write(segment(LOG, 1), 35, b"\x07"), r"commitlog/0+512: .* record says position"),
     "a queue offset": (
         _write(segment(LOG, 1), 27, b"\x63"),
@@ -233,7 +236,7 @@ DAMAGES: dict[str, tuple[Callable[[Site], None], str]] = {
 
 
 @pytest.mark.parametrize("what", DAMAGES)
-def test_each_damage_is_one_clear_line(what: str) -> None:
+def test_each_damage_is_reported_in_one_clear_line(what: str) -> None:
     damage, complaint = DAMAGES[what]
     site = written()
     damage(site)
@@ -245,8 +248,8 @@ def test_each_damage_is_one_clear_line(what: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["a body", "an entry", "a tag"])
-def test_damage_that_a_start_does_not_look_for_is_told(what: str) -> None:
-    """Recovery trusts what its checkpoint vouches for."""
+def test_damage_that_a_start_does_not_check_is_reported(what: str) -> None:
+    """Recovery trusts data that its checkpoint covers."""
     damage, complaint = DAMAGES[what]
     site = written()
     damage(site)
@@ -258,7 +261,7 @@ def test_damage_that_a_start_does_not_look_for_is_told(what: str) -> None:
     assert re.search(complaint, found)
 
 
-def test_damage_in_the_middle_of_the_log_does_not_hide_what_comes_after() -> None:
+def test_damage_in_the_middle_of_the_log_does_not_hide_later_damage() -> None:
     site = written()
     poke(site, segment(LOG, 1), 4, b"\0")
     poke(site, segment(LOG, 4), 4, b"\0")
@@ -268,8 +271,8 @@ def test_damage_in_the_middle_of_the_log_does_not_hide_what_comes_after() -> Non
     ]
 
 
-def test_what_a_released_broker_leaves_behind_a_cut_is_a_note() -> None:
-    """It does not zero what it cuts off."""
+def test_data_that_a_released_broker_leaves_after_a_cut_is_a_note() -> None:
+    """A released broker does not zero the data that it cuts off."""
     site = written()
     end = site.store.log_end
     path = segment(LOG, end // 512)
@@ -287,17 +290,17 @@ def test_a_torn_record_that_a_queue_points_at_is_damage() -> None:
     start = last.commit_offset % 512
     poke(site, segment(LOG, last.commit_offset // 512), start + 100, bytes(max(1, last.size - 100)))
     found = damages(site)
-    assert [line for line in found if f"no whole record at commit offset {last.commit_offset}" in line]
+    assert [line for line in found if f"no complete record at commit offset {last.commit_offset}" in line]
 
 
-def test_what_is_no_store_is_refused() -> None:
+def test_a_directory_that_is_not_a_store_is_refused() -> None:
     with pytest.raises(
         StoreError, match="store: not a store, a directory with commitlog/ or dledger-ID/ expected"
     ):
         open_directory(Site().disk, "store")
 
 
-def test_the_contents_are_told_as_they_are() -> None:
+def test_the_contents_are_reported_correctly() -> None:
     site = written()
     write_durably(site.disk, "store/config/consumerOffset.json", b'{"offsetTable":{"T@G":{0:5}}}')
     found = contents(open_directory(site.disk, "store", index_slots=3), in_use=True)
@@ -319,14 +322,14 @@ def test_the_contents_are_told_as_they_are() -> None:
     assert found.segments[0].first_store_ms == 1_700_000_000_000
 
 
-def test_of_another_number_of_slots_the_right_one_must_be_told() -> None:
+def test_a_nonstandard_number_of_slots_must_be_given() -> None:
     site = written()
     opened = open_directory(site.disk, "store")
-    assert "index-slots tells how many there are" in opened.problems[0]
+    assert "give the number with --index-slots" in opened.problems[0]
 
 
 @pytest.mark.parametrize("flushed", [True, False])
-def test_records_of_a_deleted_topic_are_no_damage_and_one_line(flushed: bool) -> None:
+def test_records_of_a_deleted_topic_are_a_note_of_one_line(flushed: bool) -> None:
     site = written()
     site.open()
     site.store.delete_topic("T")
@@ -338,7 +341,7 @@ def test_records_of_a_deleted_topic_are_no_damage_and_one_line(flushed: bool) ->
     assert found.notes[0] == "32 records are of topics that were deleted"
 
 
-def test_a_topic_that_a_released_broker_made_anew_is_no_damage() -> None:
+def test_a_topic_recreated_by_a_released_broker_is_no_damage() -> None:
     site = written()
     site.open()
     site.store.delete_topic("T")
@@ -348,5 +351,5 @@ def test_a_topic_that_a_released_broker_made_anew_is_no_damage() -> None:
     write_durably(site.disk, "store/config/topics.json", TOPICS_OF_OTHERS)
     found = verdict(site)
     assert "24 records are of topics that were deleted" in found.notes
-    # Of a queue without messages since then nobody knows; what has a topic of that name may be missing.
+    # A queue without later messages cannot be classified; a queue of a topic that exists may be missing.
     assert found.damages == ["consumequeue/T/1: missing, the log has 8 records of it"]

@@ -1,4 +1,7 @@
-"""What administrators change, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests changes by administrators over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Administration of a name server".
+"""
 
 from mqproof.impl.namesrv import config
 from mqproof.impl.namesrv.config import NameServerConfig
@@ -31,8 +34,8 @@ async def perm(world: World) -> int:
     return java_json.read(TopicRoute, answer.body).queue_datas[0].perm
 
 
-def test_write_permission_is_wiped_and_given_back() -> None:
-    async def scene(world: World) -> None:
+def test_write_permission_is_removed_and_restored() -> None:
+    async def scenario(world: World) -> None:
         await world.register("T", "U")
         wiped = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert headers.read(WipeWriteResponse, wiped.fields).wipe_topic_count == 2
@@ -40,18 +43,18 @@ def test_write_permission_is_wiped_and_given_back() -> None:
         added = await world.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert headers.read(AddWriteResponse, added.fields).add_topic_count == 2
         assert await perm(world) == 6
-        # Whatever it was before: readable and writable is all that it is then.
+        # Whatever the permission was before, the result is readable and writable.
         await world.register(TopicConfig("T", perm=1), "U", version=2)
         await world.ask(RequestCode.ADD_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-a"))
         assert await perm(world) == 6
-        nobody = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-x"))
-        assert headers.read(WipeWriteResponse, nobody.fields).wipe_topic_count == 0
+        unknown = await world.ask(RequestCode.WIPE_WRITE_PERM_OF_BROKER, BrokerNameRequest("b-x"))
+        assert headers.read(WipeWriteResponse, unknown.fields).wipe_topic_count == 0
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_deleted_topic_is_gone_until_its_broker_says_something_new() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_deleted_topic_stays_deleted_until_its_broker_registers_a_change() -> None:
+    async def scenario(world: World) -> list[int]:
         await world.register()
         await world.ask(RequestCode.DELETE_TOPIC_IN_NAMESRV, DeleteRoutedTopicRequest("T", "D"))
         codes = [await world.route_code()]
@@ -60,11 +63,11 @@ def test_a_deleted_topic_is_gone_until_its_broker_says_something_new() -> None:
         await world.register(version=2)
         return [*codes, await world.route_code()]
 
-    assert play(scene) == [0, 17, 0]
+    assert play(scenario) == [0, 17, 0]
 
 
-def test_a_single_topic_is_registered_by_its_queues() -> None:
-    async def scene(world: World) -> int:
+def test_a_single_topic_is_registered_with_its_queues() -> None:
+    async def scenario(world: World) -> int:
         await world.register("U")
         route = TopicRoute([], [QueueData("b-a", 6, 1, 0, 1)])
         await world.ask(
@@ -72,10 +75,10 @@ def test_a_single_topic_is_registered_by_its_queues() -> None:
         )
         return await world.route_code()
 
-    assert play(scene) == ResponseCode.SUCCESS
+    assert play(scenario) == ResponseCode.SUCCESS
 
 
-def test_texts_are_kept_by_namespace_and_key_and_survive_the_name_server() -> None:
+def test_key_value_pairs_survive_a_restart_of_the_name_server() -> None:
     disk = SimulatedDisk()
 
     async def write(world: World) -> None:
@@ -99,8 +102,8 @@ def test_texts_are_kept_by_namespace_and_key_and_survive_the_name_server() -> No
     play(look, disk=disk)
 
 
-def test_a_text_that_cannot_be_kept_is_refused_and_not_there() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_value_that_cannot_be_stored_is_refused_and_absent() -> None:
+    async def scenario(world: World) -> list[int]:
         def full(step: Step) -> None:
             raise OSError(28, "No space left on device")
 
@@ -109,37 +112,37 @@ def test_a_text_that_cannot_be_kept_is_refused_and_not_there() -> None:
         assert (answer.remark or "").startswith("kvConfig.json cannot be written")
         return [answer.code, (await world.ask(RequestCode.GET_KV_CONFIG, KvRequest("N", "a"))).code]
 
-    assert play(scene) == [ResponseCode.SYSTEM_ERROR, ResponseCode.QUERY_NOT_FOUND]
+    assert play(scenario) == [ResponseCode.SYSTEM_ERROR, ResponseCode.QUERY_NOT_FOUND]
 
 
-def test_the_configuration_is_shown_and_changed_while_the_name_server_runs() -> None:
-    async def scene(world: World) -> NameServerConfig:
+def test_the_configuration_can_be_read_and_changed_at_run_time() -> None:
+    async def scenario(world: World) -> NameServerConfig:
         answer = await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true\nnews=1\n")
         assert answer.code == ResponseCode.SUCCESS
         text = (await world.ask(RequestCode.GET_NAMESRV_CONFIG)).body.decode()
         return NameServerConfig(**apply(parse(text, "shown"), config.OPTIONS))
 
-    assert play(scene) == NameServerConfig(port=0, order_messages=True)
+    assert play(scenario) == NameServerConfig(port=0, order_messages=True)
 
 
-def test_a_change_is_kept_in_the_properties_file_and_there_after_a_restart() -> None:
+def test_a_change_is_kept_in_the_properties_file_across_a_restart() -> None:
     disk = SimulatedDisk()
     write_durably(disk, "/n.conf", b"listenPort=0\norderMessageEnable=false\n")
 
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         return (await world.ask(RequestCode.UPDATE_NAMESRV_CONFIG, body=b"orderMessageEnable=true")).code
 
-    assert play(scene, NameServerConfig(port=0, config_path="/n.conf"), disk) == ResponseCode.SUCCESS
+    assert play(scenario, NameServerConfig(port=0, config_path="/n.conf"), disk) == ResponseCode.SUCCESS
     disk.lose_power()
     kept = read_whole(disk, "/n.conf").decode()
     assert NameServerConfig(**apply(parse(kept, "kept"), config.OPTIONS)).order_messages
-    # A file that is gone takes no changes.
-    answer = play(scene, NameServerConfig(port=0, config_path="/other.conf"), disk)
+    # A missing file cannot be changed.
+    answer = play(scenario, NameServerConfig(port=0, config_path="/other.conf"), disk)
     assert answer == ResponseCode.SYSTEM_ERROR
 
 
-def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> None:
-    async def scene(world: World) -> list[Command]:
+def test_a_change_of_the_configuration_is_applied_as_a_whole_or_not_at_all() -> None:
+    async def scenario(world: World) -> list[Command]:
         bodies = [
             *(b"orderMessageEnable=true\n%s=/tmp/x" % key.encode() for key in PROTECTED),
             b"orderMessageEnable=true\nlistenPort=1",
@@ -153,7 +156,7 @@ def test_a_change_of_the_configuration_is_taken_as_a_whole_or_not_at_all() -> No
         assert b"orderMessageEnable=false\n" in shown.body
         return answers
 
-    answers = play(scene)
+    answers = play(scenario)
     protected, others = answers[: len(PROTECTED)], answers[len(PROTECTED) :]
     assert {answer.code for answer in protected} == {ResponseCode.NO_PERMISSION}
     assert all(key in (answer.remark or "") for key, answer in zip(PROTECTED, protected, strict=True))

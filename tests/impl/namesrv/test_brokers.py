@@ -1,4 +1,7 @@
-"""What brokers ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests the requests of brokers over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Registration" and "Expiry".
+"""
 
 import asyncio
 
@@ -32,19 +35,19 @@ async def query(world: World, version: int) -> Command:
     return await world.ask(RequestCode.QUERY_DATA_VERSION, header, java_json.write(DataVersion(version)))
 
 
-def test_a_slave_is_told_its_master() -> None:
-    async def scene(world: World) -> None:
+def test_the_answer_to_a_slave_has_its_master() -> None:
+    async def scenario(world: World) -> None:
         alone = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
         assert alone.master_addr is None
         await world.register()
-        told = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
-        assert (told.master_addr, told.ha_server_addr) == (ADDRESS, f"{ADDRESS}9")
+        answered = headers.read(RegisterBrokerResponse, (await world.register(broker=SLAVE, id=1)).fields)
+        assert (answered.master_addr, answered.ha_server_addr) == (ADDRESS, f"{ADDRESS}9")
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_data_version_is_changed_when_it_is_not_the_registered_one() -> None:
-    async def scene(world: World) -> None:
+def test_a_data_version_is_changed_if_it_differs_from_the_registered_one() -> None:
+    async def scenario(world: World) -> None:
         unknown = await query(world, 1)
         assert (changed(unknown), unknown.body) == (True, b"")
         await world.register(version=1)
@@ -52,22 +55,22 @@ def test_a_data_version_is_changed_when_it_is_not_the_registered_one() -> None:
         assert (changed(same), changed(newer)) == (False, True)
         assert java_json.read(DataVersion, newer.body) == DataVersion(1)
 
-    play(scene)
+    play(scenario)
 
 
-def test_asking_for_the_data_version_keeps_a_broker_alive() -> None:
-    async def scene(world: World) -> None:
+def test_a_query_of_the_data_version_keeps_a_broker_alive() -> None:
+    async def scenario(world: World) -> None:
         await world.register()
         for _ in range(5):
             await asyncio.sleep(40)
             await query(world, 2)
         assert await world.route_code() == ResponseCode.SUCCESS
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_may_say_how_long_its_silence_may_last() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_broker_can_request_its_expiry_time() -> None:
+    async def scenario(world: World) -> list[int]:
         await world.register(heartbeat_timeout_millis=20_000)
         codes = []
         for _ in range(4):
@@ -75,51 +78,51 @@ def test_a_broker_may_say_how_long_its_silence_may_last() -> None:
             await asyncio.sleep(12)
         return codes
 
-    assert play(scene) == [0, 0, 0, 17]
+    assert play(scenario) == [0, 0, 0, 17]
 
 
-def test_a_heartbeat_may_change_that_time() -> None:
-    async def scene(world: World) -> int:
+def test_a_heartbeat_can_change_the_expiry_time() -> None:
+    async def scenario(world: World) -> int:
         await world.register(heartbeat_timeout_millis=20_000)
         await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
         await asyncio.sleep(70)
         return await world.route_code()
 
-    assert play(scene) == ResponseCode.SUCCESS
+    assert play(scenario) == ResponseCode.SUCCESS
 
 
-def test_the_event_log_tells_the_time_that_a_broker_asked_for() -> None:
-    async def scene(world: World) -> list[str | None]:
+def test_the_event_log_has_the_expiry_time_that_a_broker_requested() -> None:
+    async def scenario(world: World) -> list[str | None]:
         await world.register()
         await world.register(heartbeat_timeout_millis=20_000)
         await world.ask(RequestCode.BROKER_HEARTBEAT, BrokerHeartbeatRequest(CLUSTER, ADDRESS, NAME, 90_000))
-        return [event.attrs.get("expiry_ms") for event in world.told()]
+        return [event.attrs.get("expiry_ms") for event in world.broker_events()]
 
-    assert play(scene) == [None, "20000", "90000"]
+    assert play(scenario) == [None, "20000", "90000"]
 
 
-def test_no_broker_can_ask_to_be_remembered_for_ever() -> None:
-    async def scene(world: World) -> int:
+def test_the_expiry_time_that_a_broker_can_request_is_limited() -> None:
+    async def scenario(world: World) -> int:
         await world.register(heartbeat_timeout_millis=2**62)
         for _ in range(400):  # the connection stays busy, so that only the broker's silence counts
             await asyncio.sleep(10)
             await world.route_code()
         return await world.route_code()
 
-    assert play(scene) == ResponseCode.TOPIC_NOT_EXIST
+    assert play(scenario) == ResponseCode.TOPIC_NOT_EXIST
 
 
-def test_the_answer_to_a_registration_has_the_ordered_topics_unless_that_is_off() -> None:
-    async def scene(world: World) -> bytes:
+def test_the_answer_to_a_registration_has_the_ordered_topics_unless_disabled() -> None:
+    async def scenario(world: World) -> bytes:
         await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
         return (await world.register()).body
 
-    assert java_json.read(Table, play(scene)).table == {"T": "b-a:4"}
-    assert play(scene, NameServerConfig(port=0, tell_brokers_order=False)) == b""
+    assert java_json.read(Table, play(scenario)).table == {"T": "b-a:4"}
+    assert play(scenario, NameServerConfig(port=0, return_order_to_brokers=False)) == b""
 
 
-def test_the_members_of_a_broker_name_are_told() -> None:
-    async def scene(world: World) -> None:
+def test_the_members_of_a_broker_name_are_returned() -> None:
+    async def scenario(world: World) -> None:
         await world.register()
         await world.register(broker=SLAVE, id=1)
         answer = await world.ask(RequestCode.GET_BROKER_MEMBER_GROUP, MemberGroupRequest(CLUSTER, NAME))
@@ -128,29 +131,29 @@ def test_the_members_of_a_broker_name_are_told() -> None:
         absent = await world.ask(RequestCode.GET_BROKER_MEMBER_GROUP, MemberGroupRequest("D", NAME))
         assert absent.code == ResponseCode.SYSTEM_ERROR
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_registration_beyond_a_bound_is_refused_with_a_reason() -> None:
-    async def scene(world: World) -> Command:
+def test_a_registration_beyond_a_limit_is_refused_with_a_reason() -> None:
+    async def scenario(world: World) -> Command:
         return await world.register("T" * 600)
 
-    answer = play(scene)
+    answer = play(scenario)
     assert (answer.code, answer.remark) == (1, "a name of 600 characters, 1 to 512 expected")
 
 
 @pytest.mark.parametrize(("forget_unlisted", "code"), [(False, 0), (True, 17)])
-def test_topics_that_a_master_lists_no_more_are_forgotten_where_that_is_switched_on(
+def test_topics_that_a_master_no_longer_lists_are_deleted_if_enabled(
     forget_unlisted: bool, code: int
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await world.register("T", "U")
         await world.register("U", broker=("b-b", "10.0.0.2:10911", "C"))
         await world.register("U", version=1)
-        assert await world.route_code() == 0  # nothing new is said
+        assert await world.route_code() == 0  # the registration has no change
         await world.register("U", id=1, broker=("b-a", "10.0.0.3:10911", "C"), version=2)
-        assert await world.route_code() == 0  # a slave does not know
+        assert await world.route_code() == 0  # a slave does not know all topics
         await world.register("U", version=2)
         return await world.route_code()
 
-    assert play(scene, NameServerConfig(port=0, forget_unlisted=forget_unlisted)) == code
+    assert play(scenario, NameServerConfig(port=0, forget_unlisted=forget_unlisted)) == code

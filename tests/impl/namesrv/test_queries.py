@@ -1,4 +1,7 @@
-"""What clients and tools ask, over a simulated network. Source: docs/protocol.md, "Name server"."""
+"""Tests the requests of clients and tools over a simulated network.
+
+Source: docs/reference/protocol/name-server.md, "Routes".
+"""
 
 import asyncio
 
@@ -17,61 +20,61 @@ async def names(world: World, code: RequestCode, cluster: str | None = None) -> 
     return sorted(java_json.read(TopicList, answer.body).topic_list)
 
 
-def test_topics_are_listed_as_a_whole_and_by_cluster() -> None:
-    async def scene(world: World) -> None:
+def test_topics_are_listed_for_all_clusters_and_for_one() -> None:
+    async def scenario(world: World) -> None:
         await world.register("T", "U")
         await world.register("U", "V", broker=OTHER)
         assert await names(world, RequestCode.GET_ALL_TOPIC_LIST_FROM_NAMESERVER) == ["T", "U", "V"]
         assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "D") == ["U", "V"]
-        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "nobody's") == []
+        assert await names(world, RequestCode.GET_TOPICS_BY_CLUSTER, "unknown") == []
 
-    play(scene)
+    play(scenario)
 
 
-def test_system_topics_are_named_for_clusters_and_brokers() -> None:
-    async def scene(world: World) -> None:
+def test_clusters_and_brokers_are_listed_as_system_topics() -> None:
+    async def scenario(world: World) -> None:
         assert await names(world, RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS) == []
         await world.register()
         answer = await world.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_NS)
-        told = java_json.read(TopicList, answer.body)
-        assert (told.topic_list, told.broker_addr) == (["C", "b-a"], "10.0.0.1:10911")
+        answered = java_json.read(TopicList, answer.body)
+        assert (answered.topic_list, answered.broker_addr) == (["C", "b-a"], "10.0.0.1:10911")
 
-    play(scene)
+    play(scenario)
 
 
-def test_unit_topics_are_told_by_their_flag() -> None:
-    async def scene(world: World) -> None:
+def test_unit_topics_are_listed_by_their_flag() -> None:
+    async def scenario(world: World) -> None:
         await world.register(*(TopicConfig(f"flag{flag}", topic_sys_flag=flag) for flag in range(4)))
         assert await names(world, RequestCode.GET_UNIT_TOPIC_LIST) == ["flag1", "flag3"]
         assert await names(world, RequestCode.GET_HAS_UNIT_SUB_TOPIC_LIST) == ["flag2", "flag3"]
         assert await names(world, RequestCode.GET_HAS_UNIT_SUB_UNUNIT_TOPIC_LIST) == ["flag2"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_route_has_the_order_of_its_topic_only_where_that_is_switched_on() -> None:
-    async def scene(world: World) -> str | None:
+def test_a_route_has_the_order_of_its_topic_only_if_enabled() -> None:
+    async def scenario(world: World) -> str | None:
         await world.register()
         await world.ask(RequestCode.PUT_KV_CONFIG, PutKvRequest("ORDER_TOPIC_CONFIG", "T", "b-a:4"))
         answer = await world.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))
         return java_json.read(TopicRoute, answer.body).order_topic_conf
 
-    assert play(scene) is None
-    assert play(scene, NameServerConfig(port=0, order_messages=True)) == "b-a:4"
+    assert play(scenario) is None
+    assert play(scenario, NameServerConfig(port=0, order_messages=True)) == "b-a:4"
 
 
-def test_routes_are_refused_at_first_where_brokers_are_waited_for() -> None:
-    async def scene(world: World) -> list[int]:
+def test_routes_are_refused_after_the_start_if_brokers_are_waited_for() -> None:
+    async def scenario(world: World) -> list[int]:
         await world.register()
         early = await world.route_code()
         await asyncio.sleep(46)
         return [early, await world.route_code()]
 
-    assert play(scene, NameServerConfig(port=0, wait_for_service=True)) == [ResponseCode.SYSTEM_ERROR, 0]
+    assert play(scenario, NameServerConfig(port=0, wait_for_service=True)) == [ResponseCode.SYSTEM_ERROR, 0]
 
 
-def test_lists_of_topics_can_be_switched_off() -> None:
-    async def scene(world: World) -> list[int]:
+def test_lists_of_topics_can_be_disabled() -> None:
+    async def scenario(world: World) -> list[int]:
         await world.register("T")
         return [
             (await world.ask(code, header)).code
@@ -82,6 +85,6 @@ def test_lists_of_topics_can_be_switched_off() -> None:
             )
         ]
 
-    assert play(scene) == [0, 0, 0]
-    assert play(scene, NameServerConfig(port=0, list_all_topics=False)) == [1, 0, 0]
-    assert play(scene, NameServerConfig(port=0, list_topics=False)) == [0, 1, 1]
+    assert play(scenario) == [0, 0, 0]
+    assert play(scenario, NameServerConfig(port=0, list_all_topics=False)) == [1, 0, 0]
+    assert play(scenario, NameServerConfig(port=0, list_topics=False)) == [0, 1, 1]

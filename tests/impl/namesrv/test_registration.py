@@ -1,4 +1,7 @@
-"""Both forms of a registration's body. Source: docs/protocol.md, "Name server"."""
+"""Tests both formats of a registration's body.
+
+Source: docs/reference/protocol/name-server.md, "Registration".
+"""
 
 import zlib
 
@@ -19,17 +22,17 @@ def header(*, compressed: bool = False, crc: int = 0) -> RegisterBrokerRequest:
     return RegisterBrokerRequest("b", "1.2.3.4:5", "C", "1.2.3.4:6", 0, compressed, crc)
 
 
-def piece(data: bytes) -> bytes:
+def field(data: bytes) -> bytes:
     return len(data).to_bytes(4, "big") + data
 
 
 def compressed(*lines: bytes, count: int | None = None, tail: bytes = b"") -> bytes:
     number = len(lines) if count is None else count
-    text = piece(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(piece, lines))
-    return zlib.compress(text + piece(b'["10.0.0.1:9999"]') + tail)
+    text = field(b'{"counter":3,"timestamp":5}') + number.to_bytes(4, "big") + b"".join(map(field, lines))
+    return zlib.compress(text + field(b'["10.0.0.1:9999"]') + tail)
 
 
-def test_json_is_read() -> None:
+def test_a_json_body_is_read() -> None:
     found = read_body(header(), JSON)
     assert found is not None
     assert (
@@ -39,24 +42,24 @@ def test_json_is_read() -> None:
 
 
 @pytest.mark.parametrize("line", [b"T 4 8 6 SINGLE_TAG", b"T 4 8 6 SINGLE_TAG {}"])
-def test_the_compressed_form_is_read_with_and_without_attributes(line: bytes) -> None:
+def test_the_compressed_format_is_read_with_and_without_attributes(line: bytes) -> None:
     found = read_body(header(compressed=True), compressed(line))
     assert found is not None
     topic = found.topic_config_serialize_wrapper.topic_config_table["T"]
     assert (topic.read_queue_nums, topic.write_queue_nums, topic.perm) == (4, 8, 6)
 
 
-def test_the_compressed_form_has_filter_servers_and_may_have_more_behind_them() -> None:
+def test_the_compressed_format_has_filter_servers_and_may_have_more_data_after_them() -> None:
     found = read_body(header(compressed=True), compressed(b"T 4 8 6 SINGLE_TAG", tail=b"\0\0\0\0"))
     assert found is not None
     assert found.filter_server_list == ["10.0.0.1:9999"]
 
 
-def test_no_body_is_no_topics() -> None:
+def test_an_empty_body_has_no_topics() -> None:
     assert read_body(header(), b"") is None
 
 
-def test_the_checksum_is_checked_when_there_is_one() -> None:
+def test_a_checksum_is_verified_if_there_is_one() -> None:
     good = zlib.crc32(JSON) & 0x7FFF_FFFF
     assert read_body(header(crc=good), JSON) is not None
     with pytest.raises(BodyError, match="bodyCrc32"):
@@ -68,7 +71,7 @@ def test_the_checksum_is_checked_when_there_is_one() -> None:
     [
         (b"not zlib", "does not inflate"),
         (zlib.compress(b"\x00\x00"), "ends at 2"),
-        (zlib.compress(b"\x7f\xff\xff\xff{}"), "a piece of"),
+        (zlib.compress(b"\x7f\xff\xff\xff{}"), "a field of"),
         (compressed(b"T 4"), "is not a topic"),
         (compressed(b"T x y z SINGLE_TAG"), "is not a topic"),
         (compressed(count=2_000_000), "2000000 topics"),
@@ -80,6 +83,6 @@ def test_a_broken_compressed_body_is_refused(body: bytes, reason: str) -> None:
         read_body(header(compressed=True), body)
 
 
-def test_a_small_body_that_inflates_without_end_is_refused() -> None:
+def test_a_small_body_that_inflates_without_limit_is_refused() -> None:
     with pytest.raises(BodyError, match="inflates to more than"):
         read_body(header(compressed=True), zlib.compress(bytes(70 << 20)))

@@ -1,4 +1,4 @@
-"""The name server's tables by themselves. Source: docs/protocol.md, "Name server"."""
+"""Tests the name server's tables alone. Source: docs/reference/protocol/name-server.md, "Name server"."""
 
 import pytest
 from hypothesis import settings
@@ -58,11 +58,11 @@ def route_text(table: RouteTable, topic: str) -> str:
     return f"{queues} at {brokers}"
 
 
-def test_a_topic_nobody_registered_has_no_route() -> None:
+def test_an_unregistered_topic_has_no_route() -> None:
     assert RouteTable().route("T") is None
 
 
-def test_a_route_has_the_queues_and_brokers_of_the_topic_and_no_others() -> None:
+def test_a_route_has_only_the_queues_and_brokers_of_the_topic() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"))
     register(table, OTHER, topics("T", "U", queues=2))
@@ -70,14 +70,14 @@ def test_a_route_has_the_queues_and_brokers_of_the_topic_and_no_others() -> None
     assert route_text(table, "U") == "b-b:2 at b-b[0]"
 
 
-def test_a_registration_adds_topics_and_leaves_others_alone() -> None:
+def test_a_registration_adds_topics_and_does_not_change_others() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"))
     register(table, MASTER, topics("U", version=2))
     assert (route_text(table, "T"), route_text(table, "U")) == ("b-a:4 at b-a[0]", "b-a:4 at b-a[0]")
 
 
-def test_queues_change_with_the_data_version_only() -> None:
+def test_queues_change_only_with_the_data_version() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T", version=1))
     register(table, MASTER, topics("T", version=1, queues=8))
@@ -86,7 +86,7 @@ def test_queues_change_with_the_data_version_only() -> None:
     assert route_text(table, "T") == "b-a:8 at b-a[0]"
 
 
-def test_a_slave_is_told_its_master_and_brings_no_queues() -> None:
+def test_a_slave_receives_its_master_and_adds_no_queues() -> None:
     table = RouteTable()
     assert register(table, SLAVE, topics("T")) is None
     assert table.route("T") is None
@@ -115,7 +115,7 @@ def test_unregistering_under_another_id_changes_nothing() -> None:
     assert route_text(table, "T") == "b-a:4 at b-a[0]"
 
 
-def test_an_address_has_one_id_only() -> None:
+def test_an_address_has_only_one_id() -> None:
     table = RouteTable()
     register(table, SLAVE)
     register(table, BrokerKey("C", "b-a", 0, SLAVE.address), topics("T"))
@@ -130,7 +130,7 @@ def test_a_silent_broker_expires_after_its_time_and_not_before() -> None:
     assert table.route("T") is None
 
 
-def test_a_heartbeat_keeps_a_known_broker_alive_and_makes_no_unknown_one() -> None:
+def test_a_heartbeat_keeps_a_known_broker_alive_and_does_not_register_an_unknown_one() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"))
     assert table.heartbeat("C", MASTER.address, now_ms=100_000)
@@ -139,7 +139,7 @@ def test_a_heartbeat_keeps_a_known_broker_alive_and_makes_no_unknown_one() -> No
     assert table.cluster_info().cluster_addr_table == {"C": ["b-a"]}
 
 
-def test_a_closed_connection_takes_its_brokers_along_and_no_others() -> None:
+def test_a_closed_connection_removes_its_brokers_and_no_others() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"), connection=1)
     register(table, OTHER, topics("T"), connection=2)
@@ -155,10 +155,10 @@ def test_a_broker_that_registered_again_survives_the_end_of_its_old_connection()
     assert route_text(table, "T") == "b-a:4 at b-a[0]"
 
 
-# What 5.x adds: slaves that speak for a name without a master.
+# Added by 5.x: a slave that replaces a missing master.
 
 
-def test_the_least_slave_speaks_for_a_name_without_a_master_if_it_says_that_it_may() -> None:
+def test_the_slave_with_the_lowest_id_replaces_a_missing_master_if_it_allows_that() -> None:
     table = RouteTable()
     register(table, SLAVE, topics("T"), acting=False)
     assert route_text(table, "T") == "b-a:4 at b-a[1]"
@@ -169,7 +169,7 @@ def test_the_least_slave_speaks_for_a_name_without_a_master_if_it_says_that_it_m
     assert route_text(table, "T") == "b-a:8 at b-a[0, 1, 2]"
 
 
-def test_an_acting_master_is_shown_for_reading_where_that_is_switched_on() -> None:
+def test_an_acting_master_is_returned_for_reading_if_enabled() -> None:
     table = RouteTable()
     register(table, SLAVE, topics("T"), acting=True)
     shown, hidden = table.route("T", acting_masters=True), table.route("T")
@@ -180,8 +180,8 @@ def test_an_acting_master_is_shown_for_reading_where_that_is_switched_on() -> No
     assert not shown.queue_datas[0].perm & PERM_WRITE
 
 
-def test_no_acting_master_is_shown_where_somebody_could_write_to_it() -> None:
-    """Its queues are as the master left them, until the slave registers as the least of its name."""
+def test_no_acting_master_is_returned_where_a_client_could_write_to_it() -> None:
+    """Its queues stay as the master left them, until the slave with the lowest id registers."""
     table = RouteTable()
     register(table, MASTER, topics("T"), connection=1)
     register(table, SLAVE, topics("T"), connection=2, acting=True)
@@ -207,7 +207,7 @@ def test_an_older_claim_to_an_id_is_ignored_while_the_later_claimant_lives() -> 
     assert table.cluster_info().broker_addr_table["b-a"].broker_addrs == {0: impostor.address}
 
 
-def test_filter_servers_are_shown_until_they_are_taken_back() -> None:
+def test_filter_servers_are_returned_until_they_are_removed() -> None:
     table = RouteTable()
     for given, shown in [(("f:1", "f:2"), {MASTER.address: ["f:1", "f:2"]}), ((), {})]:
         register(table, MASTER, topics("T"), filter_servers=given)
@@ -216,7 +216,7 @@ def test_filter_servers_are_shown_until_they_are_taken_back() -> None:
         assert route.filter_server_table == shown
 
 
-def test_a_registration_without_a_body_leaves_filter_servers_and_queues_alone() -> None:
+def test_a_registration_without_a_body_does_not_change_filter_servers_and_queues() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"), filter_servers=("f:1",))
     register(table, MASTER)
@@ -225,10 +225,10 @@ def test_a_registration_without_a_body_leaves_filter_servers_and_queues_alone() 
     assert route.filter_server_table == {MASTER.address: ["f:1"]}
 
 
-# What administrators change.
+# Changes by administrators.
 
 
-def test_wiped_permissions_last_until_the_broker_says_something_new() -> None:
+def test_removed_permissions_last_until_the_broker_registers_a_change() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T", "U"))
     register(table, OTHER, topics("T"))
@@ -246,13 +246,13 @@ def test_a_topic_is_deleted_as_a_whole_or_in_one_cluster() -> None:
     register(table, BrokerKey("D", "b-d", 0, "10.0.0.4:10911"), topics("T"))
     table.delete_topic("T", "C")
     assert route_text(table, "T") == "b-d:4 at b-d[0]"
-    table.delete_topic("T", "nobody's")
+    table.delete_topic("T", "unknown")
     table.delete_topic("T")
     table.delete_topic("T")
     assert (table.route("T"), table.topics()) == (None, [])
 
 
-def test_queues_are_added_at_known_brokers_only() -> None:
+def test_queues_are_added_only_at_known_brokers() -> None:
     table = RouteTable()
     register(table, MASTER, topics("T"))
     table.add_queues("U", [QueueData("b-a", 6, 2, 0, 2), QueueData("b-x", 6, 2, 0, 2)])
@@ -271,7 +271,7 @@ def test_topics_are_listed_by_cluster_and_by_flag() -> None:
     assert table.topics_flagged(lambda flag: bool(flag & 2)) == ["both"]
 
 
-# What brokers may have us keep.
+# Limits on what brokers can store.
 
 
 @pytest.mark.parametrize(
@@ -281,11 +281,11 @@ def test_topics_are_listed_by_cluster_and_by_flag() -> None:
         (MASTER, ("T", "U", "V", "W"), (), "more than 4 topics"),
         (MASTER, ("T" * 21,), (), "a name of 21 characters"),
         (MASTER, ("",), (), "a name of 0 characters"),
-        (MASTER, ("T\x1b[2J",), (), "is no name"),
+        (MASTER, ("T\x1b[2J",), (), "is not a valid name"),
         (MASTER, ("T",), ("f:1", "f:2", "f:3"), "3 filter servers"),
     ],
 )
-def test_what_goes_beyond_a_bound_is_refused_and_changes_nothing(
+def test_a_registration_beyond_a_limit_is_refused_and_changes_nothing(
     key: BrokerKey, names: tuple[str, ...], filter_servers: tuple[str, ...], reason: str
 ) -> None:
     bounds = Bounds(brokers_max=2, queues_max=4, name_characters_max=20, filter_servers_max=2)
@@ -307,8 +307,11 @@ def permissions(table: RouteTable, topic: str) -> dict[str, int]:
 
 
 class TablesAgree(RuleBasedStateMachine):
-    """ROUTE-1 TablesAgree: after any sequence of steps each queue entry names a known broker, each known
-    address is a living broker, and each living broker has its address."""
+    """ROUTE-1 TablesAgree: the tables agree after any sequence of steps.
+
+    Each queue entry names a known broker, each known address is a living broker, and each living broker has
+    its address.
+    """
 
     keys = st.builds(
         BrokerKey,
@@ -369,7 +372,7 @@ class TablesAgree(RuleBasedStateMachine):
         brokers = self.table.cluster_info().broker_addr_table
         for topic in self.table.topics():
             route = self.table.route(topic)
-            assert route is not None, f"{topic} has queues of nobody"
+            assert route is not None, f"{topic} has queues without a broker"
             assert {data.broker_name for data in route.queue_datas} <= set(brokers)
         addresses = sorted(
             (broker.broker_name, id_, address)
@@ -386,10 +389,10 @@ TestTablesAgree = TablesAgree.TestCase
 TestTablesAgree.settings = settings(max_examples=60, stateful_step_count=25, deadline=None)
 
 
-def test_the_machine_notices_a_table_that_forgets_to_forget() -> None:
-    """The check can fail: with the rule about moved brokers taken out, it does."""
+def test_the_machine_notices_a_table_that_keeps_a_moved_broker() -> None:
+    """The check can fail: it does when the rule about moved brokers is removed."""
     machine = TablesAgree()
-    machine.table._forget_impostors = lambda key: None  # type: ignore[method-assign]  # noqa: ARG005  # planted
+    machine.table._forget_impostors = lambda key: None  # type: ignore[method-assign]  # noqa: ARG005  # injected
     machine.register(BrokerKey("C", "a", 0, "1:1"), ["T"], 0)
     machine.register(BrokerKey("C", "b", 0, "1:1"), ["T"], 0)
     with pytest.raises(AssertionError):

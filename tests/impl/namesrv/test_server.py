@@ -1,4 +1,4 @@
-"""The name server over a simulated network: what a client and a broker see, and the events it writes."""
+"""Tests the name server over a simulated network: answers to clients and brokers, and its event log."""
 
 import asyncio
 import re
@@ -31,7 +31,7 @@ from mqproof.spec.events import Event, Kind
 from tests.impl.namesrv.world import BROKER, World
 
 
-def test_a_registered_topic_is_routed_until_its_broker_leaves() -> None:
+def test_a_registered_topic_has_a_route_until_its_broker_unregisters() -> None:
     async def main(loop: SimulatedLoop) -> tuple[list[int], list[Kind]]:
         async with World(loop) as world:
             codes = [await world.route_code()]
@@ -48,9 +48,9 @@ def test_a_registered_topic_is_routed_until_its_broker_leaves() -> None:
     assert kinds == [Kind.REGISTER, Kind.UNREGISTER]
 
 
-def test_a_route_comes_in_the_dialect_that_the_asking_version_reads() -> None:
+def test_a_route_has_the_json_dialect_of_the_requesting_version() -> None:
     topic, standard = {"topic": "T"}, {"topic": "T", "acceptStandardJsonOnly": "true"}
-    # Versions that nobody has released are read as the nearest that somebody has.
+    # An unreleased version is treated as the nearest released one.
     old = [(399, topic), (400, topic), (0, topic), (-1, topic), (-(2**31), topic)]
     new = [(401, topic), (513, topic), (32_767, topic), (2**31 - 1, topic), (399, standard), (-1, standard)]
 
@@ -70,7 +70,7 @@ def test_a_route_comes_in_the_dialect_that_the_asking_version_reads() -> None:
     assert len({repr(java_json.read(TopicRoute, body)) for body in bodies}) == 1
 
 
-def test_a_broker_that_falls_silent_is_forgotten_and_heartbeats_prevent_that() -> None:
+def test_a_silent_broker_is_removed_and_heartbeats_prevent_that() -> None:
     async def main(loop: SimulatedLoop) -> tuple[list[int], list[Kind]]:
         async with World(loop) as world:
             await world.register()
@@ -81,7 +81,7 @@ def test_a_broker_that_falls_silent_is_forgotten_and_heartbeats_prevent_that() -
                 heartbeat = BrokerHeartbeatRequest(cluster, address, name)
                 await world.ask(RequestCode.BROKER_HEARTBEAT, heartbeat)
             codes.append(await world.route_code())
-            # The connection is kept busy, so that silence and not the closed connection is what counts.
+            # The connection is kept busy, so that silence matters and not the closed connection.
             for _ in range(14):
                 await asyncio.sleep(10)
                 codes.append(await world.route_code())
@@ -101,7 +101,7 @@ def test_a_closed_connection_removes_the_broker_at_once() -> None:
             await world.register()
             world.network.cut(world.address)
             await asyncio.sleep(0.1)
-            return await world.route_code(), world.told()[-1]
+            return await world.route_code(), world.broker_events()[-1]
 
     loop = SimulatedLoop()
     code, event = run_simulated(main(loop), loop)
@@ -121,7 +121,7 @@ def test_cluster_info_lists_the_brokers() -> None:
     assert info.broker_addr_table["b-a"].broker_addrs == {0: "10.0.0.1:10911"}
 
 
-def test_a_request_with_missing_fields_or_a_broken_body_is_an_error_answer() -> None:
+def test_a_request_with_missing_fields_or_a_broken_body_gets_an_error_answer() -> None:
     async def main(loop: SimulatedLoop) -> list[Command]:
         async with World(loop) as world:
             name, address, cluster = BROKER
@@ -180,7 +180,7 @@ _requests = st.tuples(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(_requests, min_size=8, max_size=16))
-def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
+def test_every_request_is_answered_and_the_tables_keep_working(
     requests: list[tuple[int, dict[str, str], bytes, bool]],
 ) -> None:
     register = RegisterBrokerRequest("b-a", "10.0.0.1:10911", "C", "10.0.0.1:10912", 0, compressed=True)
@@ -196,7 +196,7 @@ def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
             for code, fields, body, whole in requests:
                 asked = new_request(code, {**complete, **fields} if whole else fields, body)
                 answer = await world.client.invoke(world.address, asked, 3.0)
-                # An exception that nobody foresaw is answered by its type's name.
+                # An unexpected exception would be answered with the name of its type.
                 assert not re.match(r"[A-Za-z]+Error: ", answer.remark or ""), answer
             assert (await world.register()).code == 0
             assert await world.route_code() == 0
@@ -205,7 +205,7 @@ def test_whatever_is_asked_is_answered_and_the_tables_serve_on(
     run_simulated(main(loop), loop)
 
 
-def test_the_event_log_tells_of_the_start_and_of_each_route() -> None:
+def test_the_event_log_has_the_start_and_each_route() -> None:
     async def main(loop: SimulatedLoop) -> list[tuple[Kind, str | None, dict[str, str]]]:
         async with World(loop) as world:
             await world.route_code()

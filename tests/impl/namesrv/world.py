@@ -24,7 +24,7 @@ BROKER = ("b-a", "10.0.0.1:10911", "C")
 
 
 class World:
-    """A name server with one client. `disk` is what a name server before it left."""
+    """A name server with one client. `disk` has the files of a previous name server."""
 
     def __init__(
         self, loop: SimulatedLoop, config: NameServerConfig | None = None, disk: SimulatedDisk | None = None
@@ -53,7 +53,7 @@ class World:
     async def register(
         self, *topics: str | TopicConfig, broker: tuple[str, str, str] = BROKER, **more: Any
     ) -> Command:
-        """Register a broker with topics, T if none is named."""
+        """Register a broker with the given topics, or with topic T."""
         name, address, cluster = broker
         version = more.pop("version", 1)
         filter_servers = more.pop("filter_servers", [])
@@ -67,24 +67,24 @@ class World:
     async def route_code(self) -> int:
         return (await self.ask(RequestCode.GET_ROUTEINFO_BY_TOPIC, RouteRequest("T"))).code
 
-    def told(self) -> list[Event]:
-        """What it wrote about brokers."""
+    def broker_events(self) -> list[Event]:
+        """Return the events about brokers."""
         return [event for event in self.events if "broker" in event.attrs]
 
     def kinds(self) -> list[Kind]:
-        return [event.kind for event in self.told()]
+        return [event.kind for event in self.broker_events()]
 
 
 def play(
-    scene: Callable[[World], Awaitable[T]],
+    scenario: Callable[[World], Awaitable[T]],
     config: NameServerConfig | None = None,
     disk: SimulatedDisk | None = None,
 ) -> T:
-    """Run a scene in a world of its own."""
+    """Run a scenario in a new world."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with World(loop, config, disk) as world:
-            return await scene(world)
+            return await scenario(world)
 
     return run_simulated(main(), loop)

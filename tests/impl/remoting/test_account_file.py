@@ -1,4 +1,4 @@
-"""tools.yml. Source: docs/protocol.md, "Access control"."""
+"""Tests tools.yml. Source: docs/reference/protocol/access-control.md, "Accounts"."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_a_file_names_an_account() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "accessKey: a", "- a", "accessKey: [", "accessKey: [a]\nsecretKey: b"])
-def test_a_file_that_names_none_is_one_line(text: str) -> None:
+def test_an_invalid_account_file_is_reported_in_one_line(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         parse(text, "f")
     assert str(caught.value).startswith("f: ")

@@ -1,4 +1,7 @@
-"""The address server, asked over a simulated network. Source: docs/protocol.md, "Client"."""
+"""Tests the address server over a simulated network.
+
+Source: docs/reference/protocol/clients.md, "Address server".
+"""
 
 import asyncio
 import threading
@@ -15,7 +18,7 @@ WHERE = Address("10.0.0.7", 8080)
 
 
 class WebServer:
-    """Answers whatever is asked with `answer`, and then closes; with None it stays silent."""
+    """Answers every request with `answer` and closes the connection; with None it stays silent."""
 
     def __init__(
         self, connection: Connection, answer: Callable[[], bytes | None], asked: list[bytes]
@@ -39,7 +42,7 @@ class WebServer:
 async def web_server(
     network: SimulatedNetwork, answer: Callable[[], bytes | None], asked: list[bytes] | None = None
 ) -> None:
-    """A web server at WHERE, which adds what it is asked to `asked`."""
+    """Run a web server at WHERE that appends its requests to `asked`."""
     requests = [] if asked is None else asked
     await network.listen(*WHERE, lambda connection: WebServer(connection, answer, requests))
 
@@ -70,8 +73,8 @@ def test_the_answer_is_a_list_of_addresses() -> None:
     ("answer", "reason"),
     [
         (None, "no answer within 3 s"),
-        (b"", "not the beginning of an HTTP answer"),
-        (b"SSH-2.0\r\n\r\n", "not the beginning of an HTTP answer"),
+        (b"", "not the start of an HTTP response"),
+        (b"SSH-2.0\r\n\r\n", "not the start of an HTTP response"),
         (b"HTTP/1.0 404 Not Found\r\n\r\nhost:1", "status 404"),
         (ok(""), "0 addresses"),
         (ok("<html>"), "is not an address"),
@@ -80,12 +83,12 @@ def test_the_answer_is_a_list_of_addresses() -> None:
         (b"HTTP/1.0 200 OK\r\n\r\n\xff", "not ASCII"),
     ],
 )
-def test_another_answer_is_one_error_that_names_the_server(answer: bytes | None, reason: str) -> None:
+def test_any_other_answer_is_one_error_that_names_the_server(answer: bytes | None, reason: str) -> None:
     with pytest.raises(AddressServerError, match=rf"^http://10.0.0.7:8080/rocketmq/nsaddr: .*{reason}"):
         fetch(answer)
 
 
-def test_a_web_server_as_they_are_tells_the_addresses() -> None:
+def test_a_real_web_server_returns_the_addresses() -> None:
     class Page(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -107,11 +110,11 @@ def test_a_web_server_as_they_are_tells_the_addresses() -> None:
         server.shutdown()
 
 
-def test_nobody_listening_is_such_an_error_too() -> None:
+def test_an_unreachable_address_server_is_the_same_kind_of_error() -> None:
     async def main() -> None:
         await AddressServer(WHERE, "/").fetch(SimulatedNetwork())
 
-    with pytest.raises(AddressServerError, match="nobody listens"):
+    with pytest.raises(AddressServerError, match="no server listens"):
         asyncio.run(main())
 
 
@@ -126,6 +129,6 @@ def test_name_servers_are_named_by_addresses_or_by_a_url() -> None:
 @pytest.mark.parametrize(
     "text", ["ftp://web/x", "http:///x", "http://web:port/", "http://web/\r\nX: y", "web"]
 )
-def test_what_is_neither_is_refused(text: str) -> None:
+def test_any_other_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected|Port|port"):
         parse(text)

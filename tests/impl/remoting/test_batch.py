@@ -1,4 +1,7 @@
-"""Batches there and back, and bytes that are none. Source: docs/protocol.md, "Batches"."""
+"""Tests encoding and decoding batches, and bytes that are not a batch.
+
+Source: docs/reference/protocol/sending.md, "Batches".
+"""
 
 import pytest
 from hypothesis import given
@@ -19,20 +22,18 @@ _parts = st.lists(
 )
 
 
-def test_the_bytes_of_a_batch_are_these() -> None:
+def test_a_batch_has_the_expected_bytes() -> None:
     expected = "0000001d000000000000000000000007000000036162630004" + b"a\x011b".hex()
     assert encode_batch([Part(b"abc", {"a": "1b"}, 7)]).hex() == expected
 
 
 @given(_parts)
-def test_a_batch_comes_out_as_it_went_in(parts: list[Part]) -> None:
+def test_a_batch_is_read_back_unchanged(parts: list[Part]) -> None:
     assert decode_batch(encode_batch(parts), len(parts)) == parts
 
 
 @given(_parts, st.data())
-def test_a_batch_that_is_cut_short_is_refused_or_has_fewer_messages(
-    parts: list[Part], data: st.DataObject
-) -> None:
+def test_a_truncated_batch_is_refused_or_has_fewer_messages(parts: list[Part], data: st.DataObject) -> None:
     whole = encode_batch(parts)
     cut = data.draw(st.integers(0, len(whole) - 1))
     try:
@@ -54,6 +55,6 @@ def test_a_batch_that_is_cut_short_is_refused_or_has_fewer_messages(
         (encode_batch([Part(b"")] * 4), "more than 3"),
     ],
 )
-def test_bytes_that_are_no_batch_are_refused(data: bytes, why: str) -> None:
+def test_bytes_that_are_not_a_batch_are_refused(data: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         decode_batch(data, 3)

@@ -1,4 +1,7 @@
-"""Channels over a simulated network: correlation, time-outs, one-way, bounds, and peers that misbehave."""
+"""Tests channels on a simulated network:
+
+correlation, timeouts, one-way requests, limits, misbehaving peers.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -36,7 +39,7 @@ async def _slow(request: Command, channel: Channel) -> Reply:
 
 
 def _broken(request: Command, channel: Channel) -> Reply:
-    raise ZeroDivisionError("planted")
+    raise ZeroDivisionError("injected")
 
 
 async def _silent(request: Command, channel: Channel) -> Reply:
@@ -62,7 +65,7 @@ PROCESSORS = {
 
 
 class World:
-    """A server of PROCESSORS and a client, on one simulated network."""
+    """A server with PROCESSORS and a client on one simulated network."""
 
     def __init__(self, limits: Limits | None = None, connections_max: int = 100) -> None:
         self.network = SimulatedNetwork()
@@ -90,7 +93,7 @@ class World:
 
 
 class RawPeer:
-    """The other end of a connection, without any manners."""
+    """The other end of a connection, which follows no protocol."""
 
     connection: Connection
 
@@ -118,7 +121,7 @@ class RawPeer:
         return found
 
 
-def test_answers_find_their_requests_in_any_order() -> None:
+def test_answers_are_matched_with_their_requests_in_any_order() -> None:
     async def main() -> list[bytes]:
         async with World() as world:
             bodies = [b"0.3", b"0.1", b"0.2"]
@@ -128,7 +131,7 @@ def test_answers_find_their_requests_in_any_order() -> None:
     assert run_simulated(main()) == [b"0.3", b"0.1", b"0.2"]
 
 
-def test_an_answer_that_is_too_late_is_a_timeout_and_the_connection_lives_on() -> None:
+def test_a_late_answer_is_a_timeout_and_the_connection_stays_open() -> None:
     async def main() -> bytes:
         async with World() as world:
             with pytest.raises(RequestTimeoutError, match="within 500 ms"):
@@ -139,8 +142,8 @@ def test_an_answer_that_is_too_late_is_a_timeout_and_the_connection_lives_on() -
     assert run_simulated(main()) == b"still here"
 
 
-def test_of_requests_that_wait_at_once_each_has_its_own_time() -> None:
-    """In whatever order their times are over, and though some are answered."""
+def test_concurrent_requests_have_separate_timeouts() -> None:
+    """The timeouts end in any order, and some requests are answered."""
 
     async def main() -> list[tuple[float, str]]:
         async with World() as world:
@@ -170,7 +173,7 @@ def test_of_requests_that_wait_at_once_each_has_its_own_time() -> None:
     ]
 
 
-def test_a_lost_connection_fails_what_waits_and_the_next_request_opens_another() -> None:
+def test_a_lost_connection_fails_waiting_requests_and_the_next_request_opens_another() -> None:
     async def main() -> bytes:
         async with World() as world:
             waiting = asyncio.create_task(world.ask(SLOW, b"1"))
@@ -183,10 +186,10 @@ def test_a_lost_connection_fails_what_waits_and_the_next_request_opens_another()
     assert run_simulated(main()) == b"again"
 
 
-def test_nobody_listening_is_a_connect_error_and_nothing_was_sent() -> None:
+def test_an_unreachable_server_is_a_connect_error_and_nothing_was_sent() -> None:
     async def main() -> None:
         client = RemotingClient(SimulatedNetwork())
-        with pytest.raises(ConnectError, match="nobody listens"):
+        with pytest.raises(ConnectError, match="no server listens"):
             await client.invoke(Address("127.0.0.1", 9), new_request(ECHO), 1.0)
 
     run_simulated(main())
@@ -211,31 +214,31 @@ def test_an_unknown_request_code_is_answered_as_not_supported() -> None:
     assert (answer.code, answer.remark) == (3, " request type 9999 not supported")
 
 
-def test_a_processor_that_fails_answers_an_error_and_the_server_lives_on() -> None:
+def test_a_processor_that_fails_gets_an_error_answer_and_the_server_continues() -> None:
     async def main() -> tuple[Command, Command]:
         async with World() as world:
             return await world.ask(BROKEN), await world.ask(ECHO, b"x")
 
     broken, echo = run_simulated(main())
-    assert (broken.code, broken.remark) == (1, "ZeroDivisionError: planted")
+    assert (broken.code, broken.remark) == (1, "ZeroDivisionError: injected")
     assert echo.body == b"x"
 
 
-def test_an_answer_too_long_for_a_command_is_an_error_answer_and_the_connection_lives_on() -> None:
+def test_an_answer_too_long_for_a_command_is_an_error_answer_and_the_connection_stays_open() -> None:
     async def main() -> list[Command]:
         async with World() as world:
             return [await world.ask(code) for code in (WORDY, WORDY_LATER, ECHO)]
 
     wordy, later, echo = run_simulated(main())
     for answer in (wordy, later):
-        assert (answer.code, answer.remark) == (1, "the answer does not fit a command")
+        assert (answer.code, answer.remark) == (1, "the answer does not fit into a command")
     assert echo.code == 0
 
 
 def test_a_request_too_long_for_a_command_is_not_sent() -> None:
     async def main() -> None:
         async with World() as world:
-            await world.ask(ECHO)  # the connection is there
+            await world.ask(ECHO)  # the connection exists
             request = new_request(ECHO, {"long": "w" * HEADER_BYTES_MAX})
             with pytest.raises(ValueError, match=r"a header of \d+ bytes, at most 16777215 expected"):
                 await world.client.invoke(world.address, request, 1.0)
@@ -261,7 +264,7 @@ def test_a_oneway_request_is_never_answered() -> None:
     "junk",
     [b"\x7f\xff\xff\xff", b"\x00\x00\x00\x04\x05\x00\x00\x00", b"\x00\x00\x00\x02ab", b"GET / HTTP/1.1\r\n"],
 )
-def test_junk_closes_its_own_connection_only(junk: bytes) -> None:
+def test_invalid_data_closes_only_its_own_connection(junk: bytes) -> None:
     async def main() -> tuple[bool, list[Command], bytes]:
         async with World() as world:
             await world.ask(ECHO)
@@ -276,7 +279,7 @@ def test_junk_closes_its_own_connection_only(junk: bytes) -> None:
     assert body == b"fine"
 
 
-def test_at_the_bound_of_unanswered_requests_reading_pauses_and_goes_on_later() -> None:
+def test_reading_pauses_at_the_limit_of_unanswered_requests_and_resumes() -> None:
     async def main() -> tuple[int, int]:
         async with World(Limits(unanswered_max=2)) as world:
             peer = await world.raw()
@@ -290,7 +293,7 @@ def test_at_the_bound_of_unanswered_requests_reading_pauses_and_goes_on_later() 
     assert run_simulated(main()) == (2, 6)
 
 
-def test_at_the_bound_of_unanswered_bytes_reading_pauses() -> None:
+def test_reading_pauses_at_the_limit_of_unanswered_bytes() -> None:
     async def main() -> int:
         async with World(Limits(unanswered_bytes_max=100)) as world:
             peer = await world.raw()
@@ -332,7 +335,7 @@ def test_a_peer_that_does_not_read_is_not_read_from() -> None:
 
 
 @pytest.mark.parametrize("end", ["takes", "is gone", "stalls"])
-def test_who_sends_without_answers_waits_for_a_peer_that_does_not_take_it(end: str) -> None:
+def test_a_sender_waits_for_a_peer_that_does_not_read(end: str) -> None:
     async def main() -> None:
         got: list[bytes] = []
 
@@ -363,11 +366,11 @@ def test_who_sends_without_answers_waits_for_a_peer_that_does_not_take_it(end: s
             channel.abort()
             await asyncio.gather(
                 *sends
-            )  # as always when a connection breaks: whether it arrived is not known
+            )  # as after every lost connection, it is not known whether the request arrived
             assert got == [b"1"]
         else:
             for send in sends:
-                with pytest.raises(ConnectError, match="does not take"):
+                with pytest.raises(ConnectError, match="does not read the data"):
                     await send
         await client.close()
         await server.stop()
@@ -395,7 +398,7 @@ def test_an_idle_connection_is_closed() -> None:
     assert run_simulated(main())
 
 
-def test_a_frame_that_does_not_end_closes_its_connection_however_busy_it_looks() -> None:
+def test_an_endless_frame_closes_its_connection_however_active_it_is() -> None:
     async def main() -> tuple[bool, bool]:
         async with World() as world:
             slow, other = await world.raw(), await world.raw()
@@ -410,7 +413,7 @@ def test_a_frame_that_does_not_end_closes_its_connection_however_busy_it_looks()
     assert run_simulated(main()) == (True, False)
 
 
-def test_frames_that_are_not_whole_share_a_budget() -> None:
+def test_incomplete_frames_share_a_budget() -> None:
     async def main() -> None:
         async with World() as world:
             world.server._budget.bytes_max = 300_000
@@ -424,7 +427,7 @@ def test_frames_that_are_not_whole_share_a_budget() -> None:
             await asyncio.sleep(0.1)
             assert [peer.is_closed for peer in peers] == [False, False, False, True]
             peers[3] = await world.raw()
-            peers[3].connection.write(half[:60_000])  # few bytes may always come
+            peers[3].connection.write(half[:60_000])  # a few bytes are always allowed
             await asyncio.sleep(0.1)
             assert not peers[3].is_closed
             for peer in peers:
@@ -437,8 +440,8 @@ def test_frames_that_are_not_whole_share_a_budget() -> None:
     run_simulated(main())
 
 
-def test_of_a_thousand_half_open_connections_nothing_is_left_after_the_idle_time() -> None:
-    """Their peers are gone without a word, each in the middle of a frame."""
+def test_a_thousand_half_open_connections_are_gone_after_the_idle_time() -> None:
+    """The peers disappear without notice, each in the middle of a frame."""
 
     async def main() -> None:
         async with World(connections_max=1000) as world:
@@ -457,7 +460,7 @@ def test_of_a_thousand_half_open_connections_nothing_is_left_after_the_idle_time
     run_simulated(main())
 
 
-def test_of_a_producer_faster_than_the_answers_no_more_is_held_than_the_bound_says() -> None:
+def test_pending_answers_to_a_fast_producer_are_limited() -> None:
     async def main() -> None:
         async with World(Limits(unanswered_bytes_max=10_000)) as world:
             peer = await world.raw()
@@ -477,7 +480,7 @@ def test_of_a_producer_faster_than_the_answers_no_more_is_held_than_the_bound_sa
 
 
 class Stubborn:
-    """A connection whose peer takes nothing: it does not close until it is aborted."""
+    """A connection whose peer reads nothing: it does not close until it is aborted."""
 
     local = remote = Address("127.0.0.1", 1)
 
@@ -493,7 +496,7 @@ class Stubborn:
 
 
 class Narrow(Stubborn):
-    """A connection whose peer takes one answer."""
+    """A connection whose peer reads one answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -505,7 +508,7 @@ class Narrow(Stubborn):
         self.on_write()
 
 
-def test_of_many_that_wait_for_one_event_each_sees_whether_the_peer_still_takes_answers() -> None:
+def test_each_of_many_requests_waiting_for_one_event_checks_whether_the_peer_reads() -> None:
     async def main() -> list[int]:
         event = asyncio.Event()
 
@@ -526,7 +529,7 @@ def test_of_many_that_wait_for_one_event_each_sees_whether_the_peer_still_takes_
     assert run_simulated(main()) == [1000, 0, 0, 0, 0]
 
 
-def test_closing_does_not_wait_for_a_peer_that_takes_nothing() -> None:
+def test_closing_does_not_wait_for_a_peer_that_does_not_read() -> None:
     async def main() -> float | None:
         connection = Stubborn()
         channel = Channel(connection, handler(PROCESSORS), Limits())
@@ -538,7 +541,7 @@ def test_closing_does_not_wait_for_a_peer_that_takes_nothing() -> None:
     assert run_simulated(main()) == CLOSE_S
 
 
-def test_stopping_answers_what_is_being_worked_on() -> None:
+def test_stopping_answers_the_requests_in_progress() -> None:
     async def main() -> bytes:
         async with World() as world:
             waiting = asyncio.create_task(world.ask(SLOW, b"0.5"))
@@ -549,7 +552,7 @@ def test_stopping_answers_what_is_being_worked_on() -> None:
     assert run_simulated(main()) == b"0.5"
 
 
-def test_both_ends_may_ask() -> None:
+def test_both_ends_may_send_requests() -> None:
     async def main() -> bytes:
         asked: list[Awaitable[Command]] = []
 

@@ -1,4 +1,4 @@
-"""Goal: a client of many addresses tells what became of a request, whatever its connections do."""
+"""Tests that a client with many connections reports the result of each request."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, Re
 
 
 class Slow(AsyncioNetwork):
-    """Much may happen on a connection before whoever asked for it goes on."""
+    """Do several things with a connection before the coroutine that requested it continues."""
 
     async def connect(self, address: Address, on_connection: ReceiverFactory) -> Connection:
         connection = await super().connect(address, on_connection)
@@ -19,7 +19,7 @@ class Slow(AsyncioNetwork):
         return connection
 
 
-def test_a_connection_that_is_lost_at_once_is_no_connection() -> None:
+def test_a_connection_that_is_lost_at_once_is_a_connect_error() -> None:
     async def ask() -> None:
         greeted: list[Address] = []
         client = RemotingClient(Slow(), on_connected=greeted.append)
@@ -27,7 +27,7 @@ def test_a_connection_that_is_lost_at_once_is_no_connection() -> None:
         async with server:
             host, port = server.sockets[0].getsockname()
             for _ in range(2):
-                with pytest.raises(ConnectError, match="lost as soon as it was there"):
+                with pytest.raises(ConnectError, match="lost as soon as it was made"):
                     await client.invoke(Address(host, port), new_request(1), 1.0)
         assert greeted == []
         await client.close()

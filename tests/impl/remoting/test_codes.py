@@ -1,9 +1,9 @@
-"""One table of codes; what is not in it is shown as its number."""
+"""Tests the table of codes; an unknown code is shown as its number."""
 
 from mqproof.impl.remoting.codes import ResponseCode, is_retriable, response_name
 
 
-def test_known_codes_have_names_and_unknown_ones_their_number() -> None:
+def test_known_codes_have_names_and_unknown_ones_a_number() -> None:
     assert response_name(17) == "TOPIC_NOT_EXIST"
     assert response_name(4711) == "CODE_4711"
 
@@ -14,5 +14,5 @@ def test_a_refused_message_is_final_and_a_missing_topic_is_not() -> None:
     assert not is_retriable(4711)
 
 
-def test_every_response_code_says_what_it_means() -> None:
+def test_every_response_code_has_a_description() -> None:
     assert all(code.meaning for code in ResponseCode)

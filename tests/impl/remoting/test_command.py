@@ -1,6 +1,6 @@
-"""Commands as bytes and back, in both serializations; vectors are written field by field.
+"""Tests encoding and decoding commands in both serializations; the expected bytes are written by field.
 
-Source: docs/protocol.md, "Remoting command".
+Source: docs/reference/protocol/framing.md, "Remoting command".
 """
 
 import struct
@@ -63,7 +63,7 @@ _texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=
     remark=st.none() | _texts,
     serialization=st.sampled_from(Serialization),
 )
-def test_every_command_comes_back_as_it_was(
+def test_every_command_is_decoded_unchanged(
     code: int,
     opaque: int,
     flag: int,
@@ -94,7 +94,7 @@ def test_field_values_without_quotes_become_text() -> None:
     assert command.fields == {"a": "3", "b": "true", "d": "x"}
 
 
-def test_an_empty_remark_is_no_remark() -> None:
+def test_an_empty_remark_equals_no_remark() -> None:
     header = b'{"code":0,"opaque":1,"flag":1,"remark":"","extFields":{}}'
     assert decode(struct.pack(">I", len(header)) + header).remark is None
 
@@ -114,23 +114,23 @@ def test_an_empty_remark_is_no_remark() -> None:
         (b'\x00\x00\x00\x20{"code":1,"opaque":99999999999 }', "<= 2147483647 - at `\\$.opaque`"),
         (b'\x00\x00\x00\x21{"code":1,"version":99999999999 }', "<= 2147483647 - at `\\$.version`"),
         (b'\x00\x00\x00\x1f{"code":1,"flag":-99999999999 }', ">= -2147483648 - at `\\$.flag`"),
-        (b"\x01\x00\x00\x04\x00\x69\x03\x01", "does not hold together"),
+        (b"\x01\x00\x00\x04\x00\x69\x03\x01", "is invalid"),
         (BINARY_VECTOR[4:25] + b"\x7f\xff\xff\xff" + BINARY_VECTOR[29:], "a length of"),
     ],
 )
-def test_what_is_no_command_is_refused(frame: bytes, reason: str) -> None:
+def test_bytes_that_are_not_a_command_are_refused(frame: bytes, reason: str) -> None:
     with pytest.raises(FrameError, match=reason):
         decode(frame)
 
 
 @pytest.mark.parametrize("language", [14, 99, -1, -128])
-def test_a_language_code_that_nobody_knows_is_no_language(language: int) -> None:
+def test_an_unknown_language_code_becomes_no_language(language: int) -> None:
     frame = bytearray(BINARY_VECTOR[4:])
     frame[6] = language & 0xFF
     assert decode(bytes(frame)).language is None
 
 
-def test_an_empty_value_does_not_survive_the_binary_header() -> None:
+def test_an_empty_value_is_lost_in_the_binary_header() -> None:
     command = Command(1, 1, fields={"empty": "", "full": "x"}, serialization=Serialization.BINARY)
     assert decode(encode(command)[4:]).fields == {"full": "x"}
 
@@ -142,6 +142,6 @@ def test_an_answer_keeps_opaque_and_serialization_and_is_a_response() -> None:
     assert answer.serialization is Serialization.BINARY
 
 
-def test_requests_have_opaques_of_their_own() -> None:
+def test_each_request_has_its_own_opaque() -> None:
     assert new_request(1).opaque != new_request(1).opaque
     assert new_request(1, oneway=True).is_oneway

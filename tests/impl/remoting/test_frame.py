@@ -1,4 +1,4 @@
-"""Frames come out of a byte stream whole, however the stream is cut."""
+"""Tests that frames are decoded completely, however the byte stream is divided."""
 
 import pytest
 from hypothesis import given
@@ -14,11 +14,11 @@ def test_a_frame_is_its_length_and_its_parts() -> None:
 @given(st.lists(st.binary(max_size=40), max_size=5), st.lists(st.integers(1, 30)))
 def test_frames_survive_any_cut_of_the_stream(frames: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(write_frame(frame) for frame in frames)
-    pieces = [*cuts, len(stream)]
+    chunks = [*cuts, len(stream)]
     buffer, found, at = bytearray(), [], 0
-    for piece in pieces:
-        buffer += stream[at : at + piece]
-        at += piece
+    for chunk in chunks:
+        buffer += stream[at : at + chunk]
+        at += chunk
         while (frame := read_frame(buffer)) is not None:
             found.append(frame)
     assert found == frames
@@ -42,6 +42,6 @@ def test_the_limit_counts_the_length_field() -> None:
     assert read_frame(bytearray(write_frame(b"x" * 12)), frame_bytes_max=16) == b"x" * 12
 
 
-def test_a_negative_length_is_beyond_every_limit() -> None:
+def test_a_negative_length_exceeds_every_limit() -> None:
     with pytest.raises(FrameError, match="announced"):
         read_frame(bytearray(b"\xff\xff\xff\xff"))

@@ -1,4 +1,7 @@
-"""Typed headers and their flat strings on the wire. Source: docs/protocol.md, "Operation headers"."""
+"""Tests typed headers and their flat strings on the wire.
+
+Source: docs/reference/protocol/framing.md, "Operation headers".
+"""
 
 import msgspec
 import pytest
@@ -40,36 +43,36 @@ LETTERS = {
 }
 
 
-def test_a_send_has_long_names_in_its_first_version() -> None:
+def test_version_1_of_a_send_has_long_field_names() -> None:
     fields = headers.write(SEND)
     assert fields["defaultTopicQueueNums"] == "4"
     assert fields["producerGroup"] == "PG"
     assert headers.read(SendRequest, fields) == SEND
 
 
-def test_a_send_has_one_letter_names_in_its_second_version() -> None:
+def test_version_2_of_a_send_has_one_letter_field_names() -> None:
     assert headers.write_send_v2(SEND) == LETTERS
     read = headers.read_send_v2({**LETTERS, "n": "broker-a", "unknown": "x"})
     assert msgspec.structs.asdict(read) == msgspec.structs.asdict(SEND)
 
 
-def test_a_missing_field_is_named_in_full_also_where_the_wire_has_a_letter() -> None:
+def test_a_missing_field_is_named_in_full_even_where_the_wire_has_a_letter() -> None:
     del (fields := dict(LETTERS))["e"]
     with pytest.raises(HeaderError, match=r"SendRequest: .*missing required field `queueId`"):
         headers.read_send_v2(fields)
 
 
 @pytest.mark.parametrize("value", ["", "x", "1.5", "4294967296", "0x10"])
-def test_a_number_that_is_none_or_too_great_is_refused(value: str) -> None:
+def test_an_invalid_or_too_large_number_is_refused(value: str) -> None:
     with pytest.raises(HeaderError, match="queueId"):
         headers.read_send_v2({**LETTERS, "e": value})
 
 
-def test_members_that_are_none_are_not_sent() -> None:
+def test_members_that_are_none_are_omitted() -> None:
     assert headers.write(SendResponse("id", 1, 2)) == {"msgId": "id", "queueId": "1", "queueOffset": "2"}
 
 
-def test_names_follow_the_protocol_where_camel_case_does_not() -> None:
+def test_names_follow_the_protocol_where_it_deviates_from_camel_case() -> None:
     assert headers.write(UnregisterClientRequest("c", producer_group="P")) == {
         "clientID": "c",
         "producerGroup": "P",
@@ -99,6 +102,6 @@ def test_a_pull_response_has_all_four_numbers() -> None:
 
 
 @pytest.mark.parametrize("transaction_id", [None, "K"])
-def test_a_send_response_is_written_as_any_other_header(transaction_id: str | None) -> None:
+def test_a_send_response_is_written_like_any_other_header(transaction_id: str | None) -> None:
     response = headers.SendResponse(msg_id="ID", queue_id=3, queue_offset=7, transaction_id=transaction_id)
     assert headers.write_send_response(**msgspec.structs.asdict(response)) == headers.write(response)

@@ -1,6 +1,6 @@
-"""JSON with raw keys, as Java peers write it, and strictly standard JSON.
+"""Tests JSON with raw keys, as Java peers write it, and standard JSON.
 
-Source: docs/protocol.md, "JSON bodies".
+Source: docs/reference/protocol/framing.md, "JSON bodies".
 """
 
 import json
@@ -77,7 +77,7 @@ def test_a_table_by_queue_is_read_in_either_dialect_and_written_with_raw_keys() 
 
 
 @pytest.mark.parametrize("key", ['"b"', "{b}", '{"a":', "[1]", '{"topic":"T"}'])
-def test_a_key_that_is_no_queue_is_refused(key: str) -> None:
+def test_a_key_that_is_not_a_queue_is_refused(key: str) -> None:
     def queues() -> list[MessageQueue]:
         table = read(_Table, f'{{"offsetTable":{{{key}:7}}}}'.encode()).offset_table
         return [found.as_a(MessageQueue) for found in table]
@@ -94,18 +94,18 @@ _json = st.recursive(
 
 
 @given(_json)
-def test_standard_json_means_the_same_after_quoting(value: Any) -> None:
+def test_standard_json_has_the_same_meaning_after_quoting(value: Any) -> None:
     assert json.loads(quote_keys(json.dumps(value))) == value
     assert json.loads(quote_keys(json.dumps(value, ensure_ascii=False, indent=1))) == value
-    with patch.object(java_json, "_PIECES_MAX", 1):
+    with patch.object(java_json, "_TOKENS_JOINED", 1):
         assert json.loads(quote_keys(json.dumps(value))) == value
 
 
-@pytest.mark.parametrize("pieces_max", [1, 2, 3, 5])
-def test_wherever_pieces_are_put_together_the_text_is_the_same(pieces_max: int) -> None:
+@pytest.mark.parametrize("tokens_joined", [1, 2, 3, 5])
+def test_the_text_does_not_depend_on_how_many_tokens_are_joined(tokens_joined: int) -> None:
     text = '{{"a":{1:[2]}}:{3:4},{"b":{}}:[{5:{6:7}},8],9:{{"c":1}:2}}'
     whole = quote_keys(text)
-    with patch.object(java_json, "_PIECES_MAX", pieces_max):
+    with patch.object(java_json, "_TOKENS_JOINED", tokens_joined):
         assert quote_keys(text) == whole
     assert len(json.loads(whole)) == 3
 
@@ -114,7 +114,7 @@ def test_wherever_pieces_are_put_together_the_text_is_the_same(pieces_max: int) 
 @example({"a": None})
 @example({"/": "\x7f\x00é", 'a"b\\': ":null", "\ud800": 2**70})
 @example({10: "x", 9: {"b": [], "a": {}}})
-def test_standard_json_is_sorted_ascii_without_nulls_however_it_is_written(value: Any) -> None:
+def test_standard_json_is_sorted_ascii_without_nulls(value: Any) -> None:
     def plain(part: Any) -> Any:
         if isinstance(part, dict):
             return {str(key): plain(inner) for key, inner in part.items() if inner is not None}
@@ -141,28 +141,27 @@ def test_garbage_is_a_body_error_or_a_body(text: str) -> None:
         (b"\xff\xfe", "Heartbeat"),
         (b"[" * 100_000, "."),
         (b'{"clientID":' * 50_000, "."),
-        (b"{1:" * 50_000, "brackets in brackets at character 300"),
-        (b"{{1:2}:3,{{4:5}:6}:7}", "brackets in brackets at character 10"),
-        (b"{" * 20 + b"1:1" + b"}:1}" * 20, "brackets in brackets at character 2"),
-        (b"{[{" * 9 + b"1:1" + b"}]:1}" * 9, "brackets in brackets"),
+        (b"{1:" * 50_000, "nested too deeply at character 300"),
+        (b"{{1:2}:3,{{4:5}:6}:7}", "nested too deeply at character 10"),
+        (b"{" * 20 + b"1:1" + b"}:1}" * 20, "nested too deeply at character 2"),
+        (b"{[{" * 9 + b"1:1" + b"}]:1}" * 9, "nested too deeply"),
     ],
 )
-def test_a_body_of_another_shape_is_refused(body: bytes, reason: str) -> None:
+def test_a_body_of_another_structure_is_refused(body: bytes, reason: str) -> None:
     with pytest.raises(BodyError, match=reason):
         read(Heartbeat, body)
 
 
 @pytest.mark.parametrize("part", ['\\"', "a", "\\\\", "{", ":"])
-def test_a_string_without_its_end_is_one_token(part: str) -> None:
-    """Else the rest would be searched for that end from each quote in it, which takes a body of a mebibyte an
-    hour."""
+def test_an_unterminated_string_is_one_token(part: str) -> None:
+    """Otherwise each quote would start a search for its end, which takes an hour for a body of a mebibyte."""
     text = '"' + part * 1000
     assert [match.group() for match in java_json._TOKEN.finditer(text)] == [text]
     with pytest.raises(BodyError):
         read(Heartbeat, b'{"clientID":' + text.encode())
 
 
-def test_a_long_text_takes_little_more_memory_than_itself() -> None:
+def test_a_long_text_takes_little_more_memory_than_its_size() -> None:
     members = ",".join(f'{number}:1,"k{number}":{{{{"q":{number}}}:2}}' for number in range(20_000))
     text = "{" + members + "}"
     tracemalloc.start()
@@ -175,11 +174,11 @@ def test_a_long_text_takes_little_more_memory_than_itself() -> None:
     assert (found["19999"], found["k19999"]) == (1, {'{"q":19999}': 2})
 
 
-def test_a_raw_key_within_what_an_object_in_key_position_holds_is_read() -> None:
+def test_a_raw_key_inside_an_object_in_key_position_is_quoted() -> None:
     assert json.loads(quote_keys('{{"a":{1:[2]}}:{3:4}}')) == {'{"a":{"1":[2]}}': {"3": 4}}
 
 
-def test_numbers_may_come_as_strings_and_defaults_fill_in() -> None:
+def test_numbers_may_be_strings_and_missing_fields_get_defaults() -> None:
     text = (
         b'{"topicConfigSerializeWrapper":{"dataVersion":{"counter":"3"},'
         b'"topicConfigTable":{"T":{"topicName":"T"}}}}'

@@ -1,4 +1,7 @@
-"""Properties, hashes and identifiers (docs/protocol.md, "Properties", "Tag codes", "Message identifiers")."""
+"""Tests properties, hashes and identifiers.
+
+Source: docs/reference/protocol/messages.md, "Properties", "Tag codes" and "Message identifiers".
+"""
 
 import random
 
@@ -33,7 +36,7 @@ def test_properties_round_trip_with_and_without_the_last_separator(properties: d
     assert decode_properties(text + "\x02") == properties
 
 
-def test_incomplete_pairs_are_left_out_and_the_last_of_a_name_counts() -> None:
+def test_incomplete_pairs_are_dropped_and_the_last_of_a_name_counts() -> None:
     assert decode_properties("a\x011\x02\x02b\x02\x01c\x02d\x01\x02a\x012\x02") == {"a": "2"}
 
 
@@ -80,7 +83,7 @@ def test_offset_message_ids(host: tuple[str, int], offset: int, text: str) -> No
 
 
 @pytest.mark.parametrize("bad", ["", "7F", "zz" * 16, "00" * 20])
-def test_a_text_that_is_no_message_id_is_refused(bad: str) -> None:
+def test_a_text_that_is_not_a_message_id_is_refused(bad: str) -> None:
     with pytest.raises(ValueError, match=r"message id|non-hexadecimal"):
         parse_offset_message_id(bad)
 
@@ -90,7 +93,7 @@ def test_addresses_round_trip(host: str, port: int) -> None:
     assert decode_address(encode_address((host, port))) == (host, port)
 
 
-def test_the_producers_key_is_the_message_id_where_there_is_one() -> None:
+def test_the_producers_unique_key_is_the_message_id_if_there_is_one() -> None:
     def stored(properties: dict[str, str]) -> StoredMessage:
         message = Message("T", b"", properties, store_host=("127.0.0.1", 10911))
         return StoredMessage(message, 0, 1024, 0, 100, 0)
@@ -99,7 +102,7 @@ def test_the_producers_key_is_the_message_id_where_there_is_one() -> None:
     assert stored({}).message_id == "7F00000100002A9F0000000000000400"
 
 
-def test_unique_keys_are_unique_and_follow_from_the_seed() -> None:
+def test_unique_keys_are_unique_and_determined_by_the_seed() -> None:
     one, same, other = (UniqueKeys(random.Random(seed), ManualClock()) for seed in (1, 1, 2))
     keys = [one.take() for _ in range(100)]
     assert keys == [same.take() for _ in range(100)]
@@ -107,14 +110,14 @@ def test_unique_keys_are_unique_and_follow_from_the_seed() -> None:
     assert all(len(key) == 32 and key == key.upper() and int(key, 16) >= 0 for key in keys)
 
 
-def test_a_unique_key_holds_host_time_of_the_month_and_counter() -> None:
+def test_a_unique_key_contains_host_time_of_the_month_and_counter() -> None:
     keys = UniqueKeys(random.Random(1), ManualClock(NOV_1_US + 0x12345678 * 1000), "10.0.0.9")
     keys.take()
     second = keys.take()
     assert (second[:8], second[20:28], second[28:]) == ("0A000009", "12345678", "0001")
 
 
-def test_unique_keys_stay_unique_when_the_clock_stands_still_steps_back_or_comes_to_a_new_month() -> None:
+def test_unique_keys_stay_unique_when_the_clock_stops_steps_back_or_enters_a_new_month() -> None:
     clock = ManualClock(NOV_1_US + 10_000_000)
     keys = UniqueKeys(random.Random(1), clock)
     taken = [keys.take() for _ in range(70_000)]

@@ -1,4 +1,4 @@
-"""A master's and a slave's store on disks of their own, and both ends of a connection without a network."""
+"""The stores of a master and a slave on separate disks, and both ends of a connection without a network."""
 
 import random
 
@@ -31,7 +31,7 @@ def message(number: int, *, size: int = 20, topic: str = "T", queue_id: int = 0)
 
 
 def store(disk: SimulatedDisk | None = None, config: StoreConfig = CONFIG) -> MessageStore:
-    """Begun: each step is taken by who calls it."""
+    """A store that has started; the caller takes each step."""
     runtime = Runtime(ManualClock(), disk or SimulatedDisk(), SimulatedNetwork(), random.Random(0), inline)
     made = MessageStore("/store", config, runtime)
     made.load()
@@ -48,7 +48,7 @@ def filled(count: int, *, size: int = 20, disk: SimulatedDisk | None = None) -> 
 
 
 class Link:
-    """A connection between two stores, whose bytes go by in `step`."""
+    """A connection between two stores; `step` passes the bytes."""
 
     def __init__(
         self, master: MessageStore, slave: MessageStore, check: LogCheck = LogCheck.COMPARED
@@ -59,7 +59,7 @@ class Link:
         self.feed.received(self.follow.report())
 
     def step(self) -> bool:
-        """One frame there and its answer back; False when the master has nothing to send."""
+        """Pass one frame and its answer. Returns False when the master has nothing to send."""
         frame = self.feed.next_frame()
         self.feed.received(self.follow.received(frame))
         return bool(frame)
@@ -70,8 +70,8 @@ class Link:
 
 
 def log_of(made: MessageStore) -> bytes:
-    """All bytes of a log, whatever its segments."""
+    """Return all bytes of a log, across its segments."""
     found = bytearray()
-    while piece := made.log_read(made.log_begin + len(found), 1 << 20):
-        found += piece
+    while chunk := made.log_read(made.log_begin + len(found), 1 << 20):
+        found += chunk
     return bytes(found)

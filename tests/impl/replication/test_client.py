@@ -1,4 +1,4 @@
-"""How a slave keeps its connection: when it tries again, whom it follows, and what it says of that.
+"""Tests how a slave keeps its connection: its retries, the choice of the master, and its log lines.
 
 Method: a network whose masters are played by the test, in simulated time.
 """
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Attempts:
-    """A network that notes when it is asked for a connection, and may not answer."""
+    """A network that records connection requests, and may not answer them."""
 
     def __init__(self) -> None:
         self.network = SimulatedNetwork()
@@ -43,7 +43,7 @@ class Attempts:
 
 
 class Master:
-    """The other end of a slave's connection: beats when it is asked, and keeps what it hears."""
+    """The other end of a slave's connection: sends heartbeats on request, and records the received data."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -60,11 +60,11 @@ class Master:
         self.is_closed = True
 
 
-Scene = Callable[[Attempts, SlaveClient], Awaitable[T]]
+Scenario = Callable[[Attempts, SlaveClient], Awaitable[T]]
 
 
-def play(scene: Scene[T]) -> T:
-    """The scene, with a slave that has nothing yet and looks for its master."""
+def play(scenario: Scenario[T]) -> T:
+    """Run a scenario with an empty slave that looks for its master."""
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -73,7 +73,7 @@ def play(scene: Scene[T]) -> T:
         client = SlaveClient(attempts, store(), config, RECORD_BYTES_MAX)
         running = asyncio.create_task(client.run())
         try:
-            return await scene(attempts, client)
+            return await scenario(attempts, client)
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
@@ -91,18 +91,18 @@ async def serve(attempts: Attempts, address: Address = MASTER) -> tuple[Listener
     return await attempts.listen(address.host, address.port, accepted), masters
 
 
-def test_a_master_that_is_away_is_tried_less_and_less_often() -> None:
-    async def scene(attempts: Attempts, _: SlaveClient) -> list[float]:
+def test_a_master_that_is_down_is_tried_at_increasing_intervals() -> None:
+    async def scenario(attempts: Attempts, _: SlaveClient) -> list[float]:
         await asyncio.sleep(70)
         return attempts.at_s
 
-    at_s = play(scene)
+    at_s = play(scenario)
     pauses = [round(later - earlier) for earlier, later in pairwise(at_s)]
     assert pauses == [1, 2, 4, 8, 16, 16, 16]
 
 
-def test_one_that_was_followed_is_tried_again_at_once() -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> float:
+def test_a_master_that_was_followed_is_tried_again_at_once() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> float:
         await asyncio.sleep(40)  # the next attempt would be 16 s later
         _, masters = await serve(attempts)
         while not client.is_following:
@@ -113,16 +113,16 @@ def test_one_that_was_followed_is_tried_again_at_once() -> None:
         assert client.is_following
         return attempts.at_s[-1] - lost_s
 
-    assert play(scene) < 1
+    assert play(scenario) < 1
 
 
-def test_nothing_is_followed_before_what_is_to_be_learned_of_the_master_is_known() -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> tuple[bool, list[int], bool]:
+def test_a_slave_follows_only_after_it_has_fetched_the_masters_tables() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[bool, list[int], bool]:
         known = False
 
         async def prepare() -> None:
             if not known:
-                raise OSError("it does not tell")
+                raise OSError("the tables are unavailable")
 
         client.prepare = prepare
         _, masters = await serve(attempts)
@@ -132,15 +132,15 @@ def test_nothing_is_followed_before_what_is_to_be_learned_of_the_master_is_known
         await asyncio.sleep(20)
         return *before, client.is_following
 
-    followed, heard, follows = play(scene)
+    followed, heard, follows = play(scenario)
     assert not followed
     assert len(heard) > 1
     assert not any(heard)
     assert follows
 
 
-def test_a_master_that_does_not_answer_a_call_is_called_again() -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> bool:
+def test_a_master_that_does_not_answer_is_called_again() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> bool:
         attempts.hangs = True
         await serve(attempts)
         await asyncio.sleep(10)
@@ -148,11 +148,11 @@ def test_a_master_that_does_not_answer_a_call_is_called_again() -> None:
         await asyncio.sleep(10)
         return client.is_following
 
-    assert play(scene)
+    assert play(scenario)
 
 
-def test_a_slave_that_hears_of_another_master_leaves_the_one_it_has() -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> tuple[bool, bool]:
+def test_a_slave_leaves_its_master_when_another_is_reported() -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> tuple[bool, bool]:
         _, first = await serve(attempts)
         _, second = await serve(attempts, OTHER)
         while not client.is_following:
@@ -161,11 +161,11 @@ def test_a_slave_that_hears_of_another_master_leaves_the_one_it_has() -> None:
         await asyncio.sleep(10)
         return first[0].is_closed, bool(second) and client.is_following
 
-    assert play(scene) == (True, True)
+    assert play(scenario) == (True, True)
 
 
-def test_a_lost_master_is_complained_of_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> None:
+def test_the_loss_of_a_master_is_logged_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
         for _ in range(2):
             listener, masters = await serve(attempts)
             while not client.is_following:
@@ -176,14 +176,14 @@ def test_a_lost_master_is_complained_of_once_each_time(caplog: pytest.LogCapture
             await asyncio.sleep(60)
 
     with caplog.at_level(logging.WARNING):
-        play(scene)
+        play(scenario)
     said = [record.message for record in caplog.records]
     assert len([line for line in said if "was lost" in line]) == 2
     assert len([line for line in said if "cannot follow" in line]) == 2
 
 
-def test_a_connection_on_which_nothing_is_said_is_reported_on(caplog: pytest.LogCaptureFixture) -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> int:
+def test_a_slave_reports_its_position_on_an_idle_connection(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> int:
         _, masters = await serve(attempts)
         while not client.is_following:
             await asyncio.sleep(0.1)
@@ -191,14 +191,14 @@ def test_a_connection_on_which_nothing_is_said_is_reported_on(caplog: pytest.Log
         await asyncio.sleep(60)
         return len(masters[0].heard) - heard
 
-    assert play(scene) >= 8 * 9, "a position each 6 s"
+    assert play(scenario) >= 8 * 9, "a position each 6 s"
     assert not caplog.records
 
 
-def test_the_same_is_complained_of_again_when_all_was_well_in_between(
+def test_the_same_complaint_is_logged_again_after_a_success(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(attempts: Attempts, client: SlaveClient) -> None:
+    async def scenario(attempts: Attempts, client: SlaveClient) -> None:
         _, masters = await serve(attempts)
         for _ in range(3):
             while not client.is_following:
@@ -208,5 +208,5 @@ def test_the_same_is_complained_of_again_when_all_was_well_in_between(
             await asyncio.sleep(0.1)
 
     with caplog.at_level(logging.WARNING):
-        play(scene)
+        play(scenario)
     assert len([record for record in caplog.records if "was lost" in record.message]) == 3

@@ -1,6 +1,6 @@
-"""Two logs and a connection between them: what is followed, and what is refused.
+"""Tests two logs and a connection between them: accepted and refused data.
 
-Method: stores on simulated disks; frames are passed by hand, so each is seen.
+Method: stores on simulated disks; the test passes the frames, so it sees each of them.
 """
 
 import random
@@ -19,7 +19,7 @@ from mqproof.impl.store.results import GetStatus
 from tests.impl.replication.site import RECORD_BYTES_MAX, Link, filled, log_of, message, store
 
 
-def test_an_empty_slave_gets_all_segments_and_can_be_read() -> None:
+def test_an_empty_slave_receives_all_segments_and_can_be_read() -> None:
     master, slave = filled(100), store()
     link = Link(master, slave)
     link.run()
@@ -30,7 +30,7 @@ def test_an_empty_slave_gets_all_segments_and_can_be_read() -> None:
     assert link.acks.highest == master.log_end
 
 
-def test_a_slave_follows_what_is_appended_later() -> None:
+def test_a_slave_receives_later_appends() -> None:
     master, slave = filled(3), store()
     link = Link(master, slave)
     link.run()
@@ -41,7 +41,7 @@ def test_a_slave_follows_what_is_appended_later() -> None:
     assert log_of(slave) == log_of(master)
 
 
-def test_bytes_may_come_in_any_pieces() -> None:
+def test_bytes_may_arrive_in_chunks_of_any_size() -> None:
     master, slave = filled(60), store()
     link, chance = Link(master, slave), random.Random(1)
     stream = bytearray()
@@ -59,7 +59,7 @@ def test_bytes_may_come_in_any_pieces() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 40])
-def test_a_slave_that_connects_again_compares_its_last_record_and_goes_on(count: int) -> None:
+def test_a_slave_that_reconnects_compares_its_last_record_and_continues(count: int) -> None:
     disk = SimulatedDisk()
     master, slave = filled(count), store(disk)
     Link(master, slave).run()
@@ -75,7 +75,7 @@ def test_a_slave_that_connects_again_compares_its_last_record_and_goes_on(count:
     assert link.acks.highest == master.log_end
 
 
-def test_a_slave_without_anything_new_acknowledges_what_it_has_once_that_is_compared() -> None:
+def test_a_slave_without_new_data_acknowledges_after_the_comparison() -> None:
     master, slave = filled(5), store()
     Link(master, slave).run()
     link = Link(master, slave)
@@ -84,7 +84,7 @@ def test_a_slave_without_anything_new_acknowledges_what_it_has_once_that_is_comp
 
 
 def diverged(lost: int) -> Link:
-    """A slave with five records; its master lost so many of them and has others instead."""
+    """Return a slave with five records whose master lost some of them and has others instead."""
     before, slave = filled(5), store()
     Link(before, slave).run()
     master = filled(5 - lost)
@@ -94,14 +94,14 @@ def diverged(lost: int) -> Link:
 
 
 @pytest.mark.parametrize("lost", [1, 3, 5])
-def test_a_master_that_lost_its_tail_is_refused(lost: int) -> None:
+def test_a_master_that_lost_its_last_records_is_refused(lost: int) -> None:
     link = diverged(lost)
     with pytest.raises(DivergedError, match="is not its master's"):
         link.run()
     assert link.acks.highest == 0
 
 
-def test_released_brokers_do_not_notice_and_ours_only_where_told_so() -> None:
+def test_released_brokers_do_not_notice_divergence_and_ours_only_with_the_check() -> None:
     before, slave = filled(5), store()
     Link(before, slave).run()
     master = filled(4)
@@ -116,7 +116,7 @@ def test_released_brokers_do_not_notice_and_ours_only_where_told_so() -> None:
 def test_a_slave_that_is_ahead_is_refused_by_its_master() -> None:
     long, slave, master = filled(5), store(), filled(2)
     Link(long, slave).run()
-    with pytest.raises(StreamError, match="lost its tail"):
+    with pytest.raises(StreamError, match="lost its last records"):
         Link(master, slave)
 
 
@@ -124,26 +124,26 @@ def test_a_slave_that_is_ahead_of_a_released_master_refuses_it() -> None:
     long, slave = filled(5), store()
     Link(long, slave).run()
     follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
-    with pytest.raises(DivergedError, match="lost its tail"):
+    with pytest.raises(DivergedError, match="lost its last records"):
         follow.received(write_transfer(Transfer(follow.first_position, b"")))
 
 
-def test_a_slave_ahead_of_its_master_by_nothing_but_records_it_may_not_have_is_never_counted() -> None:
-    """An acknowledgement beyond the master's end is no acknowledgement."""
+def test_records_that_a_slave_is_ahead_of_its_master_are_never_counted() -> None:
+    """An acknowledgement beyond the master's end does not count."""
     link = Link(filled(2), store())
     with pytest.raises(StreamError, match="acknowledges"):
         link.feed.received((1 << 40).to_bytes(8, "big"))
     assert link.acks.highest == 0
 
 
-def test_as_shipped_any_report_is_believed() -> None:
+def test_as_shipped_every_report_is_believed() -> None:
     master, slave = filled(1), store()
     Link(filled(3), slave).run()
     link = Link(master, slave, LogCheck.AS_SHIPPED)
     assert link.acks.highest == slave.log_end > master.log_end
 
 
-def test_as_shipped_an_empty_slave_gets_the_last_segment_only() -> None:
+def test_as_shipped_an_empty_slave_receives_only_the_last_segment() -> None:
     master, slave = filled(100), store()
     Link(master, slave, LogCheck.AS_SHIPPED).run()
     assert slave.log_begin == master.log_end - master.log_end % 4096 > 0
@@ -155,7 +155,7 @@ def test_as_shipped_an_empty_slave_gets_the_last_segment_only() -> None:
 
 
 @pytest.mark.parametrize("place", [0, 4, 8, 35, 90])
-def test_a_damaged_record_is_refused_and_nothing_of_it_is_kept(place: int) -> None:
+def test_a_damaged_record_is_refused_and_not_stored(place: int) -> None:
     link = Link(filled(3), slave := store())
     frame = bytearray(link.feed.next_frame())
     frame[12 + place] ^= 0x40
@@ -164,7 +164,7 @@ def test_a_damaged_record_is_refused_and_nothing_of_it_is_kept(place: int) -> No
     assert slave.log_end == 0
 
 
-def test_bytes_for_another_place_are_refused() -> None:
+def test_bytes_for_another_position_are_refused() -> None:
     link = Link(filled(3), slave := store())
     link.run()
     with pytest.raises(StreamError, match=f"sends from 0, {slave.log_end} expected"):
@@ -173,14 +173,14 @@ def test_bytes_for_another_place_are_refused() -> None:
         Link(filled(3), store()).follow.received(write_transfer(Transfer(100, b"x")))
 
 
-def test_an_announced_record_beyond_the_bounds_is_refused_before_it_comes() -> None:
+def test_a_record_size_beyond_the_limit_is_refused_before_the_record_arrives() -> None:
     follow = Follow(store(), RECORD_BYTES_MAX, LogCheck.COMPARED)
     head = (RECORD_BYTES_MAX + 1).to_bytes(4, "big") + record.MAGIC_V1.to_bytes(4, "big")
     with pytest.raises(StreamError, match=f"size {RECORD_BYTES_MAX + 1}"):
         follow.received(write_transfer(Transfer(0, head)))
 
 
-def test_what_the_rest_of_a_segment_holds_behind_its_filler_does_not_matter() -> None:
+def test_data_after_the_filler_of_a_segment_does_not_matter() -> None:
     master, slave = filled(60), store()
     link = Link(master, slave)
     stream = bytearray()
@@ -195,7 +195,7 @@ def test_what_the_rest_of_a_segment_holds_behind_its_filler_does_not_matter() ->
     Link(master, slave).run()
 
 
-def test_a_slave_asks_for_what_the_master_has_deleted_and_is_refused() -> None:
+def test_a_slave_that_requests_deleted_data_is_refused() -> None:
     master = filled(100)
     slave = store()
     Link(filled(10), slave).run()
@@ -204,7 +204,7 @@ def test_a_slave_asks_for_what_the_master_has_deleted_and_is_refused() -> None:
         Link(master, slave)
 
 
-def test_a_slave_crashes_between_any_two_frames_and_becomes_the_same() -> None:
+def test_a_slave_that_crashes_between_any_two_frames_gets_the_same_log() -> None:
     chance, disk = random.Random(5), SimulatedDisk()
     master, slave = filled(0), store(disk)
     link = Link(master, slave)
@@ -225,7 +225,7 @@ def test_a_slave_crashes_between_any_two_frames_and_becomes_the_same() -> None:
     assert slave.max_offset("T", 0) == 120
 
 
-def test_an_empty_slave_is_sent_what_its_master_still_has() -> None:
+def test_an_empty_slave_receives_the_data_that_its_master_still_has() -> None:
     class Expired:
         log_begin, log_end, log_segment_bytes = 4096, 5000, 4096
 
@@ -237,7 +237,7 @@ def test_an_empty_slave_is_sent_what_its_master_still_has() -> None:
     assert feed.next_frame()[:12] == write_transfer(Transfer(4096, bytes(904)))[:12]
 
 
-def test_a_log_whose_next_bytes_expired_is_followed_no_more() -> None:
+def test_a_slave_stops_following_a_log_whose_next_bytes_expired() -> None:
     class Expiring:
         log_begin, log_end, log_segment_bytes = 0, 5000, 4096
 
@@ -250,20 +250,20 @@ def test_a_log_whose_next_bytes_expired_is_followed_no_more() -> None:
         feed.next_frame()
 
 
-@pytest.mark.parametrize("piece", [1, 7, 50])
-def test_the_last_record_is_compared_in_whatever_pieces_it_comes(piece: int) -> None:
+@pytest.mark.parametrize("chunk", [1, 7, 50])
+def test_the_last_record_is_compared_in_chunks_of_any_size(chunk: int) -> None:
     master, slave = filled(20), filled(10)
     follow = Follow(slave, RECORD_BYTES_MAX, LogCheck.COMPARED)
     at, own = follow.first_position, slave.log_end
     while at < master.log_end:
-        body = master.log_read(at, piece)
+        body = master.log_read(at, chunk)
         follow.received(write_transfer(Transfer(at, body)))
         at += len(body)
         assert follow.verified == (at >= own)
     assert log_of(slave) == log_of(master)
 
 
-def test_what_cannot_be_a_record_is_refused_by_its_first_bytes() -> None:
+def test_an_impossible_record_is_refused_by_its_first_bytes() -> None:
     size, magic = record.peek(filled(1).log_read(0, 8))
     filler = record.MAGIC_FILLER
     for front in ((size, magic + 1), (4097, magic), (record.SIZE_MIN - 1, magic), (4088, filler)):

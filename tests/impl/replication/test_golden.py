@@ -1,4 +1,4 @@
-"""What a released slave and its released master said on their connection: read, taken and said by ours.
+"""Tests our replication code with the recorded bytes of a released slave and its released master.
 
 Captured by `python -m tests.interop.capture_replication`: an empty slave, a few messages, heartbeats.
 """
@@ -49,13 +49,13 @@ def transfers(release: str) -> list[Transfer]:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_what_was_said_is_what_ours_would_write(release: str) -> None:
+def test_the_recorded_bytes_equal_those_that_our_code_writes(release: str) -> None:
     assert b"".join(map(write_position, positions(release))) == said(release, "slave")
     assert b"".join(map(write_transfer, transfers(release))) == said(release, "master")
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_an_empty_slave_asks_for_0_and_then_tells_how_far_it_is(release: str) -> None:
+def test_an_empty_slave_requests_0_and_then_reports_its_position(release: str) -> None:
     first, *reports = positions(release)
     assert first == 0
     assert reports == sorted(reports)
@@ -64,7 +64,7 @@ def test_an_empty_slave_asks_for_0_and_then_tells_how_far_it_is(release: str) ->
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_master_sends_its_log_without_gap_and_a_heartbeat_where_it_ends(release: str) -> None:
+def test_a_master_sends_its_log_without_gaps_and_then_a_heartbeat(release: str) -> None:
     position, beats = 0, 0
     for transfer in transfers(release):
         assert transfer.position == position
@@ -74,7 +74,7 @@ def test_a_master_sends_its_log_without_gap_and_a_heartbeat_where_it_ends(releas
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_our_slave_takes_what_a_released_master_said(release: str) -> None:
+def test_our_slave_accepts_the_data_of_a_released_master(release: str) -> None:
     slave = store(config=CONFIG)
     follow = Follow(slave, 1 << 20, LogCheck.COMPARED)
     reports = bytearray(follow.report())
@@ -90,7 +90,7 @@ def test_our_slave_takes_what_a_released_master_said(release: str) -> None:
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_our_master_says_to_a_released_slave_what_its_own_said(release: str) -> None:
+def test_our_master_sends_a_released_slave_the_same_data_as_its_own_master(release: str) -> None:
     master = store(config=CONFIG)
     follow = Follow(master, 1 << 20, LogCheck.COMPARED)
     follow.received(bytes(said(release, "master")))

@@ -1,4 +1,4 @@
-"""What a slave makes of a master that answers nothing, or has nothing yet."""
+"""Tests a slave whose master does not answer, or has no data yet."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ BODIES = {
     RequestCode.GET_ALL_TOPIC_CONFIG: b'{"dataVersion":{},"topicConfigTable":{}}',
     RequestCode.GET_ALL_SUBSCRIPTIONGROUP_CONFIG: b'{"dataVersion":{},"subscriptionGroupTable":{}}',
 }
-"""Whoever has no offsets answers without a body; there are always topics and groups."""
+"""A master without offsets answers without a body; there are always topics and groups."""
 
 
 class Asked:
@@ -36,7 +36,7 @@ class Asked:
 
 
 class Adopted:
-    """A slave's tables, which note what they get."""
+    """A slave's tables, which record the adopted data."""
 
     def __init__(self) -> None:
         self.got: list[Any] = []
@@ -59,11 +59,11 @@ class Adopted:
     def newer_commits(self, _table: Mapping[str, Mapping[int, int]]) -> list[UpdateOffsetRequest]:
         return []
 
-    def told(self, _commit: UpdateOffsetRequest) -> None: ...
+    def mark_sent(self, _commit: UpdateOffsetRequest) -> None: ...
 
 
 def play(*codes: int | None) -> list[Any]:
-    """A round for each code, of which None is no answer; what was adopted."""
+    """Run one round for each code, where None is no answer. Returns the adopted data."""
     asked, tables = Asked(), Adopted()
     sync = MetadataSync(cast(RemotingClient, asked), tables)
     sync.master = MASTER
@@ -84,21 +84,19 @@ def test_a_master_without_offsets_answers_without_a_body() -> None:
     assert offsets == delays == {}
 
 
-def test_what_a_master_refuses_is_not_adopted() -> None:
+def test_tables_that_a_master_refuses_to_send_are_not_adopted() -> None:
     assert play(ResponseCode.SYSTEM_ERROR) == []
 
 
 @pytest.mark.parametrize(
     ("master", "code", "expected"),
     [
-        (None, ResponseCode.SUCCESS, "no name server tells"),
+        (None, ResponseCode.SUCCESS, "no name server reports"),
         (MASTER, None, "it does not answer"),
         (MASTER, ResponseCode.SYSTEM_ERROR, "SYSTEM_ERROR"),
     ],
 )
-def test_deletions_that_cannot_be_learned_are_an_error(
-    master: Address | None, code: int | None, expected: str
-) -> None:
+def test_unknown_deletions_are_an_error(master: Address | None, code: int | None, expected: str) -> None:
     asked, tables = Asked(), Adopted()
     sync = MetadataSync(cast(RemotingClient, asked), tables)
     sync.master, asked.code = master, code
@@ -110,7 +108,7 @@ def test_deletions_that_cannot_be_learned_are_an_error(
     assert len(tables.got) == 1
 
 
-def test_that_nothing_is_known_is_said_once_until_all_was_well(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failed_fetch_is_logged_once_until_a_success(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         play(None, None, None, ResponseCode.SUCCESS, None, None)
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 2

@@ -1,7 +1,7 @@
-"""A master and a slave in a simulated world: statuses, faults, reads without the master.
+"""Tests a master and a slave in a simulated world: statuses, faults, reads without the master.
 
 Method: whole brokers, name server and client on simulated network, disks and time (`Pair`). Each test names
-the invariant that it stands for.
+the invariant that it tests.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ async def send_all(pair: Pair, names: list[str]) -> list[str]:
 
 
 async def without_master(pair: Pair) -> None:
-    """The master is killed, and clients have heard of it."""
+    """Kill the master and wait until clients have noticed."""
     pair.kill(MASTER)
     await asyncio.sleep(60)
 
@@ -44,33 +44,33 @@ def numbered(count: int, prefix: str = "m") -> list[str]:
     return [f"{prefix}{number}" for number in range(count)]
 
 
-def test_repl_1_a_synchronous_master_answers_send_ok_when_the_slave_has_it() -> None:
-    async def scene(pair: Pair) -> tuple[list[str], list[str]]:
+def test_repl_1_a_synchronous_master_answers_send_ok_only_when_the_slave_has_the_message() -> None:
+    async def scenario(pair: Pair) -> tuple[list[str], list[str]]:
         await pair.followed()
         statuses = await send_all(pair, numbered(20))
         return statuses, pair.names_in(SLAVE)
 
-    statuses, log = play(scene)
+    statuses, log = play(scenario)
     assert statuses == ["SEND_OK"] * 20
     assert log == numbered(20)
 
 
-def test_repl_3_without_a_slave_a_synchronous_master_says_so_at_once() -> None:
-    async def scene(pair: Pair) -> tuple[str, float, list[str]]:
+def test_repl_3_a_synchronous_master_without_a_slave_reports_that_at_once() -> None:
+    async def scenario(pair: Pair) -> tuple[str, float, list[str]]:
         await pair.stop(SLAVE)
         await asyncio.sleep(1)
         began = asyncio.get_running_loop().time()
         status = await pair.send("m0")
         return status, asyncio.get_running_loop().time() - began, pair.names_in(MASTER)
 
-    status, seconds, log = play(scene)
+    status, seconds, log = play(scenario)
     assert status == "SLAVE_NOT_AVAILABLE"
     assert seconds < 1
     assert log == ["m0"]
 
 
-def test_repl_3_a_slave_that_does_not_answer_is_waited_for_and_no_longer_than_said() -> None:
-    async def scene(pair: Pair) -> tuple[list[str], float, list[str]]:
+def test_repl_3_a_silent_slave_is_waited_for_only_until_the_timeout() -> None:
+    async def scenario(pair: Pair) -> tuple[list[str], float, list[str]]:
         await pair.followed()
         await pair.send("m0")
         pair.cut()
@@ -82,22 +82,22 @@ def test_repl_3_a_slave_that_does_not_answer_is_waited_for_and_no_longer_than_sa
         await pair.followed()
         return list(statuses), seconds, [await pair.send("again")]
 
-    statuses, seconds, again = play(scene)
+    statuses, seconds, again = play(scenario)
     assert statuses == ["FLUSH_SLAVE_TIMEOUT"] * 5
     assert 3 <= seconds < 4, "each has its own deadline"
     assert again == ["SEND_OK"]
 
 
-def test_repl_3_who_does_not_wait_is_answered_without_a_slave() -> None:
-    async def scene(pair: Pair) -> str:
+def test_repl_3_a_send_that_does_not_wait_is_answered_without_a_slave() -> None:
+    async def scenario(pair: Pair) -> str:
         await pair.stop(SLAVE)
         return await pair.send("m0", wait=False)
 
-    assert play(scene) == "SEND_OK"
+    assert play(scenario) == "SEND_OK"
 
 
-def test_repl_3_an_asynchronous_master_waits_for_nobody_and_is_followed_all_the_same() -> None:
-    async def scene(pair: Pair) -> tuple[str, str, list[str]]:
+def test_repl_3_an_asynchronous_master_does_not_wait_but_is_followed() -> None:
+    async def scenario(pair: Pair) -> tuple[str, str, list[str]]:
         await pair.followed()
         pair.kill(SLAVE)
         alone = await pair.send("m0")
@@ -106,17 +106,17 @@ def test_repl_3_an_asynchronous_master_waits_for_nobody_and_is_followed_all_the_
         await pair.followed()
         return alone, together, pair.names_in(SLAVE)
 
-    assert play(scene, role=Role.ASYNC_MASTER) == ("SEND_OK", "SEND_OK", ["m0", "m1"])
+    assert play(scenario, role=Role.ASYNC_MASTER) == ("SEND_OK", "SEND_OK", ["m0", "m1"])
 
 
 def test_repl_3_a_slave_that_is_far_behind_is_not_waited_for() -> None:
-    async def scene(pair: Pair) -> list[str]:
+    async def scenario(pair: Pair) -> list[str]:
         await pair.followed()
         await pair.send("m0")
         pair.cut()
         return await send_all(pair, numbered(4, "late"))
 
-    assert play(scene, fall_behind_bytes_max=500) == [
+    assert play(scenario, fall_behind_bytes_max=500) == [
         "FLUSH_SLAVE_TIMEOUT",
         "FLUSH_SLAVE_TIMEOUT",
         "SLAVE_NOT_AVAILABLE",
@@ -127,27 +127,27 @@ def test_repl_3_a_slave_that_is_far_behind_is_not_waited_for() -> None:
 @pytest.mark.parametrize(
     ("in_sync", "status"), [(1, "SEND_OK"), (2, "FLUSH_SLAVE_TIMEOUT"), (3, "FLUSH_SLAVE_TIMEOUT")]
 )
-def test_repl_3_as_5_x_means_it_a_master_waits_for_so_many_whoever_is_there(
+def test_repl_3_under_the_rule_of_5_x_a_master_waits_for_the_required_number(
     in_sync: int, status: str
 ) -> None:
-    async def scene(pair: Pair) -> str:
+    async def scenario(pair: Pair) -> str:
         await pair.stop(SLAVE)
         return await pair.send("m0")
 
-    assert play(scene, in_sync_replicas=in_sync) == status
+    assert play(scenario, in_sync_replicas=in_sync) == status
 
 
 @pytest.mark.parametrize(("in_sync", "status"), [(2, "SEND_OK"), (3, "FLUSH_SLAVE_TIMEOUT")])
-def test_repl_3_as_5_x_means_it_the_master_counts_itself(in_sync: int, status: str) -> None:
-    async def scene(pair: Pair) -> str:
+def test_repl_3_under_the_rule_of_5_x_the_master_counts_itself(in_sync: int, status: str) -> None:
+    async def scenario(pair: Pair) -> str:
         await pair.followed()
         return await pair.send("m0")
 
-    assert play(scene, in_sync_replicas=in_sync) == status
+    assert play(scenario, in_sync_replicas=in_sync) == status
 
 
-def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
-    async def scene(pair: Pair) -> tuple[list[str], list[str]]:
+def test_repl_5_a_slave_that_is_killed_repeatedly_catches_up() -> None:
+    async def scenario(pair: Pair) -> tuple[list[str], list[str]]:
         for number in range(60):
             await pair.send(f"m{number}", wait=False)
             if number % 7 == 3:
@@ -159,12 +159,12 @@ def test_repl_5_a_slave_that_is_killed_again_and_again_catches_up() -> None:
         await pair.followed()
         return pair.names_in(MASTER), pair.names_in(SLAVE)
 
-    master, slave = play(scene)
+    master, slave = play(scenario)
     assert master == slave == numbered(60)
 
 
-def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
-    async def scene(pair: Pair) -> list[str]:
+def test_repl_5_a_slave_reconnects_by_itself_after_a_network_failure() -> None:
+    async def scenario(pair: Pair) -> list[str]:
         await pair.followed()
         pair.cut()
         for name in numbered(3):
@@ -175,11 +175,11 @@ def test_repl_5_after_a_dead_wire_the_slave_comes_back_by_itself() -> None:
         await pair.followed()
         return pair.names_in(SLAVE)
 
-    assert play(scene) == numbered(3)
+    assert play(scenario) == numbered(3)
 
 
-def test_a_connection_on_which_nothing_happens_stays() -> None:
-    async def scene(pair: Pair) -> bool:
+def test_an_idle_connection_stays_open() -> None:
+    async def scenario(pair: Pair) -> bool:
         await pair.followed()
         client = pair.slave.replicas.client
         assert client is not None
@@ -187,13 +187,13 @@ def test_a_connection_on_which_nothing_happens_stays() -> None:
         await asyncio.sleep(600)
         return client._receiver is before
 
-    assert play(scene)
+    assert play(scenario)
 
 
-def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_once(
+def test_repl_2_a_master_that_lost_its_last_records_is_not_followed_and_that_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(pair: Pair) -> tuple[list[str], list[str], str]:
+    async def scenario(pair: Pair) -> tuple[list[str], list[str], str]:
         await pair.followed()
         await send_all(pair, numbered(10))
         pair.kill(MASTER)
@@ -208,17 +208,17 @@ def test_repl_2_a_master_that_lost_its_tail_is_not_followed_and_that_is_said_onc
         return pair.names_in(MASTER), pair.names_in(SLAVE), client.refused
 
     with caplog.at_level(logging.WARNING):
-        master, slave, refused = play(scene)
+        master, slave, refused = play(scenario)
     assert master == numbered(20, "new")
     assert slave == numbered(10)
     assert "is not its master's" in refused
     assert sum("no longer follows" in record.message for record in caplog.records) == 1
 
 
-def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
+def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_logs_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(pair: Pair) -> tuple[list[str], str]:
+    async def scenario(pair: Pair) -> tuple[list[str], str]:
         await pair.followed()
         await send_all(pair, numbered(10))
         pair.lose_disk(MASTER)
@@ -227,16 +227,16 @@ def test_repl_2_a_slave_that_is_ahead_is_refused_and_the_master_says_so(
         return pair.names_in(SLAVE), await pair.send("m0")
 
     with caplog.at_level(logging.WARNING):
-        log, status = play(scene)
+        log, status = play(scenario)
     assert log == numbered(10)
     assert status == "SLAVE_NOT_AVAILABLE"
-    assert sum("lost its tail" in record.message for record in caplog.records) == 1
+    assert sum("lost its last records" in record.message for record in caplog.records) == 1
 
 
-def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None:
-    """It would forget the topics of which it may be the last to have the messages."""
+def test_repl_4_a_slave_adopts_no_tables_of_a_master_that_lost_its_disk() -> None:
+    """Otherwise the slave would delete topics although it may have the last copy of their messages."""
 
-    async def scene(pair: Pair) -> tuple[int, int | None]:
+    async def scenario(pair: Pair) -> tuple[int, int | None]:
         await pair.followed()
         await send_all(pair, numbered(5))
         await pair.consumer.commit(QUEUE, 2)
@@ -249,11 +249,11 @@ def test_repl_4_a_slave_takes_no_tables_of_a_master_that_lost_its_disk() -> None
         found = await pair.consumer.pull(QUEUE, 0)
         return len(found.messages), await pair.consumer.committed(QUEUE)
 
-    assert play(scene) == (5, 2)
+    assert play(scenario) == (5, 2)
 
 
-def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
-    async def scene(pair: Pair) -> tuple[str, list[str], list[str]]:
+def test_as_shipped_the_loss_goes_unnoticed_and_is_acknowledged() -> None:
+    async def scenario(pair: Pair) -> tuple[str, list[str], list[str]]:
         await pair.followed()
         await send_all(pair, ["m0", "m1"])
         pair.lose_power(MASTER)
@@ -262,16 +262,16 @@ def test_as_shipped_the_same_goes_unnoticed_and_acknowledged() -> None:
         status = await pair.send("n0")
         return status, pair.names_in(MASTER), pair.names_in(SLAVE)
 
-    status, master, slave = play(scene, log_check=LogCheck.AS_SHIPPED)
+    status, master, slave = play(scenario, log_check=LogCheck.AS_SHIPPED)
     assert status == "SEND_OK", "the slave's report of its own records passes for an acknowledgement"
     assert (master, slave) == (["n0"], ["m0", "m1"])
 
 
-def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
-    async def scene(pair: Pair) -> tuple[list[bytes], str, int | None]:
+def test_repl_4_messages_of_the_slave_can_be_read_while_the_master_is_down() -> None:
+    async def scenario(pair: Pair) -> tuple[list[bytes], str, int | None]:
         await pair.followed()
         await send_all(pair, numbered(40))
-        await asyncio.sleep(30)  # the slave has heard of the topic
+        await asyncio.sleep(30)  # the slave has fetched the topic
         await without_master(pair)
         found, offset = [], 0
         while offset < 40:
@@ -282,16 +282,16 @@ def test_repl_4_what_the_slave_holds_is_read_while_the_master_is_away() -> None:
             await pair.consumer.commit(QUEUE, offset)
         return found, await pair.send("refused"), await pair.consumer.committed(QUEUE)
 
-    found, status, committed = play(scene)
+    found, status, committed = play(scenario)
     assert found == [name.encode() for name in numbered(40)]
     assert status != "SEND_OK"
     assert committed == 0
 
 
-def test_deliv_5_a_member_tells_its_offset_when_the_master_is_back_and_no_slave_before() -> None:
-    """DELIV-5 OffsetMonotone"""
+def test_deliv_5_a_member_reports_its_offset_to_the_restarted_master_and_not_to_a_slave() -> None:
+    """DELIV-5 OffsetMonotone."""
 
-    async def scene(pair: Pair) -> tuple[list[bytes], int | None, int | None]:
+    async def scenario(pair: Pair) -> tuple[list[bytes], int | None, int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
         await pair.consumer.commit(QUEUE, 2)
@@ -310,13 +310,13 @@ def test_deliv_5_a_member_tells_its_offset_when_the_master_is_back_and_no_slave_
             assert services is not None
             return heard, slaves, services.offsets.query("G", TOPIC, 0)
 
-    heard, slaves, masters = play(scene)
+    heard, slaves, masters = play(scenario)
     assert sorted(heard) == [name.encode() for name in numbered(9)[2:]]
     assert (slaves, masters) == (2, 9)
 
 
-def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
-    async def scene(pair: Pair) -> tuple[list[int], str, set[MessageQueue]]:
+def test_a_slave_neither_grants_nor_releases_locks() -> None:
+    async def scenario(pair: Pair) -> tuple[list[int], str, set[MessageQueue]]:
         await pair.followed()
         await pair.send("m0")
         await asyncio.sleep(30)
@@ -335,7 +335,7 @@ def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
         await asyncio.sleep(60)
         return codes, str(caught.value), await pair.consumer._calls.lock([QUEUE])
 
-    codes, refusal, locked = play(scene)
+    codes, refusal, locked = play(scenario)
     assert codes == [ResponseCode.SERVICE_NOT_AVAILABLE] * 2
     assert "this broker is a slave" in refusal
     assert locked == {QUEUE}
@@ -344,10 +344,10 @@ def test_a_slave_gives_no_locks_and_takes_none_back() -> None:
 @pytest.mark.parametrize(
     ("offset", "status"), [(3, "NO_NEW_MESSAGE"), (4, "NO_MATCHED_MESSAGE"), (100, "NO_MATCHED_MESSAGE")]
 )
-def test_a_slave_corrects_no_offset_and_sends_back_to_the_master(offset: int, status: str) -> None:
-    """What it does not have, its master may."""
+def test_a_slave_corrects_no_offset_and_directs_consumers_to_the_master(offset: int, status: str) -> None:
+    """Its master may have data that the slave does not have."""
 
-    async def scene(pair: Pair) -> tuple[str, int, int]:
+    async def scenario(pair: Pair) -> tuple[str, int, int]:
         await pair.followed()
         await send_all(pair, numbered(3))
         await asyncio.sleep(30)
@@ -357,11 +357,11 @@ def test_a_slave_corrects_no_offset_and_sends_back_to_the_master(offset: int, st
         result = await pair.consumer.pull(QUEUE, offset)
         return result.status, result.next_offset, pair.consumer._calls._suggested[QUEUE]
 
-    assert play(scene) == (status, offset, 3 if status == "NO_MATCHED_MESSAGE" else 0)
+    assert play(scenario) == (status, offset, 3 if status == "NO_MATCHED_MESSAGE" else 0)
 
 
-def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
-    async def scene(pair: Pair) -> int:
+def test_a_consumer_ahead_of_the_slave_asks_at_intervals() -> None:
+    async def scenario(pair: Pair) -> int:
         await pair.followed()
         await send_all(pair, numbered(3))
         await pair.consumer.commit(QUEUE, 7)
@@ -376,13 +376,13 @@ def test_a_consumer_that_is_ahead_of_the_slave_asks_now_and_then() -> None:
             await asyncio.sleep(60)
             return missed.total - before
 
-    assert 30 <= play(scene) <= 90
+    assert 30 <= play(scenario) <= 90
 
 
-def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() -> None:
+def test_a_consumer_at_the_slave_continues_past_what_the_master_has_not_synced() -> None:
     """Under SYNC_FLUSH the slave may show a record before its master does."""
 
-    async def scene(pair: Pair) -> tuple[list[str], int, list[str]]:
+    async def scenario(pair: Pair) -> tuple[list[str], int, list[str]]:
         await pair.followed()
         await send_all(pair, numbered(3))
         store = pair.brokers[MASTER].store
@@ -406,14 +406,14 @@ def test_who_read_at_the_slave_what_its_master_has_not_synced_goes_on_there() ->
         came = await held
         return [at_once.status, beyond.status], at_once.next_offset, [one.message_id for one in came.messages]
 
-    (at_once, beyond), next_offset, came = play(scene, flush=FlushMode.SYNC_FLUSH)
+    (at_once, beyond), next_offset, came = play(scenario, flush=FlushMode.SYNC_FLUSH)
     assert (at_once, next_offset) == ("NO_NEW_MESSAGE", 4)
     assert beyond == "OFFSET_ILLEGAL"
     assert came == ["m4"]
 
 
-def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_go_back() -> None:
-    async def scene(pair: Pair) -> tuple[list[int | None], int | None]:
+def test_offsets_committed_to_the_slave_reach_the_master_and_never_decrease() -> None:
+    async def scenario(pair: Pair) -> tuple[list[int | None], int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
         await pair.consumer.commit(QUEUE, 2)
@@ -428,16 +428,16 @@ def test_offsets_that_were_committed_to_the_slave_come_to_the_master_and_never_g
             await asyncio.sleep(1)
         assert pair.brokers[MASTER].services is not None
         assert pair.slave.services is not None
-        assert pair.slave.services.offsets.untold == set(), "it is told once"
+        assert pair.slave.services.offsets.unsent == set(), "it is sent once"
         return seen, pair.brokers[MASTER].services.offsets.query("G", TOPIC, 0)
 
-    seen, masters = play(scene)
+    seen, masters = play(scenario)
     assert set(seen) == {7}
     assert masters == 7
 
 
-def test_a_group_that_is_set_back_at_the_master_is_set_back_at_the_slave() -> None:
-    async def scene(pair: Pair) -> list[int | None]:
+def test_a_group_that_is_reset_at_the_master_is_reset_at_the_slave() -> None:
+    async def scenario(pair: Pair) -> list[int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
         seen = []
@@ -448,27 +448,27 @@ def test_a_group_that_is_set_back_at_the_master_is_set_back_at_the_slave() -> No
             seen.append(pair.slave.services.offsets.query("G", TOPIC, 0))
         return seen
 
-    assert play(scene) == [7, 2]
+    assert play(scenario) == [7, 2]
 
 
-def test_a_slave_knows_how_far_delayed_messages_are_delivered_and_delivers_none() -> None:
-    async def scene(pair: Pair) -> tuple[dict[int, int], int, int]:
+def test_a_slave_has_the_progress_of_delayed_messages_and_delivers_none() -> None:
+    async def scenario(pair: Pair) -> tuple[dict[int, int], int, int]:
         await pair.followed()
         await pair.producer.send(Message(TOPIC, b"late", {DELAY: "1"}))
         await asyncio.sleep(30)
         assert pair.slave.services is not None
-        told = pair.slave.services.delays.offsets().offset_table
+        reported = pair.slave.services.delays.offsets().offset_table
         return (
-            told,
+            reported,
             pair.brokers[MASTER].store.max_offset(TOPIC, 0),
             pair.slave.store.max_offset(TOPIC, 0),
         )
 
-    assert play(scene) == ({1: 1}, 1, 1)
+    assert play(scenario) == ({1: 1}, 1, 1)
 
 
-def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
-    async def scene(pair: Pair) -> None:
+def test_a_slave_has_the_topics_groups_and_offsets_of_its_master() -> None:
+    async def scenario(pair: Pair) -> None:
         await pair.followed()
         await pair.send("m0")
         await pair.consumer.commit(QUEUE, 1)
@@ -486,7 +486,7 @@ def test_a_slave_keeps_topics_groups_and_offsets_like_its_master() -> None:
         assert pair.slave.services.offsets.query("G", TOPIC, 0) == 1
         assert pair.slave.services.topics.get(TOPIC)
 
-    play(scene)
+    play(scenario)
 
 
 async def delete_topic(pair: Pair) -> None:
@@ -496,12 +496,12 @@ async def delete_topic(pair: Pair) -> None:
     assert answer.code == ResponseCode.SUCCESS
 
 
-def test_a_slave_forgets_a_topic_that_its_master_deleted_with_queues_and_offsets() -> None:
-    """Though it is made anew before the slave hears of it."""
+def test_a_slave_deletes_a_topic_that_its_master_deleted_with_queues_and_offsets() -> None:
+    """The topic is recreated before the slave learns of the deletion."""
 
     other = replace(QUEUE, queue_id=1)
 
-    async def scene(pair: Pair) -> tuple[int, int | None, list[bytes]]:
+    async def scenario(pair: Pair) -> tuple[int, int | None, list[bytes]]:
         await pair.followed()
         for body in (b"old 0", b"old 1"):
             await pair.producer.send(Message(TOPIC, body), QUEUE)
@@ -518,11 +518,11 @@ def test_a_slave_forgets_a_topic_that_its_master_deleted_with_queues_and_offsets
         offset = slave.services.offsets.query("G", TOPIC, 0)
         return slave.store.max_offset(TOPIC, 0), offset, [each.message.body for each in found]
 
-    assert play(scene, queues=2) == (0, None, [b"new"])
+    assert play(scenario, queues=2) == (0, None, [b"new"])
 
 
-def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> None:
-    async def scene(pair: Pair) -> int:
+def test_the_restarted_slave_of_a_missing_master_serves_reads() -> None:
+    async def scenario(pair: Pair) -> int:
         await pair.followed()
         await send_all(pair, numbered(5))
         await asyncio.sleep(30)
@@ -532,11 +532,11 @@ def test_the_slave_of_a_master_that_is_gone_serves_after_its_own_restart() -> No
         await asyncio.sleep(60)
         return len((await pair.consumer.pull(QUEUE, 0)).messages)
 
-    assert play(scene) == 5
+    assert play(scenario) == 5
 
 
-def test_a_consumer_reads_old_messages_from_the_slave_where_it_is_told_so() -> None:
-    async def scene(pair: Pair) -> list[int]:
+def test_a_consumer_reads_old_messages_from_the_slave_if_allowed() -> None:
+    async def scenario(pair: Pair) -> list[int]:
         await pair.followed()
         await send_all(pair, numbered(3))
         await asyncio.sleep(30)
@@ -555,33 +555,33 @@ def test_a_consumer_reads_old_messages_from_the_slave_where_it_is_told_so() -> N
             services = pair.brokers[node].services
             assert services is not None
             services.config = replace(services.config, slave_readable=True)
-        return await scene(pair)
+        return await scenario(pair)
 
-    assert play(scene) == [0, 0]
+    assert play(scenario) == [0, 0]
     assert play(readable)[0] == 1
 
 
 @pytest.mark.parametrize("flush", FlushMode)
-def test_the_event_log_tells_what_was_transferred_and_acknowledged(flush: FlushMode) -> None:
-    async def scene(pair: Pair) -> list[tuple[Kind, int | None]]:
+def test_the_event_log_has_transfers_and_acknowledgements(flush: FlushMode) -> None:
+    async def scenario(pair: Pair) -> list[tuple[Kind, int | None]]:
         await pair.followed()
         await send_all(pair, numbered(2))
         kinds = (Kind.HA_TRANSFER, Kind.HA_ACK)
         return [(event.kind, event.commit_offset) for event in pair.events if event.kind in kinds]
 
-    told = play(scene, flush=flush)
-    positions = [position or 0 for kind, position in told if kind is Kind.HA_ACK]
+    reported = play(scenario, flush=flush)
+    positions = [position or 0 for kind, position in reported if kind is Kind.HA_ACK]
     assert positions == sorted(positions)
-    for number, (kind, position) in enumerate(told):
+    for number, (kind, position) in enumerate(reported):
         if kind is Kind.HA_ACK and position:
             assert any(
-                before is Kind.HA_TRANSFER and (sent or 0) >= position for before, sent in told[:number]
+                before is Kind.HA_TRANSFER and (sent or 0) >= position for before, sent in reported[:number]
             )
-    assert [kind for kind, _ in told].count(Kind.HA_TRANSFER) == 2
+    assert [kind for kind, _ in reported].count(Kind.HA_TRANSFER) == 2
 
 
-def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
-    async def scene(pair: Pair) -> list[int | None]:
+def test_an_offset_reported_by_a_slave_never_lowers_the_masters() -> None:
+    async def scenario(pair: Pair) -> list[int | None]:
         await pair.followed()
         await send_all(pair, numbered(9))
         services = pair.brokers[MASTER].services
@@ -595,13 +595,13 @@ def test_what_a_slave_tells_of_an_offset_never_lowers_the_masters() -> None:
             found.append(services.offsets.query("G", TOPIC, 0))
         return found
 
-    assert play(scene) == [7, 7, 8, 6]
+    assert play(scenario) == [7, 7, 8, 6]
 
 
-def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
-    """Its log is its master's."""
+def test_a_slave_refuses_direct_puts() -> None:
+    """Its log is a copy of its master's."""
 
-    async def scene(pair: Pair) -> tuple[str, str, int]:
+    async def scenario(pair: Pair) -> tuple[str, str, int]:
         await pair.followed()
         await pair.send("m0")
         await asyncio.sleep(30)
@@ -611,21 +611,21 @@ def test_what_is_put_into_a_slave_by_itself_is_refused() -> None:
         assert pair.slave.store.log_end == end == pair.brokers[MASTER].store.log_end
         return result.status, result.reason, result.queue_offset
 
-    assert play(scene) == ("SERVICE_NOT_AVAILABLE", "this broker is a slave", -1)
+    assert play(scenario) == ("SERVICE_NOT_AVAILABLE", "this broker is a slave", -1)
 
 
-def test_a_slave_that_was_told_its_master_follows_no_other() -> None:
-    async def scene(pair: Pair) -> tuple[Address | None, Address]:
+def test_a_slave_with_a_configured_master_follows_no_other() -> None:
+    async def scenario(pair: Pair) -> tuple[Address | None, Address]:
         master = Address(pair.machines[MASTER].host, 10912)
-        told = replace(pair.config(SLAVE).replication, ha_master=master)
-        slave = replace(pair.config(SLAVE), replication=told)
+        reported = replace(pair.config(SLAVE).replication, ha_master=master)
+        slave = replace(pair.config(SLAVE), replication=reported)
         pair.config = lambda node: slave if node == SLAVE else Cluster.config(pair, node)  # type: ignore[method-assign]
         await pair.stop(SLAVE)
         await pair.start(SLAVE)
         await pair.followed()
         pair.slave.replicas.learned(RegisterBrokerResponse("10.9.9.9:10912", "10.9.9.9:10911"))
-        client = pair.slave.replicas.client  # looked at before the name server can say anything else
+        client = pair.slave.replicas.client  # checked before the name server can report anything else
         return client.master if client else None, master
 
-    followed, told = play(scene)
-    assert followed == told
+    followed, reported = play(scenario)
+    assert followed == reported

@@ -1,8 +1,9 @@
-"""Two masters with a slave each, and two name servers, as processes whose links are cut and healed.
+"""Tests two masters with a slave each and two name servers, as processes whose links are cut and healed.
 
-Once on machines of their own (network namespaces), where those can be had; and on loopback, where what goes
-between master and slave goes through relays. REPL-1: what a synchronous master answered SEND_OK its slave
-has; REPL-2 and REPL-5: healed, both have one log; DELIV-1: it is consumed.
+The test runs on separate machines (network namespaces) where those are available, and on loopback, where
+relays carry the traffic between master and slave. REPL-1: the slave has every message that a synchronous
+master answered with SEND_OK. REPL-2 and REPL-5: after healing, both have the same log. DELIV-1: every message
+is consumed.
 """
 
 import time
@@ -38,7 +39,7 @@ def wait_for(condition: Callable[[], bool], what: str) -> None:
 
 @dataclass
 class Site:
-    """The brokers, and what was acknowledged."""
+    """The brokers, and the acknowledged messages."""
 
     made: Cluster
     names: str
@@ -55,7 +56,7 @@ class Site:
         )  # fmt: skip
 
     def send(self, client: BlockingClient, group: str) -> str:
-        """Send one message to the master of a group; what its sender is told."""
+        """Send one message to the master of a group. Returns the status that the sender receives."""
         body = b"<%d>" % self.sent
         self.sent += 1
         outcome = client.send(new_message(TOPIC, body), MessageQueue(TOPIC, group, 0))
@@ -71,7 +72,7 @@ class Site:
         return b"".join(file.read_bytes() for file in files).rstrip(b"\\0")
 
     def found(self, client: BlockingClient, group: str) -> set[bytes]:
-        """All bodies of a group that can be consumed."""
+        """Return all bodies of a group that can be consumed."""
         found: set[bytes] = set()
         offset = 0
         try:
@@ -83,7 +84,7 @@ class Site:
         return found
 
     def settle(self, client: BlockingClient) -> None:
-        """Nothing is cut any more: all of it holds."""
+        """Check that all invariants hold after every link is healed."""
         for group in GROUPS:
             self.send_until_ok(client, group)
             self.settle_one(client, group)
@@ -101,12 +102,12 @@ class Site:
 def a_slave_is_cut_off(
     site: Site, client: BlockingClient, cut: Callable[[], None], heal: Callable[[], None]
 ) -> None:
-    """Its master tells so, and the other group does not notice."""
+    """Its master reports that, and the other group is not affected."""
     for group in GROUPS:
         site.send_until_ok(client, group)
     cut()
-    told = {site.send(client, "a") for _ in range(3)}
-    assert told <= {"FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
+    reported = {site.send(client, "a") for _ in range(3)}
+    assert reported <= {"FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
     site.send_until_ok(client, "b")
     heal()
     site.settle(client)
@@ -114,7 +115,7 @@ def a_slave_is_cut_off(
 
 @contextmanager
 def behind_relays(folder: Path, silent: set[str]) -> Iterator[Site]:
-    """On loopback; what `silent` names is cut off from its master."""
+    """Run on loopback; `silent` names the process that is disconnected from its master."""
     with cluster(folder, "ASYNC_FLUSH") as made, ExitStack() as links:
         store = str(folder / "names")
         names = [
@@ -143,7 +144,7 @@ def _relay(server: Address, slave: str, silent: set[str]) -> Relay:
 
 @contextmanager
 def on_machines(folder: Path) -> Iterator[tuple[Site, Machines]]:
-    """Each process on a machine of its own."""
+    """Each process runs on its own machine."""
     nodes = [f"{group}-{role}" for group in GROUPS for role in ("master", "slave")]
     with cluster(folder, "ASYNC_FLUSH") as made, machines(*NAMES, *nodes) as net:
         made.launchers = {name: net.launcher(name) for name in (*NAMES, *nodes)}
@@ -160,7 +161,7 @@ def on_machines(folder: Path) -> Iterator[tuple[Site, Machines]]:
         yield site, net
 
 
-def test_a_slave_behind_a_dead_link_is_missed_and_catches_up(tmp_path: Path) -> None:
+def test_a_slave_behind_a_cut_link_is_noticed_and_catches_up_later(tmp_path: Path) -> None:
     silent: set[str] = set()
     with behind_relays(tmp_path, silent) as site, BlockingClient(site.names) as client:
         a_slave_is_cut_off(site, client, lambda: silent.add("a-slave"), silent.clear)
@@ -169,21 +170,21 @@ def test_a_slave_behind_a_dead_link_is_missed_and_catches_up(tmp_path: Path) -> 
 def _pull_wires(folder: Path) -> None:
     with on_machines(folder) as (site, net), BlockingClient(site.names) as client:
         a_slave_is_cut_off(site, client, lambda: net.cut("a-slave"), lambda: net.heal("a-slave"))
-        net.part("b-master", "b-slave")  # clients and name servers reach both
+        net.part("b-master", "b-slave")  # clients and name servers can reach both
         assert site.send(client, "b") in ("FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE")
         net.join("b-master", "b-slave")
         net.cut("a-master")
         assert site.send(client, "a") in ("Unknown", "Refused")
         site.send_until_ok(client, "b")
         net.cut(NAMES[0])
-        with BlockingClient(site.names) as late:  # it has to find the other name server
+        with BlockingClient(site.names) as late:  # it must find the other name server
             site.send_until_ok(late, "b")
         net.heal("a-master")
         net.heal(NAMES[0])
         site.settle(client)
 
 
-def test_nothing_acknowledged_is_lost_on_machines_whose_wires_are_pulled(tmp_path: Path) -> None:
+def test_no_acknowledged_message_is_lost_on_machines_that_are_disconnected(tmp_path: Path) -> None:
     if why := namespaces.missing():
-        pytest.skip(f"not tested: partitions of machines, for want of network namespaces: {why}")
+        pytest.skip(f"not tested: partitions of machines, no network namespaces: {why}")
     on_a_network(lambda: _pull_wires(tmp_path))

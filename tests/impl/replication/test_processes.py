@@ -1,4 +1,4 @@
-"""Master and slave as processes on real sockets, killed; and a slave that reads nothing."""
+"""Tests master and slave as killed processes on real sockets, and a slave that reads nothing."""
 
 import asyncio
 import time
@@ -63,7 +63,7 @@ def read(client: BlockingClient) -> list[bytes]:
     return found
 
 
-def test_a_slave_that_was_killed_comes_back_and_is_read_when_its_master_was_killed(tmp_path: Path) -> None:
+def test_a_killed_slave_restarts_and_is_read_when_its_master_is_killed(tmp_path: Path) -> None:
     with cluster(tmp_path, "ASYNC_FLUSH") as made:
         made.start_name_server()
         master, slave, ha = free_port(below=3), free_port(), ("--ha-port", "0")
@@ -95,7 +95,7 @@ def test_a_slave_that_was_killed_comes_back_and_is_read_when_its_master_was_kill
             assert status(late, "d") not in ("SEND_OK", "SLAVE_NOT_AVAILABLE")
 
 
-def test_what_a_slave_does_not_read_stays_in_the_log() -> None:
+def test_data_that_a_slave_has_not_read_stays_in_the_log() -> None:
     """A slow slave costs the master no memory."""
 
     async def main() -> tuple[int, int]:
@@ -137,7 +137,7 @@ def test_what_a_slave_does_not_read_stays_in_the_log() -> None:
         (["--role", "SLAVE", "--broker-id", "1", "--ha-master", "nowhere"], "--ha-master"),
     ],
 )
-def test_options_that_make_no_sense_are_one_line(options: list[str], said: str) -> None:
+def test_invalid_options_are_reported_in_one_line(options: list[str], said: str) -> None:
     ended = CliRunner().invoke(app, ["broker", *options])
     assert ended.exit_code == 2
     assert said in ended.stderr

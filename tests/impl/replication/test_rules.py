@@ -1,6 +1,6 @@
-"""Each rule of replication is there for a reason: without it something breaks, and is seen to break.
+"""Tests that each rule of replication is needed: without it, a test fails.
 
-Those that random lives notice have their mutants in `conformance/mutants/replication.py`.
+Rules whose absence random runs notice have their mutants in `conformance/mutants/replication.py`.
 """
 
 import importlib
@@ -16,7 +16,7 @@ from mqproof.impl.replication.rules import RULES
 from tests.impl.replication import test_follow
 
 
-def test_an_acknowledgement_counts_within_the_masters_log_and_never_backwards() -> None:
+def test_an_acknowledgement_counts_within_the_masters_log_and_never_decreases() -> None:
     acks = Acks()
     acks.joined("slave")
     acks.reported("slave", 7, 10)
@@ -26,7 +26,7 @@ def test_an_acknowledgement_counts_within_the_masters_log_and_never_backwards() 
     assert acks.positions() == (7,)
 
 
-def test_so_many_slaves_have_reached_what_the_slowest_of_them_has() -> None:
+def test_the_required_number_of_slaves_has_the_position_of_the_slowest_of_them() -> None:
     acks = Acks()
     for slave, position in (("a", 5), ("b", 9), ("c", 7)):
         acks.joined(slave)
@@ -40,7 +40,7 @@ def test_so_many_slaves_have_reached_what_the_slowest_of_them_has() -> None:
     ("slaves", "end", "acked", "usable"),
     [(1, 99, 0, True), (1, 100, 0, False), (1, 150, 51, True), (0, 10, 10, False)],
 )
-def test_a_slave_is_waited_for_that_is_less_than_so_much_behind(
+def test_a_slave_is_waited_for_if_it_lags_by_less_than_the_limit(
     slaves: int, end: int, acked: int, usable: bool
 ) -> None:
     assert rules.slave_usable(slaves, end, acked, 100) is usable
@@ -49,28 +49,28 @@ def test_a_slave_is_waited_for_that_is_less_than_so_much_behind(
 @pytest.mark.parametrize(
     ("last", "end", "first"), [(None, 0, 0), (None, 8192, 8192), (0, 90, 1), (90, 180, 90)]
 )
-def test_a_slave_asks_for_its_last_record(last: int | None, end: int, first: int) -> None:
+def test_a_slave_requests_its_last_record(last: int | None, end: int, first: int) -> None:
     assert rules.first_report(last, end) == first
 
 
 WRONG: dict[str, tuple[Callable[..., Any], Callable[[], None]]] = {
     "first-report-asks-for-the-last-record": (
         lambda _last, end: end,
-        lambda: test_follow.test_a_master_that_lost_its_tail_is_refused(3),
+        lambda: test_follow.test_a_master_that_lost_its_last_records_is_refused(3),
     ),
     "continues-where-the-log-ends": (
         lambda _position, _end: True,
-        test_follow.test_bytes_for_another_place_are_refused,
+        test_follow.test_bytes_for_another_position_are_refused,
     ),
     "no-acknowledgement-beyond-the-end": (
         lambda acked, reported, _end: max(acked, reported),
-        test_an_acknowledgement_counts_within_the_masters_log_and_never_backwards,
+        test_an_acknowledgement_counts_within_the_masters_log_and_never_decreases,
     ),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_without_the_rule_its_test_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_rule_its_test_fails(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong, notices = WRONG[name]
     notices()
     module, _, attribute = RULES[name].partition(":")
@@ -79,6 +79,6 @@ def test_without_the_rule_its_test_fails(name: str, monkeypatch: pytest.MonkeyPa
         notices()
 
 
-def test_every_rule_is_put_to_the_test() -> None:
+def test_every_rule_is_tested() -> None:
     noticed = {mutant.where for mutant in MUTANTS.values()}
     assert RULES.keys() == {name for name, where in RULES.items() if where in noticed} | WRONG.keys()

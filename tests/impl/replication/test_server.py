@@ -1,4 +1,4 @@
-"""How a master keeps its slaves' connections. Method: the test plays the slaves, in simulated time."""
+"""Tests how a master keeps its slaves' connections. The test plays the slaves, in simulated time."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ SLAVES_MAX = 64
 
 
 class Slave:
-    """One end of a connection, which says what the test has it say."""
+    """One end of a connection, which sends the bytes that the test gives it."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -47,8 +47,8 @@ class Slave:
 Connect = Callable[[], Awaitable[Slave]]
 
 
-def play(scene: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
-    """The scene, with a master whose log has three messages."""
+def play(scenario: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
+    """Run a scenario with a master whose log has three messages."""
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -62,7 +62,7 @@ def play(scene: Callable[[MasterServer, Connect], Awaitable[T]]) -> T:
             return await connected(network, address)
 
         try:
-            return await scene(server, connect)
+            return await scenario(server, connect)
         finally:
             await server.stop()
 
@@ -80,8 +80,8 @@ async def connected(network: SimulatedNetwork, address: Address) -> Slave:
     return made[0]
 
 
-def test_a_slave_that_says_nothing_more_is_hung_up_on_and_does_not_count() -> None:
-    async def scene(server: MasterServer, connect: Connect) -> tuple[int, int, bool]:
+def test_a_silent_slave_is_disconnected_and_no_longer_counts() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[int, int, bool]:
         slave = await connect()
         slave.say(0)
         await asyncio.sleep(15)
@@ -89,32 +89,32 @@ def test_a_slave_that_says_nothing_more_is_hung_up_on_and_does_not_count() -> No
         await asyncio.sleep(15)
         return early, server.acks.slaves, slave.is_closed
 
-    assert play(scene) == (1, 0, True)
+    assert play(scenario) == (1, 0, True)
 
 
-def test_a_slave_that_has_all_is_sent_a_sign_of_life() -> None:
-    async def scene(_: MasterServer, connect: Connect) -> list[tuple[int, int]]:
+def test_a_slave_that_is_up_to_date_receives_heartbeats() -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> list[tuple[int, int]]:
         slave = await connect()
         slave.say(0)
         await asyncio.sleep(15)
         return [(transfer.position, len(transfer.body)) for transfer in slave.transfers()]
 
-    (first, size), *beats = play(scene)
+    (first, size), *beats = play(scenario)
     assert (first, size > 0) == (0, True)
     assert beats == [(size, 0)] * 2
 
 
-def test_a_slave_that_has_not_asked_is_sent_nothing() -> None:
-    async def scene(_: MasterServer, connect: Connect) -> bytes:
+def test_a_slave_that_has_requested_nothing_receives_nothing() -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> bytes:
         slave = await connect()
         await asyncio.sleep(15)
         return bytes(slave.heard)
 
-    assert play(scene) == b""
+    assert play(scenario) == b""
 
 
-def test_there_is_an_end_to_how_many_slaves_are_taken() -> None:
-    async def scene(_: MasterServer, connect: Connect) -> list[bool]:
+def test_the_number_of_slaves_is_limited() -> None:
+    async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
         slaves = [await connect() for _number in range(SLAVES_MAX + 2)]
         await asyncio.sleep(1)
         before = [slave.is_closed for slave in slaves]
@@ -124,13 +124,13 @@ def test_there_is_an_end_to_how_many_slaves_are_taken() -> None:
         await asyncio.sleep(1)
         return [*before, again.is_closed]
 
-    assert play(scene) == [False] * SLAVES_MAX + [True] * 2 + [False]
+    assert play(scenario) == [False] * SLAVES_MAX + [True] * 2 + [False]
 
 
-def test_a_slave_that_is_refused_again_and_again_is_complained_of_once(
+def test_repeated_refusals_of_a_slave_are_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def scene(_: MasterServer, connect: Connect) -> list[bool]:
+    async def scenario(_: MasterServer, connect: Connect) -> list[bool]:
         closed = []
         for _round in range(3):
             slave = await connect()
@@ -140,12 +140,12 @@ def test_a_slave_that_is_refused_again_and_again_is_complained_of_once(
         return closed
 
     with caplog.at_level(logging.WARNING):
-        assert play(scene) == [True] * 3
+        assert play(scenario) == [True] * 3
     assert len(caplog.records) == 1
 
 
-def test_a_master_that_stops_hangs_up() -> None:
-    async def scene(server: MasterServer, connect: Connect) -> bool:
+def test_a_master_that_stops_closes_its_connections() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> bool:
         slave = await connect()
         slave.say(0)
         await asyncio.sleep(1)
@@ -153,11 +153,11 @@ def test_a_master_that_stops_hangs_up() -> None:
         await asyncio.sleep(1)
         return slave.is_closed
 
-    assert play(scene)
+    assert play(scenario)
 
 
-def test_what_is_appended_goes_out_without_being_asked_for() -> None:
-    async def scene(server: MasterServer, connect: Connect) -> tuple[int, int]:
+def test_appended_data_is_sent_without_a_request() -> None:
+    async def scenario(server: MasterServer, connect: Connect) -> tuple[int, int]:
         slave = await connect()
         slave.say(0)
         await asyncio.sleep(1)
@@ -168,4 +168,4 @@ def test_what_is_appended_goes_out_without_being_asked_for() -> None:
         await asyncio.sleep(1)
         return before, len(slave.transfers())
 
-    assert play(scene) == (1, 2)
+    assert play(scenario) == (1, 2)

@@ -1,7 +1,7 @@
-"""REPL-3 StatusHonest end to end: what a sender is told of flush and slave, each being well, late or away.
+"""Tests REPL-3 StatusHonest end to end: the status of a send when flush or slave is slow or down.
 
-Method: whole brokers on simulated machines. A disk is held, so that no sync ends; what a slave says is held
-on its way, or the slave is killed.
+Method: whole brokers on simulated machines. A disk is blocked, so that no sync ends; a slave's data is
+delayed on its way, or the slave is killed.
 """
 
 import asyncio
@@ -21,10 +21,10 @@ TOPIC = "BenchmarkTest"
 FLUSH_MS, SLAVE_MS = 1000, 2000
 
 
-async def told(
+async def reported(
     loop: SimulatedLoop, flush: FlushMode, role: Role, disk: str, slave: str, wait: bool
 ) -> tuple[str, set[str]]:
-    """The status of one send, and which brokers have the message then."""
+    """Return the status of one send, and the brokers that have the message then."""
     store = replace(STORE, sync_flush_timeout_ms=FLUSH_MS)
     replication = ReplicationConfig(role, slave_timeout_ms=SLAVE_MS)
     cluster = Cluster(loop, 0, Setup(flush, replication, store=store))
@@ -52,7 +52,7 @@ async def told(
 
 def play(flush: FlushMode, role: Role, disk: str, slave: str, *, wait: bool = True) -> tuple[str, set[str]]:
     loop = SimulatedLoop()
-    return run_simulated(told(loop, flush, role, disk, slave, wait), loop)
+    return run_simulated(reported(loop, flush, role, disk, slave, wait), loop)
 
 
 @pytest.mark.parametrize(
@@ -66,26 +66,26 @@ def play(flush: FlushMode, role: Role, disk: str, slave: str, *, wait: bool = Tr
         ("late", "away", "SLAVE_NOT_AVAILABLE"),
     ],
 )
-def test_repl_3_a_synchronous_master_tells_what_was_reached_of_disk_and_slave(
+def test_repl_3_the_status_of_a_synchronous_master_covers_disk_and_slave(
     disk: str, slave: str, status: str
 ) -> None:
     seen, has = play(FlushMode.SYNC_FLUSH, Role.SYNC_MASTER, disk, slave)
     assert seen == status
-    # What a slave has not confirmed it may have.
+    # A slave that has not confirmed may still have the message.
     assert has == ({MASTER} if slave == "away" else {MASTER, SLAVE})
 
 
 @pytest.mark.parametrize("slave", ["well", "late", "away"])
-def test_repl_3_an_asynchronous_master_tells_of_its_disk_alone(slave: str) -> None:
+def test_repl_3_the_status_of_an_asynchronous_master_covers_only_its_disk(slave: str) -> None:
     assert play(FlushMode.SYNC_FLUSH, Role.ASYNC_MASTER, "well", slave)[0] == "SEND_OK"
     assert play(FlushMode.SYNC_FLUSH, Role.ASYNC_MASTER, "late", slave)[0] == "FLUSH_DISK_TIMEOUT"
 
 
 @pytest.mark.parametrize(("slave", "status"), [("well", "SEND_OK"), ("late", "FLUSH_SLAVE_TIMEOUT")])
-def test_repl_3_under_asynchronous_flush_a_late_disk_is_not_waited_for(slave: str, status: str) -> None:
+def test_repl_3_with_asynchronous_flush_a_slow_disk_is_not_waited_for(slave: str, status: str) -> None:
     assert play(FlushMode.ASYNC_FLUSH, Role.SYNC_MASTER, "late", slave)[0] == status
 
 
 @pytest.mark.parametrize("slave", ["late", "away"])
-def test_repl_3_who_does_not_wait_is_told_of_neither(slave: str) -> None:
+def test_repl_3_the_status_of_a_send_that_does_not_wait_covers_neither(slave: str) -> None:
     assert play(FlushMode.SYNC_FLUSH, Role.SYNC_MASTER, "late", slave, wait=False)[0] == "SEND_OK"

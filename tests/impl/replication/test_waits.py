@@ -1,4 +1,4 @@
-"""Sends that wait for slaves: none waits for another, and what is over is forgotten."""
+"""Tests sends that wait for slaves: none waits for another, and expired ones are dropped."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ from mqproof.impl.store.results import PutStatus
 
 
 @pytest.mark.parametrize("in_sync", [None, 2])
-def test_sends_whose_time_is_over_are_forgotten_though_no_slave_speaks(in_sync: int | None) -> None:
+def test_sends_are_dropped_after_their_time_even_without_slaves(in_sync: int | None) -> None:
     async def main() -> tuple[list[PutStatus], int]:
         acks = Acks()
         acks.joined("slave")
@@ -22,10 +22,10 @@ def test_sends_whose_time_is_over_are_forgotten_though_no_slave_speaks(in_sync: 
 
     answers, left = run_simulated(main(), SimulatedLoop())
     assert answers == [PutStatus.FLUSH_SLAVE_TIMEOUT] * 3
-    assert left == 0, "a slave that never comes would cost memory for each send"
+    assert left == 0, "a slave that never connects would cost memory for each send"
 
 
-def test_what_a_slave_has_is_answered_up_to_there_and_at_once() -> None:
+def test_sends_are_answered_at_once_up_to_the_position_of_the_slave() -> None:
     async def main() -> tuple[list[bool], PutStatus]:
         acks = Acks()
         acks.joined("slave")

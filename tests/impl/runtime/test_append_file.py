@@ -1,4 +1,4 @@
-"""Whole lines only, whatever a killed writer left."""
+"""Tests that a file has only whole lines, whatever a killed writer left."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ import pytest
 from mqproof.impl.runtime.append_file import AppendFile
 
 
-def test_lines_are_on_disk_as_soon_as_appended(tmp_path: Path) -> None:
+def test_lines_are_on_disk_as_soon_as_they_are_appended(tmp_path: Path) -> None:
     path = tmp_path / "log"
     file = AppendFile(str(path))
     file.append(b"one\n")
@@ -29,7 +29,7 @@ def test_a_torn_last_line_is_cut(tmp_path: Path, whole: bytes, torn: bytes) -> N
     file.close()
 
 
-def test_lines_come_backwards_across_chunks(tmp_path: Path) -> None:
+def test_lines_are_read_backwards_across_chunks(tmp_path: Path) -> None:
     path = tmp_path / "log"
     lines = [f"{number}:{'x' * (number % 700)}\n".encode() for number in range(1000)]
     path.write_bytes(b"".join(lines))

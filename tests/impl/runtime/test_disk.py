@@ -1,4 +1,4 @@
-"""The real disk does what the simulated one does, and locks exclude other processes."""
+"""Tests that the real disk behaves like the simulated one, and that locks exclude other processes."""
 
 import os
 import subprocess
@@ -13,11 +13,11 @@ from mqproof.impl.runtime.simulated_disk import SimulatedDisk
 
 @pytest.fixture(params=["real", "simulated"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Disk, str]:
-    """A disk, and an empty directory on it."""
+    """Return a disk, and an empty directory on it."""
     return (RealDisk(), str(tmp_path)) if request.param == "real" else (SimulatedDisk(), "root")
 
 
-def test_a_new_file_is_full_of_zeros_and_is_read_and_written_by_position(place: tuple[Disk, str]) -> None:
+def test_a_new_file_is_full_of_zeros_and_has_random_access(place: tuple[Disk, str]) -> None:
     disk, root = place
     file = disk.create(f"{root}/deep/er/f", 10)
     file.write(3, b"abc")
@@ -32,7 +32,7 @@ def test_a_new_file_is_full_of_zeros_and_is_read_and_written_by_position(place: 
     assert read_whole(disk, f"{root}/deep/er/f") == b"\0\0\0aXc\0\0\0\0"
 
 
-def test_a_write_that_the_system_cuts_short_goes_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_partial_write_is_continued(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     whole = os.pwrite
     monkeypatch.setattr(os, "pwrite", lambda descriptor, data, at: whole(descriptor, data[:3], at))
     file = RealDisk().create(str(tmp_path / "f"), 10)
@@ -43,7 +43,7 @@ def test_a_write_that_the_system_cuts_short_goes_on(monkeypatch: pytest.MonkeyPa
     file.close()
 
 
-def test_names_come_sorted_and_directories_count(place: tuple[Disk, str]) -> None:
+def test_names_are_sorted_and_include_directories(place: tuple[Disk, str]) -> None:
     disk, root = place
     for name in ("b", "a/x", "c"):
         disk.create(f"{root}/{name}", 0).close()
@@ -56,7 +56,7 @@ def test_names_come_sorted_and_directories_count(place: tuple[Disk, str]) -> Non
     assert disk.names(root) == ["a", "d"]
 
 
-def test_a_tail_is_zeroed_and_its_used_length_told(place: tuple[Disk, str]) -> None:
+def test_zeroing_a_tail_reports_the_used_length(place: tuple[Disk, str]) -> None:
     disk, root = place
     file = disk.create(f"{root}/f", 5 << 20)
     file.write(100, b"head")
@@ -68,7 +68,7 @@ def test_a_tail_is_zeroed_and_its_used_length_told(place: tuple[Disk, str]) -> N
     file.close()
 
 
-def test_a_durable_write_replaces_the_whole_file_even_over_a_left_over(place: tuple[Disk, str]) -> None:
+def test_a_durable_write_replaces_the_whole_file_despite_a_leftover(place: tuple[Disk, str]) -> None:
     disk, root = place
     write_durably(disk, f"{root}/f", b"a long old content")
     disk.create(f"{root}/f.tmp", 99).close()
@@ -77,7 +77,7 @@ def test_a_durable_write_replaces_the_whole_file_even_over_a_left_over(place: tu
     assert disk.names(root) == ["f"]
 
 
-def test_the_usual_errors(place: tuple[Disk, str]) -> None:
+def test_errors_are_the_usual_exceptions(place: tuple[Disk, str]) -> None:
     disk, root = place
     disk.create(f"{root}/f", 1).close()
     with pytest.raises(FileExistsError):
@@ -88,7 +88,7 @@ def test_the_usual_errors(place: tuple[Disk, str]) -> None:
         read_whole(disk, f"{root}/none")
 
 
-def test_a_lock_excludes_its_own_process_too(place: tuple[Disk, str]) -> None:
+def test_a_lock_excludes_its_own_process(place: tuple[Disk, str]) -> None:
     disk, root = place
     lock = disk.lock(f"{root}/lock")
     with pytest.raises(LockedError, match="lock"):
@@ -114,5 +114,5 @@ def test_a_lock_excludes_another_process(tmp_path: Path) -> None:
     assert Path(path).read_bytes() == b"lock"
 
 
-def test_the_parent_of_a_path() -> None:
+def test_the_parent_of_a_path_is_its_directory() -> None:
     assert [parent(path) for path in ("a/b/c", "c", "/c", "/b/c")] == ["a/b", ".", "/", "/b"]

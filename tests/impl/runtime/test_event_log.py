@@ -1,4 +1,4 @@
-"""The event log of a node: dense sequence numbers, whole lines, across restarts and kills."""
+"""Tests the event log of a node: consecutive numbers and whole lines, across restarts and kills."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from mqproof.impl.runtime.simulated_loop import EPOCH_US, ManualClock
 from mqproof.spec.events import Event, EventError, Kind, read_log
 
 
-def test_events_carry_node_time_and_dense_numbers() -> None:
+def test_events_have_node_time_and_consecutive_numbers() -> None:
     events: list[Event] = []
     log = EventLog(events.append, "broker-a", ManualClock())
     log.emit(Kind.APPEND, msg_id="m1", topic="T", queue_id=0, queue_offset=0, attrs={"size": "10"})
@@ -46,7 +46,7 @@ def test_the_last_append_of_an_earlier_process_is_known(tmp_path: Path) -> None:
     assert (again.last_append, again.seq_next) == (100, 3)
 
 
-def test_nodes_that_share_a_file_number_their_own_events(tmp_path: Path) -> None:
+def test_nodes_that_write_to_one_file_number_their_own_events(tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     logs = {node: EventLog.to_file(str(path), node, ManualClock()) for node in "ab"}
     for node in "aab":
@@ -56,7 +56,7 @@ def test_nodes_that_share_a_file_number_their_own_events(tmp_path: Path) -> None
     assert [(event.node, event.seq) for event in read_log(path)] == [("a", 0), ("a", 1), ("b", 0), ("a", 2)]
 
 
-def test_a_file_that_is_no_event_log_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_an_event_log_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(b"hello\n")
     with pytest.raises(EventError, match=r"notes.txt: not an event"):

@@ -1,4 +1,4 @@
-"""Both networks keep the same promises: order, closing, pausing, refused connections."""
+"""Tests that both networks have the same guarantees: order, closing, pausing, refused connections."""
 
 import asyncio
 import socket
@@ -12,7 +12,7 @@ from mqproof.impl.runtime.simulated_loop import run_simulated
 
 
 class End:
-    """A receiver that notes what it is told."""
+    """A receiver that records its calls."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -31,25 +31,25 @@ class End:
         self.gone.set()
 
 
-Scene = Callable[[Network], Awaitable[None]]
+Scenario = Callable[[Network], Awaitable[None]]
 
 
-def on_both(scene: Scene) -> None:
-    """Run the scene over real sockets and over the simulated network."""
+def on_both(scenario: Scenario) -> None:
+    """Run the scenario over real sockets and over the simulated network."""
 
     async def real() -> None:
         async with asyncio.timeout(60):
-            await scene(AsyncioNetwork())
+            await scenario(AsyncioNetwork())
 
     async def simulated() -> None:
-        await scene(SimulatedNetwork())
+        await scenario(SimulatedNetwork())
 
     asyncio.run(real())
     run_simulated(simulated())
 
 
 async def pair(network: Network) -> tuple[End, End]:
-    """Two ends of one connection: who opened it, who accepted it."""
+    """The two ends of one connection: the opening and the accepting one."""
     accepted: asyncio.Future[End] = asyncio.get_running_loop().create_future()
 
     def accept(connection: Connection) -> End:
@@ -77,8 +77,8 @@ async def read(end: End, count: int) -> bytes:
     return bytes(end.data)
 
 
-def test_bytes_arrive_in_order_both_ways() -> None:
-    async def scene(network: Network) -> None:
+def test_bytes_arrive_in_order_in_both_directions() -> None:
+    async def scenario(network: Network) -> None:
         near, far = await pair(network)
         for number in range(100):
             near.connection.write(bytes([number]))
@@ -88,11 +88,11 @@ def test_bytes_arrive_in_order_both_ways() -> None:
         near.connection.close()
         await far.gone.wait()
 
-    on_both(scene)
+    on_both(scenario)
 
 
-def test_closing_sends_what_was_written_and_both_ends_hear_of_it() -> None:
-    async def scene(network: Network) -> None:
+def test_closing_sends_the_written_data_and_notifies_both_ends() -> None:
+    async def scenario(network: Network) -> None:
         near, far = await pair(network)
         near.connection.write(b"last words")
         near.connection.close()
@@ -100,23 +100,23 @@ def test_closing_sends_what_was_written_and_both_ends_hear_of_it() -> None:
         await near.gone.wait()
         await far.gone.wait()
         assert bytes(far.data) == b"last words"
-        far.connection.write(b"nobody hears")
+        far.connection.write(b"not delivered")
 
-    on_both(scene)
+    on_both(scenario)
 
 
-def test_aborting_is_heard_at_both_ends() -> None:
-    async def scene(network: Network) -> None:
+def test_aborting_notifies_both_ends() -> None:
+    async def scenario(network: Network) -> None:
         near, far = await pair(network)
         far.connection.abort()
         await near.gone.wait()
         await far.gone.wait()
 
-    on_both(scene)
+    on_both(scenario)
 
 
 def test_each_end_knows_both_addresses() -> None:
-    async def scene(network: Network) -> None:
+    async def scenario(network: Network) -> None:
         near, far = await pair(network)
         assert near.connection.local == far.connection.remote
         assert near.connection.remote == far.connection.local
@@ -124,32 +124,32 @@ def test_each_end_knows_both_addresses() -> None:
         near.connection.close()
         await far.gone.wait()
 
-    on_both(scene)
+    on_both(scenario)
 
 
-def test_a_connection_that_nobody_accepts_is_an_os_error() -> None:
-    async def scene(network: Network) -> None:
+def test_an_unreachable_address_is_an_os_error() -> None:
+    async def scenario(network: Network) -> None:
         with closing(socket.socket()) as taken:
-            taken.bind(("127.0.0.1", 0))  # bound, not listening: nobody else gets the port meanwhile
+            taken.bind(("127.0.0.1", 0))  # bound, not listening: no other process gets the port meanwhile
             address = Address(*taken.getsockname())
             with pytest.raises(OSError, match=r".+"):
                 await network.connect(address, End)
 
-    on_both(scene)
+    on_both(scenario)
 
 
-def test_a_port_that_is_taken_is_an_os_error() -> None:
-    async def scene(network: Network) -> None:
+def test_a_port_in_use_is_an_os_error() -> None:
+    async def scenario(network: Network) -> None:
         listener = await network.listen("127.0.0.1", 0, End)
         with pytest.raises(OSError, match="in use"):
             await network.listen("127.0.0.1", listener.address.port, End)
         listener.close()
 
-    on_both(scene)
+    on_both(scenario)
 
 
-def test_what_arrives_while_reading_is_paused_is_read_after() -> None:
-    async def scene() -> None:
+def test_data_that_arrives_while_reading_is_paused_is_read_later() -> None:
+    async def scenario() -> None:
         near, far = await pair(SimulatedNetwork())
         far.connection.pause_reading()
         near.connection.write(b"a")
@@ -160,11 +160,11 @@ def test_what_arrives_while_reading_is_paused_is_read_after() -> None:
         await asyncio.sleep(1)
         assert bytes(far.data) == b"ab"
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
 def test_a_delay_keeps_the_order_and_takes_its_time() -> None:
-    async def scene() -> float:
+    async def scenario() -> float:
         near, far = await pair(SimulatedNetwork(delay_s=0.5))
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -173,11 +173,11 @@ def test_a_delay_keeps_the_order_and_takes_its_time() -> None:
         assert await read(far, 2) == b"ab"
         return loop.time() - began
 
-    assert run_simulated(scene()) == 0.5
+    assert run_simulated(scenario()) == 0.5
 
 
-def test_silence_swallows_bytes_without_a_word_until_healed() -> None:
-    async def scene() -> None:
+def test_silence_drops_bytes_without_notice_until_healed() -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         near, far = await pair(network)
         network.silence(far.connection.local)
@@ -190,14 +190,16 @@ def test_silence_swallows_bytes_without_a_word_until_healed() -> None:
         assert (bytes(near.data), bytes(far.data)) == (b"", b"heard")
         assert not near.gone.is_set()
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
 @pytest.mark.parametrize(
     ("way", "heard_near", "heard_far"), [("deafen", b"answer", b""), ("mute", b"", b"request")]
 )
-def test_one_way_is_lost_and_the_other_is_not(way: str, heard_near: bytes, heard_far: bytes) -> None:
-    async def scene() -> None:
+def test_one_direction_can_be_lost_while_the_other_works(
+    way: str, heard_near: bytes, heard_far: bytes
+) -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         near, far = await pair(network)
         getattr(network, way)(far.connection.local)
@@ -211,11 +213,11 @@ def test_one_way_is_lost_and_the_other_is_not(way: str, heard_near: bytes, heard
         await asyncio.sleep(1)
         assert (bytes(near.data), bytes(far.data)) == (heard_near + b"!", heard_far + b"!")
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
 @pytest.mark.parametrize("text", ["", "host", ":1", "host:", "host:x", "host:70000", "host:-1", "host:١"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_a_text_that_is_not_an_address_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="HOST:PORT expected"):
         Address.parse(text)
 
@@ -225,7 +227,7 @@ def test_an_address_is_read_and_written() -> None:
     assert str(Address("10.0.0.1", 9876)) == "10.0.0.1:9876"
 
 
-def test_whoever_writes_much_learns_in_the_same_turn_that_the_peer_does_not_take_it() -> None:
+def test_a_writer_learns_in_the_same_turn_that_the_peer_does_not_read() -> None:
     class Writer(End):
         paused = False
 

@@ -1,4 +1,4 @@
-"""Connections that are over before they begin."""
+"""Tests connections that end before they are established."""
 
 import asyncio
 from typing import Any
@@ -9,7 +9,7 @@ from mqproof.impl.runtime.network import Address, AsyncioNetwork, Connection, Re
 
 
 class _Transport:
-    """As an event loop gives it when the peer is gone already, or is the socket itself."""
+    """The address that an event loop returns when the peer has disconnected or is the socket itself."""
 
     def __init__(self, **addresses: Any) -> None:
         self.addresses = addresses
@@ -23,7 +23,7 @@ class _Transport:
 
 
 def _never(_connection: Connection) -> Receiver:
-    raise AssertionError("nobody must hear of such a connection")
+    raise AssertionError("no receiver may be notified of such a connection")
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_a_connection_without_a_peer_is_refused(addresses: dict[str, Any]) -> No
 
 
 @pytest.mark.parametrize("host", ["a..b", "a\0b", "x" * 64, "."])
-def test_text_that_cannot_be_a_hosts_name_is_an_os_error(host: str) -> None:
+def test_an_invalid_host_name_is_an_os_error(host: str) -> None:
     async def main() -> None:
         network = AsyncioNetwork()
-        with pytest.raises(OSError, match="cannot be the name of a host"):
+        with pytest.raises(OSError, match="is not a valid host name"):
             await network.connect(Address(host, 1), _never)
-        with pytest.raises(OSError, match="cannot be the name of a host"):
+        with pytest.raises(OSError, match="is not a valid host name"):
             await network.listen(host, 0, _never)
 
     asyncio.run(main())

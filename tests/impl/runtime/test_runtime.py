@@ -1,4 +1,4 @@
-"""What the real world gives a server: as many open files as there may be, and how many are connections."""
+"""Tests the limits of a real process: its number of open files, and how many of them are connections."""
 
 import subprocess
 import sys
@@ -21,7 +21,7 @@ print(resource.getrlimit(resource.RLIMIT_NOFILE), runtime.files_max, runtime.con
 
 
 @pytest.mark.parametrize("soft", [64, 400])
-def test_a_process_may_open_as_many_files_as_it_is_allowed_and_a_quarter_are_connections(soft: int) -> None:
+def test_a_process_uses_its_limit_of_open_files_and_a_quarter_for_connections(soft: int) -> None:
     looked = subprocess.run(
         [sys.executable, "-c", LOOK, str(soft), "400"],
         capture_output=True,
@@ -32,7 +32,7 @@ def test_a_process_may_open_as_many_files_as_it_is_allowed_and_a_quarter_are_con
     assert looked.stdout == "(400, 400) 400 100\n"
 
 
-def test_where_there_is_room_for_more_a_listener_takes_10_000() -> None:
+def test_where_the_limit_allows_it_a_listener_accepts_10_000_connections() -> None:
     loop = SimulatedLoop()
     assert simulated(loop, SimulatedNetwork()).connections_max == 10_000
     loop.close()

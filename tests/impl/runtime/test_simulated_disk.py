@@ -1,6 +1,6 @@
-"""The simulated disk: what each crash may keep, and that it keeps nothing else.
+"""Tests the simulated disk: each kind of crash keeps exactly the data that it may keep.
 
-Method: small files whose bytes tell which write they came from.
+Method: small files whose bytes show which write they came from.
 """
 
 import random
@@ -12,7 +12,7 @@ from mqproof.impl.runtime.simulated_disk import Image, SimulatedCrashError, Simu
 
 
 def _disk_with(content: bytes) -> SimulatedDisk:
-    """A disk with a durable file d/f."""
+    """Return a disk with a durable file d/f."""
     disk = SimulatedDisk()
     file = disk.create("d/f", len(content))
     file.write(0, content)
@@ -21,7 +21,7 @@ def _disk_with(content: bytes) -> SimulatedDisk:
     return disk
 
 
-def test_a_process_crash_keeps_what_was_written_and_kills_handles_and_locks() -> None:
+def test_a_process_crash_keeps_written_data_and_ends_handles_and_locks() -> None:
     disk = _disk_with(b"....")
     disk.lock("d/lock")
     file = disk.open("d/f")
@@ -33,7 +33,7 @@ def test_a_process_crash_keeps_what_was_written_and_kills_handles_and_locks() ->
     disk.lock("d/lock")
 
 
-def test_a_power_loss_keeps_only_what_was_synced() -> None:
+def test_a_power_loss_keeps_only_synced_data() -> None:
     disk = _disk_with(b"....")
     disk.open("d/f").write(0, b"ab")
     disk.create("d/new", 4)
@@ -55,7 +55,7 @@ def test_an_os_crash_keeps_any_prefix_of_the_unsynced_writes_torn_at_any_byte() 
     assert seen == {b"....", b"..a.", b"..ab", b"c.ab", b"cdab"}
 
 
-def test_a_name_that_was_not_synced_may_or_may_not_survive() -> None:
+def test_an_unsynced_name_may_or_may_not_survive() -> None:
     disk = _disk_with(b"....")
     disk.create("d/g", 1).sync()
     disk.remove("d/f")
@@ -67,7 +67,7 @@ def test_a_name_that_was_not_synced_may_or_may_not_survive() -> None:
     assert kept == {("f",), ("f", "g"), ("g",)}
 
 
-def test_a_file_that_was_named_but_not_sized_is_empty() -> None:
+def test_a_file_with_a_synced_name_and_an_unsynced_size_is_empty() -> None:
     disk = SimulatedDisk()
     disk.create("d/f", 8)
     disk.crash_os(Image(names={"d": 1}))
@@ -81,7 +81,7 @@ def test_the_number_of_images_is_the_product_over_files_and_directories() -> Non
     assert disk.image_count() == len(list(disk.images())) == (3 + 1) * (1 + 1) * (1 + 1)
 
 
-def test_a_drawn_image_is_admissible_and_repeats_with_its_seed() -> None:
+def test_a_drawn_image_is_possible_and_repeatable_by_its_seed() -> None:
     disk = _disk_with(b"....")
     disk.open("d/f").write(0, b"abc")
     admissible = list(disk.images())
@@ -91,7 +91,7 @@ def test_a_drawn_image_is_admissible_and_repeats_with_its_seed() -> None:
     assert len({str(image) for image in drawn}) > 1
 
 
-def test_what_a_failed_sync_forgot_never_becomes_durable() -> None:
+def test_data_that_a_failed_sync_dropped_never_becomes_durable() -> None:
     disk = _disk_with(b"....")
     file = disk.open("d/f")
     file.write(0, b"ab")
@@ -151,7 +151,7 @@ def test_a_lock_excludes_a_second_owner_until_released() -> None:
     disk.lock("d/lock")
 
 
-def test_missing_and_taken_names_are_the_usual_errors() -> None:
+def test_missing_and_existing_names_are_the_usual_errors() -> None:
     disk = _disk_with(b".")
     with pytest.raises(FileNotFoundError):
         disk.open("d/none")

@@ -1,4 +1,4 @@
-"""The links between simulated machines: what TCP promises holds, whatever the network does."""
+"""Tests the links between simulated machines: the guarantees of TCP hold whatever the network does."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ THERE, BACK = (ONE, OTHER), (OTHER, ONE)
 
 
 class Ear:
-    """A receiver that keeps what it hears."""
+    """A receiver that records the received data."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -42,7 +42,7 @@ class World:
         self.accepted: list[Ear] = []
 
     async def pair(self) -> tuple[Ear, Ear]:
-        """Both ends of a connection from ONE to OTHER."""
+        """Open a connection from ONE to OTHER. Returns both ends."""
         if not self.accepted:
             await self.internet.machine(OTHER).listen(*DOOR, self.accept)
         connected: list[Ear] = []
@@ -59,25 +59,25 @@ class World:
         return self.accepted[-1]
 
 
-def play(scene: Callable[[World], Awaitable[None]], seed: int = 0) -> None:
+def play(scenario: Callable[[World], Awaitable[None]], seed: int = 0) -> None:
     async def main() -> None:
-        await scene(World(seed))
+        await scenario(World(seed))
 
     run_simulated(main())
 
 
-def test_connections_come_from_the_machines_address() -> None:
-    async def scene(world: World) -> None:
+def test_connections_have_the_address_of_their_machine() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         assert near.connection.local.host == ONE
         assert far.connection.remote == near.connection.local
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_bytes_arrive_in_order_though_segments_are_lost(seed: int) -> None:
-    async def scene(world: World) -> None:
+def test_bytes_arrive_in_order_even_if_segments_are_lost(seed: int) -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         world.internet.loss = 0.4
         sent = [b"%d " % number for number in range(100)]
@@ -86,11 +86,11 @@ def test_bytes_arrive_in_order_though_segments_are_lost(seed: int) -> None:
         await asyncio.sleep(600)
         assert far.heard == b"".join(sent)
 
-    play(scene, seed)
+    play(scenario, seed)
 
 
-def test_what_is_written_before_a_close_arrives_before_it() -> None:
-    async def scene(world: World) -> None:
+def test_data_written_before_a_close_arrives_before_it() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         near.connection.write(b"last words")
         near.connection.close()
@@ -98,11 +98,11 @@ def test_what_is_written_before_a_close_arrives_before_it() -> None:
         await asyncio.sleep(1)
         assert (far.heard, far.is_closed, near.is_closed) == (b"last words", True, True)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_link_that_is_cut_keeps_what_is_sent_until_it_heals_and_the_way_back_works() -> None:
-    async def scene(world: World) -> None:
+def test_a_cut_link_keeps_sent_data_until_it_heals_and_the_other_direction_works() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         world.internet.cut([THERE])
         near.connection.write(b"question")
@@ -117,11 +117,11 @@ def test_a_link_that_is_cut_keeps_what_is_sent_until_it_heals_and_the_way_back_w
         await asyncio.sleep(1)
         assert (far.heard, far.is_closed) == (b"question", True)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_connection_is_opened_when_its_link_is_there() -> None:
-    async def scene(world: World) -> None:
+def test_a_connection_is_opened_when_its_link_works() -> None:
+    async def scenario(world: World) -> None:
         await world.pair()
         world.internet.cut([BACK])
         opening = asyncio.ensure_future(world.pair())
@@ -133,11 +133,11 @@ def test_a_connection_is_opened_when_its_link_is_there() -> None:
         await asyncio.sleep(1)
         assert far.heard == b"hello"
 
-    play(scene)
+    play(scenario)
 
 
-def test_nobody_listens_is_refused_and_an_address_is_taken_once() -> None:
-    async def scene(world: World) -> None:
+def test_a_connection_without_listener_is_refused_and_an_address_is_used_once() -> None:
+    async def scenario(world: World) -> None:
         machine = world.internet.machine(OTHER)
         with pytest.raises(ConnectionRefusedError):
             await world.internet.machine(ONE).connect(DOOR, Ear)
@@ -148,25 +148,25 @@ def test_nobody_listens_is_refused_and_an_address_is_taken_once() -> None:
             await machine.listen(ONE, 80, world.accept)
         listener.close()
         await machine.listen(*DOOR, world.accept)
-        listener.close()  # the address is another's by now
+        listener.close()  # the address belongs to another process by now
         await world.internet.machine(ONE).connect(DOOR, Ear)
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_reset_closes_both_ends() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         world.internet.reset(OTHER, ONE)
         await asyncio.sleep(1)
         assert near.is_closed
         assert far.is_closed
 
-    play(scene)
+    play(scenario)
 
 
-def test_connections_that_are_forgotten_carry_nothing_and_neither_end_is_told() -> None:
-    async def scene(world: World) -> None:
+def test_forgotten_connections_carry_nothing_and_notify_neither_end() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         near.connection.write(b"on its way")
         world.internet.forget_connections(*BACK)
@@ -175,15 +175,15 @@ def test_connections_that_are_forgotten_carry_nothing_and_neither_end_is_told() 
         await asyncio.sleep(600)
         assert (near.heard, far.heard, near.is_closed, far.is_closed) == (b"", b"", True, False)
         near, far = await world.pair()
-        near.connection.write(b"anew")
+        near.connection.write(b"again")
         await asyncio.sleep(1)
-        assert far.heard == b"anew"
+        assert far.heard == b"again"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_machine_without_power_says_nothing_and_resets_what_comes_in_its_next_life() -> None:
-    async def scene(world: World) -> None:
+def test_a_machine_without_power_sends_nothing_and_resets_old_connections_after_its_restart() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         world.internet.lose_power(OTHER)
         near.connection.write(b"anybody?")
@@ -192,14 +192,14 @@ def test_a_machine_without_power_says_nothing_and_resets_what_comes_in_its_next_
         world.internet.power_on(OTHER)
         await asyncio.sleep(1)
         assert near.is_closed
-        with pytest.raises(ConnectionRefusedError):  # nobody listens there yet
+        with pytest.raises(ConnectionRefusedError):  # no server listens there yet
             await world.internet.machine(ONE).connect(DOOR, Ear)
 
-    play(scene)
+    play(scenario)
 
 
-def test_who_does_not_read_gets_it_later() -> None:
-    async def scene(world: World) -> None:
+def test_a_peer_that_does_not_read_receives_the_data_later() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         far.connection.pause_reading()
         near.connection.write(b"a")
@@ -210,11 +210,11 @@ def test_who_does_not_read_gets_it_later() -> None:
         await asyncio.sleep(1)
         assert far.heard == b"ab"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_process_that_died_behind_a_link_that_was_cut_is_known_to_be_gone_when_it_heals() -> None:
-    async def scene(world: World) -> None:
+def test_the_death_of_a_process_behind_a_cut_link_is_noticed_when_it_heals() -> None:
+    async def scenario(world: World) -> None:
         near, far = await world.pair()
         world.internet.cut([THERE, BACK])
         far.connection.abort()
@@ -224,7 +224,7 @@ def test_a_process_that_died_behind_a_link_that_was_cut_is_known_to_be_gone_when
         await asyncio.sleep(1)
         assert near.is_closed
 
-    play(scene)
+    play(scenario)
 
 
 def _loop() -> SimulatedLoop:
@@ -233,8 +233,8 @@ def _loop() -> SimulatedLoop:
     return loop
 
 
-def test_a_stopped_process_is_connected_to_and_hears_all_in_order_when_it_goes_on() -> None:
-    async def scene(world: World) -> None:
+def test_a_paused_process_accepts_connections_and_receives_all_data_in_order_when_it_continues() -> None:
+    async def scenario(world: World) -> None:
         await world.pair()
         _loop().stop_process(OTHER)
         near, _ = await world.pair()
@@ -249,11 +249,11 @@ def test_a_stopped_process_is_connected_to_and_hears_all_in_order_when_it_goes_o
         await asyncio.sleep(1)
         assert (world.accepted[1].heard, world.accepted[1].is_closed) == (b"1 2 3 ", True)
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_a_process_wrote_before_it_was_stopped_arrives() -> None:
-    async def scene(world: World) -> None:
+def test_data_that_a_process_wrote_before_it_was_paused_arrives() -> None:
+    async def scenario(world: World) -> None:
         near, _ = await world.pair()
 
         async def speak() -> None:
@@ -264,11 +264,11 @@ def test_what_a_process_wrote_before_it_was_stopped_arrives() -> None:
         await asyncio.sleep(1)
         assert world.accepted[0].heard == b"hello"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_connection_to_a_stopped_process_that_is_killed_is_refused() -> None:
-    async def scene(world: World) -> None:
+def test_a_connection_to_a_paused_process_that_is_killed_is_refused() -> None:
+    async def scenario(world: World) -> None:
         door = await world.internet.machine(OTHER).listen(*DOOR, world.accept)
         _loop().stop_process(OTHER)
         connected: list[Ear] = []
@@ -286,11 +286,11 @@ def test_a_connection_to_a_stopped_process_that_is_killed_is_refused() -> None:
         assert not world.accepted
         assert connected[0].is_closed
 
-    play(scene)
+    play(scenario)
 
 
 class Fragile(Ear):
-    """It fails at the first word."""
+    """It fails at the first data."""
 
     def received(self, data: bytes) -> None:
         super().received(data)
@@ -298,8 +298,8 @@ class Fragile(Ear):
             raise OSError("the machine died of it")
 
 
-def test_a_receiver_that_fails_does_not_hold_up_what_comes_after() -> None:
-    async def scene(world: World) -> None:
+def test_a_receiver_that_fails_does_not_block_later_data() -> None:
+    async def scenario(world: World) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: None)
         accepted: list[Ear] = []
 
@@ -314,4 +314,4 @@ def test_a_receiver_that_fails_does_not_hold_up_what_comes_after() -> None:
         await asyncio.sleep(1)
         assert accepted[0].heard == b"first second"
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Simulated time: jumps to the next timer, in order, without waiting; says when it would wait for ever."""
+"""Tests simulated time: it jumps to the next timer without waiting, and reports an endless wait."""
 
 import asyncio
 import random
@@ -34,7 +34,7 @@ def test_an_hour_passes_at_once_and_in_order() -> None:
     assert log == [("second", 1.0), ("minute", 60.0), ("hour", 3600.0)]
 
 
-def test_time_outs_fire_in_simulated_time() -> None:
+def test_timeouts_fire_in_simulated_time() -> None:
     async def main() -> str:
         try:
             async with asyncio.timeout(5):
@@ -46,7 +46,7 @@ def test_time_outs_fire_in_simulated_time() -> None:
     assert run_simulated(main()) == "after 5.0"
 
 
-def test_waiting_for_what_cannot_happen_is_told() -> None:
+def test_waiting_for_an_impossible_event_is_an_error() -> None:
     async def main() -> None:
         await asyncio.get_running_loop().create_future()
 
@@ -72,7 +72,7 @@ def test_the_simulated_clock_follows_the_loop_and_its_skew() -> None:
     assert run_simulated(main()) == [0, 2_000_000, -3_000_000]
 
 
-def test_the_manual_clock_moves_only_when_told() -> None:
+def test_the_manual_clock_moves_only_on_request() -> None:
     clock = ManualClock()
     clock.advance_ms(7)
     assert now_ms(clock) == EPOCH_US // 1000 + 7
@@ -112,7 +112,7 @@ def test_offloads_return_results_and_raise_errors() -> None:
     asyncio.run(main())
 
 
-def test_a_stopped_process_does_nothing_and_then_all_at_once_in_order() -> None:
+def test_a_paused_process_does_nothing_and_then_runs_everything_in_order() -> None:
     loop = SimulatedLoop()
     log: list[tuple[str, float]] = []
 
@@ -145,7 +145,7 @@ def test_a_stopped_process_does_nothing_and_then_all_at_once_in_order() -> None:
     run_simulated(main(), loop)
 
 
-def test_who_waits_for_a_process_that_is_stopped_for_ever_is_stuck() -> None:
+def test_waiting_for_a_process_that_is_paused_for_ever_is_an_error() -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:

@@ -1,7 +1,7 @@
-"""TLS on connections: what each mode takes, who is trusted, and what a peer that stalls can do.
+"""Tests TLS on connections: modes, trust, and peers that stall.
 
-Method: our own remoting server and client over real sockets, with certificates made for the test; Python's
-own TLS client as a stranger; stalls in the simulated world, where ten seconds are no time.
+Method: our remoting server and client over real sockets with certificates made for the test, Python's own TLS
+client as a foreign peer, and stalls in the simulated world, where ten seconds pass at once.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ BODY = bytes(range(256)) * 8192  # 2 MiB: many TLS records
 
 @dataclass(frozen=True)
 class Files:
-    """PEM files of one authority."""
+    """Create PEM files of one authority."""
 
     certificate: str
     key: str
@@ -82,19 +82,19 @@ def in_asyncio(main: Coroutine[Any, Any, None]) -> None:
     asyncio.run(main)
 
 
-async def serving(tls: Tls, scene: Callable[[Address], Awaitable[None]]) -> None:
-    """The scene with a server; it ends whatever happens."""
+async def serving(tls: Tls, scenario: Callable[[Address], Awaitable[None]]) -> None:
+    """Run a scenario with a server, which ends in any case."""
     server = RemotingServer(TlsNetwork(AsyncioNetwork(), tls), echo)
     address = await server.start("127.0.0.1", 0)
     try:
         async with asyncio.timeout(60):
-            await scene(address)
+            await scenario(address)
     finally:
         await server.stop()
 
 
 async def asked(address: Address, tls: Tls | None) -> bytes:
-    """What our client gets back."""
+    """Return the answer that our client receives."""
     network = AsyncioNetwork()
     client = RemotingClient(TlsNetwork(network, tls) if tls else network)
     try:
@@ -104,50 +104,50 @@ async def asked(address: Address, tls: Tls | None) -> bytes:
 
 
 @pytest.mark.parametrize("loop", [in_asyncio, run])
-def test_tls_and_plain_clients_are_served_at_one_port(files: Files, loop: Main) -> None:
-    async def scene(address: Address) -> None:
+def test_tls_and_plain_clients_are_served_on_one_port(files: Files, loop: Main) -> None:
+    async def scenario(address: Address) -> None:
         trusting, checking = client_tls(), client_tls(*_trust(files))
         answers = await asyncio.gather(*(asked(address, tls) for tls in (None, trusting, checking)))
         assert answers == [BODY] * 3
 
-    loop(serving(server_tls(files), scene))
+    loop(serving(server_tls(files), scenario))
 
 
 def _trust(files: Files) -> tuple[str, str]:
     return "tls.client.authServer=true", f"tls.client.trustCertPath={files.authority}"
 
 
-def test_an_enforcing_server_takes_no_plain_client(files: Files) -> None:
-    async def scene(address: Address) -> None:
+def test_an_enforcing_server_refuses_plain_clients(files: Files) -> None:
+    async def scenario(address: Address) -> None:
         assert await asked(address, client_tls()) == BODY
         with pytest.raises(RemotingError):
             await asked(address, None)
 
-    in_asyncio(serving(server_tls(files, "tls.server.mode=enforcing"), scene))
+    in_asyncio(serving(server_tls(files, "tls.server.mode=enforcing"), scenario))
 
 
 @pytest.mark.parametrize("has_certificate", [True, False])
-def test_a_server_without_tls_takes_no_tls_client(files: Files, has_certificate: bool) -> None:
-    async def scene(address: Address) -> None:
+def test_a_server_without_tls_refuses_tls_clients(files: Files, has_certificate: bool) -> None:
+    async def scenario(address: Address) -> None:
         assert await asked(address, None) == BODY
-        with pytest.raises(ConnectError, match="hung up in the handshake"):
+        with pytest.raises(ConnectError, match="the peer closed the connection during the handshake"):
             await asked(address, client_tls())
 
     disabled = server_tls(files, "tls.server.mode=disabled")
-    in_asyncio(serving(disabled if has_certificate else Tls(), scene))
+    in_asyncio(serving(disabled if has_certificate else Tls(), scenario))
 
 
-def test_a_server_of_another_authority_is_not_trusted_by_who_checks(files: Files, strangers: Files) -> None:
-    async def scene(address: Address) -> None:
+def test_a_client_that_checks_does_not_trust_another_authority(files: Files, strangers: Files) -> None:
+    async def scenario(address: Address) -> None:
         with pytest.raises(ConnectError, match="not trusted"):
             await asked(address, client_tls(*_trust(strangers)))
         assert await asked(address, client_tls()) == BODY
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 def test_clients_show_certificates_where_that_is_required(files: Files, strangers: Files) -> None:
-    async def scene(address: Address) -> None:
+    async def scenario(address: Address) -> None:
         mine = client_tls(f"tls.client.certPath={files.certificate}", f"tls.client.keyPath={files.key}")
         assert await asked(address, mine) == BODY
         theirs = f"tls.client.certPath={strangers.certificate}", f"tls.client.keyPath={strangers.key}"
@@ -155,11 +155,11 @@ def test_clients_show_certificates_where_that_is_required(files: Files, stranger
             with pytest.raises(RemotingError):
                 await asked(address, tls)
 
-    in_asyncio(serving(server_tls(files, "tls.server.need.client.auth=require"), scene))
+    in_asyncio(serving(server_tls(files, "tls.server.need.client.auth=require"), scenario))
 
 
-def test_a_stranger_speaks_tls_in_single_bytes_and_ends_it(files: Files) -> None:
-    async def scene(address: Address) -> None:
+def test_a_handshake_in_single_bytes_works_and_tls_is_closed(files: Files) -> None:
+    async def scenario(address: Address) -> None:
         context = ssl.create_default_context(cafile=files.authority)
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = context.wrap_bio(incoming, outgoing, server_hostname="127.0.0.1")
@@ -191,31 +191,31 @@ def test_a_stranger_speaks_tls_in_single_bytes_and_ends_it(files: Files) -> None
         with pytest.raises(ssl.SSLWantReadError):
             tls.unwrap()
         writer.write(outgoing.read())
-        assert await reader.read() != b""  # its own goodbye, and then the end
+        assert await reader.read() != b""  # its own close notification, and then the end
         writer.close()
         await writer.wait_closed()
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 @pytest.mark.parametrize("garbage", [b"\x16" * 100, b"\x16\x03\x01\x00\x05hello" + bytes(50)])
-def test_what_is_not_tls_behind_its_first_byte_ends_the_connection(files: Files, garbage: bytes) -> None:
-    async def scene(address: Address) -> None:
+def test_invalid_data_after_the_first_byte_of_tls_ends_the_connection(files: Files, garbage: bytes) -> None:
+    async def scenario(address: Address) -> None:
         reader, writer = await asyncio.open_connection(*address)
         writer.write(garbage)
         with suppress(ConnectionError):
-            await reader.read()  # an alert perhaps, then the end
+            await reader.read()  # perhaps an alert, then the end
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
         assert await asked(address, None) == BODY
 
-    in_asyncio(serving(server_tls(files), scene))
+    in_asyncio(serving(server_tls(files), scenario))
 
 
 @pytest.mark.parametrize("said", [b"\x16", b"\x16\x03\x01\x02\x00\x01"])
-def test_a_peer_that_stalls_in_the_handshake_is_cut_off_in_time(files: Files, said: bytes) -> None:
-    async def scene() -> None:
+def test_a_peer_that_stalls_in_the_handshake_is_disconnected_in_time(files: Files, said: bytes) -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         ends: list[End] = []
 
@@ -234,11 +234,11 @@ def test_a_peer_that_stalls_in_the_handshake_is_cut_off_in_time(files: Files, sa
         assert ends[0].gone.is_set()
         assert not ends[0].data
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
-def test_a_server_that_stalls_in_the_handshake_is_given_up(files: Files) -> None:
-    async def scene() -> None:
+def test_a_server_that_stalls_in_the_handshake_is_a_timeout(files: Files) -> None:
+    async def scenario() -> None:
         network = SimulatedNetwork()
         await network.listen("server", 1, End)
         client = RemotingClient(TlsNetwork(network, client_tls()))
@@ -246,13 +246,13 @@ def test_a_server_that_stalls_in_the_handshake_is_given_up(files: Files) -> None
             await client.invoke(Address("server", 1), new_request(1), 20.0)
         await client.close()
 
-    run_simulated(scene())
+    run_simulated(scenario())
 
 
-# The file.
+# The properties file.
 
 
-def test_a_file_says_who_is_trusted_and_what_is_shown(files: Files, tmp_path: Path) -> None:
+def test_the_file_names_the_trusted_certificates_and_our_own(files: Files, tmp_path: Path) -> None:
     path = tmp_path / "tls.properties"
     path.write_text(
         files.properties("server", "tls.server.mode=enforcing", "tls.server.authClient=true")
@@ -281,7 +281,7 @@ def test_a_file_says_who_is_trusted_and_what_is_shown(files: Files, tmp_path: Pa
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_an_error_with_its_line(text: str, complaint: str) -> None:
+def test_an_unusable_file_is_an_error_with_its_line(text: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text, "f")
     assert str(caught.value).startswith(complaint)

@@ -1,8 +1,8 @@
-"""Random lives of one store under random crashes, on simulated time and disk; all follows from the seed.
+"""Random runs of one store with random crashes, on simulated time and disk, determined by the seed.
 
-Several producers put messages while the services flush; the process, the system or the power fails at some
-instant, an fsync may fail, the clock may jump; the store is opened again. `simulate` returns what was not as
-promised.
+Several producers put messages while the services flush. The process, the system or the power fails at some
+point, an fsync may fail, the clock may jump, and the store is opened again. `simulate` returns the
+violations.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ CONFIG = StoreConfig(
 
 @dataclass
 class World:
-    """What outlives the store: disk, clock, and what was observed."""
+    """The state that survives the store: disk, clock, and observations."""
 
     chance: random.Random
     config: StoreConfig
@@ -67,7 +67,10 @@ class World:
 
 
 def simulate(seed: int, mode: FlushMode) -> list[str]:
-    """Some lives of a store; returns the promises that were broken, in words. Empty when all held."""
+    """Run a store through several restarts.
+
+    Returns the violations as text; empty when all invariants held.
+    """
     loop = SimulatedLoop()
     chance = random.Random(f"{mode} {seed}")
     world = World(chance, replace(CONFIG, flush_mode=mode), SimulatedDisk(), SimulatedClock(loop))
@@ -99,7 +102,7 @@ async def _open(world: World) -> MessageStore | None:
 
 
 def _check_recovered(world: World, store: MessageStore, end: int) -> None:
-    """FLUSH-1 to FLUSH-6, as far as a reader can see them."""
+    """Check FLUSH-1 to FLUSH-6, as far as a reader can see them."""
     kept = [event for event in world.log if (event.commit_offset or 0) < end]
     world.check(end >= world.durable_end, f"the log ends at {end}, durable was {world.durable_end}")
     ids = {event.msg_id for event in kept}
@@ -124,7 +127,7 @@ def _check_recovered(world: World, store: MessageStore, end: int) -> None:
 
 
 def _read(world: World, store: MessageStore, queue_id: int) -> list[str]:
-    """The message ids of a queue; each record must be whole, of this queue, at its offset."""
+    """Return the message ids of a queue. Each record must be complete, of this queue and at its offset."""
     found: list[str] = []
     while (result := store.get("T", queue_id, len(found))).status is GetStatus.FOUND:
         for data in result.records:
@@ -177,7 +180,7 @@ async def _life(world: World) -> None:
 
 
 def _note_what_was_promised(world: World, store: MessageStore, first_event: int) -> None:
-    """At the instant of the crash: what had been appended, flushed and seen."""
+    """Record, at the time of the crash, the appended, the flushed and the visible messages."""
     for event in world.events[first_event:]:
         if event.kind is Kind.APPEND:
             world.log.append(event)
@@ -197,7 +200,7 @@ async def _produce(world: World, store: MessageStore) -> None:
 
 
 async def _put(world: World, store: MessageStore, message: Message) -> PutResult:
-    """By itself, or together with others of its turn of the event loop."""
+    """Put one message, alone or with others in the same turn of the event loop."""
     if world.chance.random() < 0.3:
         return await store.put(message)
     result: asyncio.Future[PutResult] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""A store on a simulated disk, taken step by step: no event loop, no services, no waiting."""
+"""A store on a simulated disk, step by step: no event loop, no services, no waiting."""
 
 import random
 from collections.abc import Coroutine
@@ -33,7 +33,7 @@ SMALL = StoreConfig(
 
 
 def now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never waits."""
+    """Return the result of a coroutine that never waits."""
     try:
         coroutine.send(None)
     except StopIteration as stop:
@@ -44,12 +44,12 @@ def now(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def message(name: str, queue_id: int = 0, topic: str = "T", **properties: str) -> Message:
-    """A small message; `name` is its body and its unique key."""
+    """Return a small message; `name` is its body and its unique key."""
     return Message(topic, name.encode(), {"UNIQ_KEY": name, **properties}, queue_id)
 
 
 class Site:
-    """One store directory through many lives of its store."""
+    """One store directory across many restarts of its store."""
 
     def __init__(
         self, config: StoreConfig = SMALL, disk: Disk | None = None, directory: str = "store"
@@ -70,11 +70,11 @@ class Site:
         return self.disk
 
     def to_file(self, path: Path) -> None:
-        """From the next life on, events go to that file."""
+        """Write events to that file from the next start on."""
         self._events_file = path
 
     def made(self) -> MessageStore:
-        """A new store object, not loaded."""
+        """Return a new store object that is not loaded."""
         log = EventLog(self.events.append, "broker", self.clock, len(self.events))
         if self._events_file is not None:
             log = EventLog.to_file(str(self._events_file), "broker", self.clock)
@@ -83,14 +83,14 @@ class Site:
         return self.store
 
     def open(self) -> MessageStore:
-        """A new life: load and begin."""
+        """Load and begin a new store object."""
         store = self.made()
         self.recovery = store.load()
         store.begin()
         return store
 
     def append(self, *names: str, queue_id: int = 0, topic: str = "T") -> list[Appended]:
-        """Append and dispatch."""
+        """Append and dispatch messages."""
         appended = [self.store.append(message(name, queue_id, topic)) for name in names]
         self.store.dispatch()
         return appended
@@ -102,7 +102,7 @@ class Site:
         now(self.store.write_checkpoint())
 
     def close(self) -> None:
-        """A clean exit."""
+        """Exit cleanly."""
         now(self.store.stop())
 
     def reopen_after_process_crash(self) -> MessageStore:
@@ -114,12 +114,12 @@ class Site:
         return self.open()
 
     def kinds(self, *only: Kind) -> list[str]:
-        """The kinds of the events so far, in order."""
+        """Return the kinds of the events so far, in order."""
         return [event.kind.value for event in self.events if not only or event.kind in only]
 
 
 def stored_messages(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[StoredMessage]:
-    """All that can be read from a queue, in queue order; that offsets are dense is checked on the way."""
+    """Return everything that can be read from a queue, in queue order. Checks that offsets have no gaps."""
     found: list[StoredMessage] = []
     for _ in range(10_000):
         result = store.get(topic, queue_id, len(found))
@@ -136,7 +136,7 @@ def stored_messages(store: MessageStore, queue_id: int = 0, topic: str = "T") ->
 
 
 def check_index(store: MessageStore) -> None:
-    """The index is a function of the log: each key of each record, in the log's order, and nothing else."""
+    """Check that the index contains each key of each record in log order, and nothing else."""
     index, log = store._index, store._log
     assert index is not None
     records = [stored for _, stored in log.scan(log.begin) if stored is not None]
@@ -153,5 +153,5 @@ def check_index(store: MessageStore) -> None:
 
 
 def bodies(store: MessageStore, queue_id: int = 0, topic: str = "T") -> list[str]:
-    """The bodies of a queue, in order."""
+    """Return the bodies of a queue, in order."""
     return [stored.message.body.decode() for stored in stored_messages(store, queue_id, topic)]

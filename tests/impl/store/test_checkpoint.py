@@ -1,4 +1,4 @@
-"""The checkpoint file (docs/protocol.md, "Checkpoint")."""
+"""Tests the checkpoint file (docs/reference/protocol/storing.md, "Checkpoint")."""
 
 import contextlib
 import struct
@@ -20,7 +20,7 @@ def test_the_file_has_4096_bytes_and_three_times() -> None:
 
 
 @pytest.mark.parametrize("count", [QueueCount(0, 0, 0), QueueCount(1 << 39, 1 << 40, 77), DISTRUST])
-def test_the_count_of_queue_entries_stands_where_released_brokers_write_nothing(count: QueueCount) -> None:
+def test_the_count_of_queue_entries_is_where_released_brokers_write_nothing(count: QueueCount) -> None:
     data = Checkpoint(1, 2, 3, count).encode()
     assert len(data) == 4096
     assert data[24:1024] == bytes(1000)
@@ -29,7 +29,7 @@ def test_the_count_of_queue_entries_stands_where_released_brokers_write_nothing(
 
 
 @pytest.mark.parametrize("at", [0, 7, 15, 23, 24, 39, 1024, 1047, 1048, 1103, 1104, 1107])
-def test_a_count_that_others_wrote_beside_is_forgotten_and_the_times_count(at: int) -> None:
+def test_a_count_from_before_another_brokers_write_is_dropped_and_the_times_are_used(at: int) -> None:
     data = bytearray(Checkpoint(1, 2, 3, QueueCount(0, 4, 5)).encode())
     data[at] ^= 1
     decoded = Checkpoint.decode(bytes(data))
@@ -44,21 +44,21 @@ def test_a_checkpoint_of_a_released_broker_is_accepted_without_a_count(size: int
 
 
 @pytest.mark.parametrize("count", [None, QueueCount(1, 2, 3)])
-def test_the_state_of_the_index_stands_behind_the_count(count: QueueCount | None) -> None:
+def test_the_state_of_the_index_follows_the_count(count: QueueCount | None) -> None:
     state = IndexState(1 << 33, 20231114221320000, Header(1, 2, 3, 4, 5, 6))
     data = Checkpoint(1, 2, 3, count, state).encode()
     assert struct.unpack_from(">qqqqqqii", data, 1048) == (state.position, state.name, 1, 2, 3, 4, 5, 6)
     assert Checkpoint.decode(data) == Checkpoint(1, 2, 3, count, state)
 
 
-def test_the_safe_time_is_the_older_one_less_three_seconds() -> None:
+def test_the_safe_time_is_the_older_one_minus_three_seconds() -> None:
     assert Checkpoint(10_000, 20_000).safe_timestamp_ms == 7_000
     assert Checkpoint(20_000, 10_000).safe_timestamp_ms == 7_000
     assert Checkpoint(2_000, 9_000).safe_timestamp_ms == 0
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\0" * 23])
-def test_a_lost_or_short_checkpoint_says_nothing(left: bytes | None) -> None:
+def test_a_missing_or_short_checkpoint_is_empty(left: bytes | None) -> None:
     disk = SimulatedDisk()
     if left is not None:
         write_durably(disk, "store/checkpoint", left)

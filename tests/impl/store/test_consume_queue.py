@@ -1,4 +1,7 @@
-"""Consume queues: dense entries, found again, cut to the log (docs/protocol.md, "Consume queue")."""
+"""Tests consume queues: entries without gaps, loading, cuts.
+
+Source: docs/reference/protocol/storing.md, "Consume queue".
+"""
 
 import pytest
 
@@ -35,7 +38,7 @@ def test_entry_300000_is_the_first_of_the_segment_named_6000000() -> None:
     assert disk.names("store/consumequeue/T/0") == [f"{0:020d}", "00000000000006000000"]
 
 
-def test_an_entry_written_again_says_whether_it_changed() -> None:
+def test_rewriting_an_entry_reports_whether_it_changed() -> None:
     queue = _queue(SimulatedDisk())
     assert [queue.put(number, _unit(number)) for number in range(5)] == [True] * 5
     assert not queue.put(2, _unit(2))
@@ -103,7 +106,7 @@ def test_reads_stop_at_the_end_of_the_queue_and_of_a_segment() -> None:
 
 
 @pytest.mark.parametrize("count", range(8))
-def test_the_end_is_found_again_whatever_it_is(count: int) -> None:
+def test_the_end_is_found_again_wherever_it_is(count: int) -> None:
     disk = SimulatedDisk()
     queue = _queue(disk)
     for number in range(count):
@@ -112,7 +115,7 @@ def test_the_end_is_found_again_whatever_it_is(count: int) -> None:
 
 
 @pytest.mark.parametrize("keep", range(8))
-def test_a_cut_forgets_the_entries_behind_it(keep: int) -> None:
+def test_a_cut_removes_the_entries_after_it(keep: int) -> None:
     disk = SimulatedDisk()
     queue = _queue(disk)
     for number in range(7):
@@ -132,7 +135,7 @@ def test_a_cut_forgets_the_entries_behind_it(keep: int) -> None:
         ("T/0/x", r"store/consumequeue/T/0/x: not a segment, a name of 20 digits expected"),
     ],
 )
-def test_what_does_not_belong_there_is_refused_by_name(path: str, complaint: str) -> None:
+def test_unexpected_files_are_refused_by_name(path: str, complaint: str) -> None:
     disk = SimulatedDisk()
     disk.create(f"store/consumequeue/{path}", 1)
     with pytest.raises(StoreError, match=complaint):

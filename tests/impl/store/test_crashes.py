@@ -1,8 +1,8 @@
-"""Every admissible disk image of small stores, and a crash at every step of recovery itself.
+"""Tests every possible disk image of small stores, and a crash at every step of recovery itself.
 
-Goal: whatever a crash leaves, recovery yields a prefix of what was appended, holds what was durable, builds
-the same queues from it, and does so again when it is itself interrupted.
-Method: exhaustive where the images can be counted, drawn where they cannot.
+Goal: whatever a crash leaves, recovery yields a prefix of the appended records that has all durable ones. It
+rebuilds the same queues, even when recovery itself is interrupted. Method: exhaustive where the images can be
+counted, drawn at random where they cannot.
 """
 
 import random
@@ -26,19 +26,21 @@ def _site(mode: FlushMode = FlushMode.ASYNC_FLUSH) -> Site:
 
 
 def _check_recovered(site: Site, appended: list[Appended], durable_end: int) -> int:
-    """The recovered store is a prefix of what was appended, with all that was durable; returns its length."""
+    """Check that the store is a prefix of the appended records with all durable ones. Returns its length."""
     found = {
         stored.commit_offset: stored
         for queue_id in {each.queue_id for each in appended}
         for stored in stored_messages(site.store, queue_id)
     }
     prefix = [each for each in appended if each.end <= site.recovery.recovered_end]
-    assert sorted(found) == [each.commit_offset for each in prefix], "readable is exactly what is in the log"
+    assert sorted(found) == [each.commit_offset for each in prefix], (
+        "exactly the records of the log can be read"
+    )
     for each in prefix:
         stored = found[each.commit_offset]
         assert stored.message_id == each.message_id
         assert (stored.message.queue_id, stored.queue_offset) == (each.queue_id, each.queue_offset)
-    assert site.recovery.recovered_end >= durable_end, "what was durable is there"
+    assert site.recovery.recovered_end >= durable_end, "every durable record is there"
     if site.config.index_enabled:
         check_index(site.store)
     return len(prefix)
@@ -50,8 +52,8 @@ def _crashed(site: Site, disk: SimulatedDisk) -> Site:
     return crashed
 
 
-def test_every_image_of_two_unsynced_records_and_their_entries() -> None:
-    site = Site(replace(SMALL, index_enabled=False))  # its images would be multiplied with these
+def test_every_crash_image_of_two_unsynced_records_and_their_entries_is_recovered() -> None:
+    site = Site(replace(SMALL, index_enabled=False))  # otherwise the number of images would be multiplied
     site.open()
     appended = site.append("d")
     site.flush()
@@ -68,8 +70,8 @@ def test_every_image_of_two_unsynced_records_and_their_entries() -> None:
     assert lengths == {1, 2}
 
 
-def test_every_third_image_of_an_unsynced_index() -> None:
-    """Two keys of records that are durable, the last of them in a new file; all would take too long."""
+def test_every_third_crash_image_of_an_unsynced_index_is_recovered() -> None:
+    """Use two keys of durable records, the second one in a new file; all images would take too long."""
     site = _site()
     appended = site.append("a", "b", "c")
     site.flush()
@@ -87,7 +89,9 @@ def test_every_third_image_of_an_unsynced_index() -> None:
 
 @pytest.mark.parametrize("mode", list(FlushMode))
 @pytest.mark.parametrize("flush", ["none", "log", "queues", "all"])
-def test_drawn_images_of_many_records_over_several_segments(mode: FlushMode, flush: str) -> None:
+def test_drawn_crash_images_of_many_records_over_several_segments_are_recovered(
+    mode: FlushMode, flush: str
+) -> None:
     site = _site(mode)
     appended = site.append("a", "b", "c") + site.append("d", "e", queue_id=1)
     site.flush()
@@ -109,7 +113,7 @@ def test_drawn_images_of_many_records_over_several_segments(mode: FlushMode, flu
 
 
 def _interrupt(site: Site, steps: int) -> bool:
-    """Open the store, but crash after that many steps; returns whether it came so far as to open."""
+    """Open the store, but crash after that many steps. Returns whether it was opened."""
     disk = site.simulated_disk
     last = disk.steps + steps
 

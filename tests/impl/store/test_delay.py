@@ -1,6 +1,6 @@
-"""Delayed messages: where they wait, when they are due, and what time it is for the store.
+"""Tests delayed messages: their queue, their due time, and the store's clock.
 
-Source: docs/protocol.md, "Delayed messages".
+Source: docs/reference/protocol/retries-and-delays.md, "Delayed messages".
 """
 
 import pytest
@@ -24,7 +24,7 @@ def test_the_18_levels_are_one_second_to_two_hours() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "1", "1s,2s", "1s 5x", "-1s", "1.5s"])
-def test_delays_that_are_none_are_refused(text: str) -> None:
+def test_invalid_delays_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="delays like 1s 5m"):
         parse_levels(text)
 
@@ -32,7 +32,7 @@ def test_delays_that_are_none_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("asked", "queue_id"), [("1", 0), ("3", 2), ("18", 17), ("19", 17), ("999999999", 17)]
 )
-def test_a_level_is_a_queue_and_too_high_a_level_is_the_last(asked: str, queue_id: int) -> None:
+def test_a_level_is_a_queue_and_a_level_too_high_is_the_last(asked: str, queue_id: int) -> None:
     placed = scheduled(delayed(asked), LEVELS_MS)
     assert (placed.topic, placed.queue_id) == (SCHEDULE_TOPIC, queue_id)
     assert placed.properties["REAL_TOPIC"] == "T"
@@ -42,23 +42,23 @@ def test_a_level_is_a_queue_and_too_high_a_level_is_the_last(asked: str, queue_i
 
 
 @pytest.mark.parametrize("level", ["0", "-1"])
-def test_without_a_level_a_message_goes_where_it_was_sent(level: str) -> None:
+def test_a_message_without_a_level_keeps_its_topic(level: str) -> None:
     assert scheduled(delayed(level), LEVELS_MS) == delayed(level)
 
 
-def test_of_transactions_only_the_committed_one_waits() -> None:
+def test_only_committed_transactions_are_delayed() -> None:
     prepared = structs.replace(delayed("1"), sys_flag=SYS_TRANSACTION_PREPARED)
     assert scheduled(prepared, LEVELS_MS) == prepared
     assert scheduled(structs.replace(delayed("1"), sys_flag=SYS_TRANSACTION_COMMIT), LEVELS_MS).queue_id == 0
 
 
 @pytest.mark.parametrize("level", ["soon", "", "1_0", " 1", "٣", "9999999999"])
-def test_a_level_that_is_no_number_is_refused(level: str) -> None:
+def test_a_level_that_is_not_a_number_is_refused(level: str) -> None:
     with pytest.raises(ValueError, match="DELAY is"):
         scheduled(delayed(level), LEVELS_MS)
 
 
-def test_when_it_is_due_a_message_is_what_it_was_without_its_delay() -> None:
+def test_a_due_message_is_the_original_without_its_delay() -> None:
     back = due(scheduled(delayed("3"), LEVELS_MS))
     assert (back.topic, back.queue_id, back.body) == ("T", 2, b"x")
     assert back.properties == {"TAGS": "TagA", "REAL_TOPIC": "T", "REAL_QID": "2"}
@@ -68,24 +68,24 @@ def test_when_it_is_due_a_message_is_what_it_was_without_its_delay() -> None:
 @pytest.mark.parametrize(
     "change", [{"REAL_TOPIC": ""}, {"REAL_QID": ""}, {"REAL_QID": "-1"}, {"REAL_QID": "x"}]
 )
-def test_a_message_that_does_not_know_where_it_belongs_is_refused(change: dict[str, str]) -> None:
+def test_a_message_without_its_original_topic_is_refused(change: dict[str, str]) -> None:
     placed = scheduled(delayed("3"), LEVELS_MS)
     with pytest.raises(ValueError, match="a queue expected"):
         due(structs.replace(placed, properties={**placed.properties, **change}))
 
 
-def test_the_entry_of_a_waiting_message_has_the_time_when_it_is_due() -> None:
+def test_the_entry_of_a_waiting_message_has_its_due_time() -> None:
     assert unit_code(scheduled(delayed("2"), LEVELS_MS), 1_000_000, LEVELS_MS) == 1_005_000
     assert unit_code(delayed("2"), 1_000_000, LEVELS_MS) == 2598919, "elsewhere it is the tag"
 
 
-def test_the_due_time_is_in_the_queue_and_recovery_writes_the_same() -> None:
+def test_recovery_writes_the_same_due_time_into_the_queue() -> None:
     site = Site()
     store = site.open()
     appended = store.append(scheduled(message("a", 5, DELAY="4"), LEVELS_MS))
     assert appended.tags_code == appended.store_timestamp_ms + 30_000
-    told = [event.attrs.get("stored_ms") for event in site.events if event.kind is Kind.APPEND]
-    assert told == [str(appended.store_timestamp_ms)], "its event says from when the wait counts"
+    reported = [event.attrs.get("stored_ms") for event in site.events if event.kind is Kind.APPEND]
+    assert reported == [str(appended.store_timestamp_ms)], "its event says from when the wait counts"
     store.dispatch()
     for name in site.disk.names(f"store/consumequeue/{SCHEDULE_TOPIC}/3"):
         site.disk.remove(f"store/consumequeue/{SCHEDULE_TOPIC}/3/{name}")
@@ -96,7 +96,7 @@ def test_the_due_time_is_in_the_queue_and_recovery_writes_the_same() -> None:
     assert again.get(SCHEDULE_TOPIC, 3, 0, tag_codes={due_ms}).records
 
 
-def test_while_the_clock_is_behind_the_last_record_time_goes_on_at_its_pace() -> None:
+def test_while_the_clock_is_behind_the_last_record_store_time_continues_at_its_pace() -> None:
     site = Site()
     store = site.open()
     (last,) = site.append("a")
@@ -110,7 +110,7 @@ def test_while_the_clock_is_behind_the_last_record_time_goes_on_at_its_pace() ->
     assert site.append("c")[0].store_timestamp_ms == later.store_timestamp_ms
 
 
-def test_when_the_clock_is_right_again_its_time_counts() -> None:
+def test_store_time_follows_the_clock_once_it_is_right_again() -> None:
     site = Site()
     store = site.open()
     (last,) = site.append("a")

@@ -1,7 +1,7 @@
-"""A topic that is deleted is gone for good, and one made anew begins at offset 0, whatever crash comes.
+"""Tests that a deleted topic stays deleted, and that a recreated one begins at offset 0, despite crashes.
 
-Method: step by step on a simulated disk; a crash at every single step. Source: docs/protocol.md, "Deleted
-topics".
+Method: step by step on a simulated disk, with a crash at every step. Source:
+docs/reference/protocol/recovery.md, "Deleted topics".
 """
 
 import itertools
@@ -30,7 +30,7 @@ def reopen(site: Site, end: str) -> None:
 
 
 def with_deleted_topic(before: int = 7) -> Site:
-    """Topics T, with messages in two queues, and U; T is deleted. All is durable."""
+    """Write topics T, with messages in two queues, and U; delete T. All of it is durable."""
     site = Site()
     site.open()
     site.append(*(f"old {number}" for number in range(before)))
@@ -54,13 +54,13 @@ def test_a_deleted_topic_stays_deleted(end: str) -> None:
 
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize("flushed", [True, False])
-def test_a_topic_made_anew_begins_at_0_and_has_its_own_messages_only(end: str, flushed: bool) -> None:
+def test_a_recreated_topic_begins_at_0_and_has_only_its_own_messages(end: str, flushed: bool) -> None:
     site = with_deleted_topic()
     site.append("new 0", "new 1")
     if flushed:
         site.flush()
     else:
-        now(site.store.flush_log())  # of the queues nothing is durable
+        now(site.store.flush_log())  # no data of the queues is durable
     for _ in range(2):
         reopen(site, end)
         assert (bodies(site.store), bodies(site.store, queue_id=1)) == (["new 0", "new 1"], [])
@@ -68,7 +68,7 @@ def test_a_topic_made_anew_begins_at_0_and_has_its_own_messages_only(end: str, f
     assert appended.queue_offset == 2
 
 
-def test_places_that_a_crash_took_back_are_used_anew() -> None:
+def test_positions_that_a_crash_removed_are_used_again() -> None:
     site = Site()
     site.open()
     site.append("lost", "lost too")
@@ -81,12 +81,12 @@ def test_places_that_a_crash_took_back_are_used_anew() -> None:
     assert bodies(site.store) == ["new"]
 
 
-def test_what_waits_for_its_flush_when_its_topic_is_deleted_is_not_seen() -> None:
+def test_a_message_that_waits_for_its_flush_when_its_topic_is_deleted_is_not_visible() -> None:
     site = Site(SYNC)
     site.open()
     site.append("old 0")
     now(site.store.flush_log())
-    site.append("old 1")  # not durable yet, so not seen
+    site.append("old 1")  # not durable yet, so not visible
     site.store.delete_topic("T")
     site.append("new 0")
     now(site.store.flush_log())
@@ -95,7 +95,7 @@ def test_what_waits_for_its_flush_when_its_topic_is_deleted_is_not_seen() -> Non
     assert bodies(site.store) == ["new 0"]
 
 
-def test_a_crash_at_any_step_of_a_deletion_leaves_the_topic_or_nothing_of_it() -> None:
+def test_a_crash_at_any_step_of_a_deletion_leaves_the_whole_topic_or_nothing() -> None:
     outcomes = set()
     for step in range(1, 60):
         site = Site()
@@ -130,7 +130,7 @@ def test_a_crash_at_any_step_of_a_deletion_leaves_the_topic_or_nothing_of_it() -
     assert outcomes == {("a", "b", "c", "d", "e"), ()}
 
 
-def test_a_deletion_that_cannot_be_written_down_changes_nothing() -> None:
+def test_a_deletion_that_cannot_be_written_changes_nothing() -> None:
     site = Site()
     site.open()
     site.append("a")
@@ -146,20 +146,23 @@ def test_a_deletion_that_cannot_be_written_down_changes_nothing() -> None:
     assert site.store.writable
 
 
-def test_a_released_brokers_topic_made_anew_has_its_messages() -> None:
-    """It tells nothing but by its queues: what the log has before a queue's first message is another's."""
+def test_a_topic_recreated_by_a_released_broker_has_its_messages() -> None:
+    """A released broker has only its queues:
+
+    log records before a queue's first message are of another topic.
+    """
     site = with_deleted_topic()
     site.append("new 0", "new 1")
     site.append("new other", queue_id=1)
     site.close()
     site.disk.remove("store/config/deletedTopics.json")
-    site.disk.remove("store/checkpoint")  # theirs has no count, and may be too old for anything
+    site.disk.remove("store/checkpoint")  # their checkpoint has no count, and may be arbitrarily old
     site.open()
     assert (bodies(site.store), bodies(site.store, queue_id=1)) == (["new 0", "new 1"], ["new other"])
 
 
 def follow(master: Site, slave: Site, count: int) -> None:
-    """The slave gets the next records of its master."""
+    """Pass the next records of its master to the slave."""
     scanned = master.store._log.scan(slave.store.log_end)
     found = itertools.islice((stored for _, stored in scanned if stored is not None), count)
     slave.store.append_replicated(
@@ -168,7 +171,7 @@ def follow(master: Site, slave: Site, count: int) -> None:
 
 
 def test_a_slave_follows_its_master_through_a_deletion() -> None:
-    """Records are all that it gets: an offset 0 behind others says that the queue begins again."""
+    """The slave gets only records: an offset 0 after others means that the queue begins again."""
     master, slave = Site(), Site(directory="slave")
     master.open()
     slave.open()
@@ -176,7 +179,7 @@ def test_a_slave_follows_its_master_through_a_deletion() -> None:
     master.store.delete_topic("T")
     master.append("new 0")
     follow(master, slave, 2)
-    follow(master, slave, 2)  # an old one and a new one at once
+    follow(master, slave, 2)  # an old one and a new one in the same transfer
     assert bodies(slave.store) == ["new 0"]
     master.append("new 1")
     follow(master, slave, 1)
@@ -186,13 +189,13 @@ def test_a_slave_follows_its_master_through_a_deletion() -> None:
 
 
 def follow_all(master: Site, slave: Site) -> None:
-    """The slave gets what it lacks, and hears what was deleted."""
+    """Pass the missing records and the deletions to the slave."""
     follow(master, slave, 100)
     slave.store.adopt_deletions(master.store.deleted_topics)
 
 
 def slave_of(master: Site, slave: Site | None = None) -> Site:
-    """A slave, or the same in its next life."""
+    """Return a slave, or the same one after a restart."""
     slave = slave or Site(master.config, directory="slave")
     slave.made()
     slave.store.refusal = "it is a slave"
@@ -202,8 +205,8 @@ def slave_of(master: Site, slave: Site | None = None) -> Site:
 
 
 @pytest.mark.parametrize("known", [0, 2, 5])
-def test_a_slave_forgets_what_its_master_deleted_however_much_of_it_is_still_to_come(known: int) -> None:
-    """Late records get no entry; the topic made anew has its own messages only, in each queue."""
+def test_a_slave_deletes_a_topic_of_its_master_even_if_most_of_it_has_yet_to_arrive(known: int) -> None:
+    """Late records get no entry; the recreated topic has only its own messages, in each queue."""
     master = Site()
     master.open()
     slave = slave_of(master)
@@ -223,7 +226,7 @@ def test_a_slave_forgets_what_its_master_deleted_however_much_of_it_is_still_to_
 
 
 @pytest.mark.parametrize("mode", [FlushMode.ASYNC_FLUSH, FlushMode.SYNC_FLUSH])
-def test_a_slave_that_hears_late_of_a_deletion_keeps_the_new_topics_messages(mode: FlushMode) -> None:
+def test_a_slave_that_learns_late_of_a_deletion_keeps_the_messages_of_the_new_topic(mode: FlushMode) -> None:
     """Under SYNC_FLUSH they still wait for their flush."""
     master = Site(replace(SMALL, flush_mode=mode))
     master.open()
@@ -239,7 +242,7 @@ def test_a_slave_that_hears_late_of_a_deletion_keeps_the_new_topics_messages(mod
     assert (bodies(slave.store), bodies(slave.store, queue_id=1)) == (["new 0", "new 1"], [])
 
 
-def test_a_slave_that_recovers_both_topics_and_knows_of_no_deletion_shows_the_new_one() -> None:
+def test_a_slave_that_recovers_both_topics_without_the_deletion_shows_the_new_one() -> None:
     """The log survived a crash, the queues did not."""
     master = Site()
     master.open()
@@ -259,7 +262,7 @@ def test_a_slave_that_recovers_both_topics_and_knows_of_no_deletion_shows_the_ne
 
 
 @pytest.mark.parametrize("flushed", [True, False])
-def test_what_of_a_slaves_log_a_crash_took_comes_again_and_stays_deleted(flushed: bool) -> None:
+def test_records_that_a_crash_took_from_a_slave_return_and_stay_deleted(flushed: bool) -> None:
     master = Site()
     master.open()
     slave = slave_of(master)
@@ -280,8 +283,8 @@ def test_what_of_a_slaves_log_a_crash_took_comes_again_and_stays_deleted(flushed
     assert not slave.store.failure
 
 
-def test_a_master_that_lost_the_places_of_what_it_deleted_uses_them_anew_and_its_slave_shows_it() -> None:
-    """Both lost power; the slave kept what it heard of the deletion."""
+def test_a_master_that_lost_the_positions_of_a_deleted_topic_reuses_them_and_its_slave_shows_that() -> None:
+    """Both lost power; the slave kept its knowledge of the deletion."""
     master = Site()
     master.open()
     slave = slave_of(master)
@@ -297,20 +300,20 @@ def test_a_master_that_lost_the_places_of_what_it_deleted_uses_them_anew_and_its
     slave = slave_of(master, slave)
     assert slave.store.awaits_deleted_records()
     slave.store.correct_deletions(master.store.deleted_topics)
-    slave.store.correct_deletions({})  # of a master that says nothing nothing is learned
+    slave.store.correct_deletions({})  # a master that reports nothing adds no deletion
     master.append("new 0", "new 1", "new 2", "new 3")
     for _ in range(2):
         follow_all(master, slave)
         assert bodies(slave.store) == ["new 0", "new 1", "new 2", "new 3"]
     assert not slave.store.awaits_deleted_records()
-    slave.store.correct_deletions({"T": 0})  # what came stays deleted
+    slave.store.correct_deletions({"T": 0})  # the received records stay deleted
     assert slave.store.deleted_topics == master.store.deleted_topics
     slave.flush()
     slave.close()
     assert not slave.store.failure
 
 
-def test_a_queue_that_lacks_entries_makes_a_store_read_only_and_its_lock_is_released() -> None:
+def test_a_queue_with_missing_entries_makes_a_store_read_only_and_releases_its_lock() -> None:
     master = Site(SYNC)
     master.open()
     slave = slave_of(master)
@@ -322,12 +325,12 @@ def test_a_queue_that_lacks_entries_makes_a_store_read_only_and_its_lock_is_rele
     follow(master, slave, 1)
     slave.close()
     assert "read-only" in slave.store.failure
-    with pytest.raises(StoreError, match="would leave a gap"):  # not that it is locked
+    with pytest.raises(StoreError, match="would leave a gap"):  # and not that it is locked
         slave_of(master, slave)
 
 
-def test_a_slaves_store_that_became_a_masters_uses_the_places_anew() -> None:
-    """Its log ends before all came that its master deleted."""
+def test_a_slaves_store_that_becomes_a_masters_reuses_the_positions() -> None:
+    """Its log ends before it received all records that its master deleted."""
     master = Site()
     master.open()
     slave = slave_of(master)
@@ -343,7 +346,7 @@ def test_a_slaves_store_that_became_a_masters_uses_the_places_anew() -> None:
     assert bodies(slave.store) == ["new 0"]
 
 
-def test_a_file_that_is_no_table_of_deleted_topics_is_one_clear_error() -> None:
+def test_an_invalid_table_of_deleted_topics_is_one_clear_error() -> None:
     site = with_deleted_topic()
     site.close()
     file = site.disk.open("store/config/deletedTopics.json")
@@ -352,7 +355,7 @@ def test_a_file_that_is_no_table_of_deleted_topics_is_one_clear_error() -> None:
         site.open()
 
 
-def test_nothing_is_deleted_of_a_topic_that_never_had_a_message() -> None:
+def test_deleting_a_topic_without_messages_changes_nothing() -> None:
     site = Site()
     site.open()
     site.store.delete_topic("T")

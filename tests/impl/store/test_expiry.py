@@ -1,6 +1,6 @@
-"""Deleting old segments: which, when, what goes with them, and what a crash in between may leave.
+"""Tests the deletion of old segments: the choice, the time, the related files, and crashes in between.
 
-Source: docs/protocol.md, "Expiry".
+Source: docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio
@@ -29,7 +29,7 @@ PLENTY = Space(100, 90)
 
 
 def _written(hours: int = 12) -> Site:
-    """Four records an hour, two of queue 0 and one each of queues 1 and 2, which has some at first only."""
+    """Write four records per hour, two to queue 0 and one each to queues 1 and 2; queue 2 only at first."""
     site = Site(CONFIG)
     site.simulated_disk.room = PLENTY
     site.open()
@@ -47,7 +47,7 @@ def clean(site: Site, **how: bool) -> int:
 
 
 def readable(store: MessageStore, queue_id: int) -> list[str]:
-    """Bodies from the queue's first offset on; that they are dense is checked on the way."""
+    """Return the bodies from the queue's first offset on. Checks that offsets have no gaps."""
     found: list[str] = []
     first = store.min_offset("T", queue_id)
     while (result := store.get("T", queue_id, first + len(found))).status is GetStatus.FOUND:
@@ -60,13 +60,13 @@ def readable(store: MessageStore, queue_id: int) -> list[str]:
 
 
 def in_log(store: MessageStore, queue_id: int) -> list[str]:
-    """Bodies of the queue's records that the log has."""
+    """Return the bodies of the queue's records in the log."""
     records = (stored for _, stored in store._log.scan(store.log_begin) if stored is not None)
     return [each.message.body.decode() for each in records if each.message.queue_id == queue_id]
 
 
 def check_whole(site: Site) -> None:
-    """Each queue has what the log has, and each of its messages is in the index."""
+    """Check that each queue has the records of the log, and that each of its messages is in the index."""
     store = site.store
     for queue_id in range(3):
         bodies = in_log(store, queue_id)
@@ -74,7 +74,7 @@ def check_whole(site: Site) -> None:
         assert all(len(store.find("T", body, 10, 0, 1 << 62)) == 1 for body in bodies)
 
 
-def test_segments_are_deleted_when_what_follows_them_is_old_enough() -> None:
+def test_segments_are_deleted_when_the_next_one_is_old_enough() -> None:
     site = _written()
     before = site.disk.names("store/commitlog")
     assert len(before) > 8
@@ -89,7 +89,7 @@ def test_segments_are_deleted_when_what_follows_them_is_old_enough() -> None:
     assert clean(site, manually=True) == 0
 
 
-def test_the_last_segment_stays_however_old() -> None:
+def test_the_last_segment_is_never_deleted() -> None:
     site = _written()
     site.clock.advance_ms(1000 * HOUR_MS)
     total = sum(clean(site, manually=True) for _ in range(5))
@@ -99,13 +99,13 @@ def test_the_last_segment_stays_however_old() -> None:
     assert site.append("new")[0].queue_offset == 24
 
 
-def test_at_most_ten_segments_go_in_one_round() -> None:
+def test_at_most_ten_segments_are_deleted_in_one_round() -> None:
     site = _written(hours=40)
     site.clock.advance_ms(1000 * HOUR_MS)
     assert clean(site, manually=True) == 10
 
 
-def test_it_happens_by_itself_at_the_hours_of_the_configuration() -> None:
+def test_expired_segments_are_deleted_at_the_configured_hours() -> None:
     site = _written()
     this_hour = local_hour(site.store.now_ms())
     site.store.config = replace(CONFIG, delete_when_hours=((this_hour + 1) % 24,))
@@ -117,7 +117,7 @@ def test_it_happens_by_itself_at_the_hours_of_the_configuration() -> None:
 @pytest.mark.parametrize(
     ("free", "reserved_h", "deletes"), [(26, 1, False), (24, 1, True), (24, 100, False), (14, 100, True)]
 )
-def test_a_fuller_disk_makes_old_segments_go_and_a_very_full_one_all(
+def test_a_fuller_disk_deletes_old_segments_and_a_very_full_one_all_segments(
     free: int, reserved_h: int, deletes: bool
 ) -> None:
     site = _written()
@@ -126,14 +126,14 @@ def test_a_fuller_disk_makes_old_segments_go_and_a_very_full_one_all(
     assert (clean(site) > 0) is deletes
 
 
-def test_nothing_young_is_deleted_by_force_where_that_is_switched_off() -> None:
+def test_young_segments_are_not_deleted_if_forced_deletion_is_off() -> None:
     site = _written()
     site.store.config = replace(CONFIG, file_reserved_ms=100 * HOUR_MS, clean_forcibly=False)
     site.simulated_disk.room = Space(100, 1)
     assert clean(site) == 0
 
 
-def test_on_a_nearly_full_disk_nothing_is_stored_until_there_is_room_again() -> None:
+def test_a_nearly_full_disk_stores_nothing_until_there_is_space_again() -> None:
     site = _written()
     site.store.config = replace(CONFIG, clean_forcibly=False)
     site.simulated_disk.room = Space(100, 9)
@@ -145,8 +145,8 @@ def test_on_a_nearly_full_disk_nothing_is_stored_until_there_is_room_again() -> 
     assert now(site.store.put(message("yes"))).status is PutStatus.PUT_OK
 
 
-def test_nothing_is_deleted_before_what_is_not_durable() -> None:
-    """A crash could take all that is left, and the offsets with it."""
+def test_nothing_is_deleted_before_the_queues_are_durable() -> None:
+    """A crash could remove all remaining entries, and the offsets with them."""
     site = Site(CONFIG)
     site.simulated_disk.room = PLENTY
     site.open()
@@ -157,7 +157,7 @@ def test_nothing_is_deleted_before_what_is_not_durable() -> None:
     assert clean(site, manually=True) > 0
 
 
-def test_no_reader_is_led_to_what_is_being_deleted() -> None:
+def test_no_reader_is_directed_to_a_segment_that_is_being_deleted() -> None:
     site = _written()
     begins = []
 
@@ -188,7 +188,7 @@ def test_queue_files_stay_while_the_checkpoint_that_counts_their_entries_cannot_
     check_whole(site)
 
 
-def test_a_reader_below_the_new_beginning_is_told_where_it_is() -> None:
+def test_a_read_below_the_new_beginning_returns_the_new_beginning() -> None:
     site = _written()
     clean(site, manually=True)
     first = site.store.min_offset("T", 0)
@@ -201,7 +201,7 @@ def test_a_reader_below_the_new_beginning_is_told_where_it_is() -> None:
     )
 
 
-def test_a_queue_whose_messages_are_all_gone_keeps_its_offsets() -> None:
+def test_a_queue_without_remaining_messages_keeps_its_offsets() -> None:
     site = _written()
     clean(site, manually=True)
     assert (site.store.min_offset("T", 2), site.store.max_offset("T", 2)) == (2, 2)
@@ -211,7 +211,7 @@ def test_a_queue_whose_messages_are_all_gone_keeps_its_offsets() -> None:
     check_whole(site)
 
 
-def test_files_of_queues_and_index_go_with_the_log() -> None:
+def test_files_of_queues_and_index_are_deleted_with_the_log() -> None:
     site = _written()
     before = {name: len(site.disk.names(f"store/{name}")) for name in ("consumequeue/T/0", "index")}
     site.clock.advance_ms(100 * HOUR_MS)
@@ -221,7 +221,7 @@ def test_files_of_queues_and_index_go_with_the_log() -> None:
 
 
 @pytest.mark.parametrize("clean_exit", [True, False])
-def test_after_a_restart_it_is_the_same_and_nothing_is_made_up(clean_exit: bool) -> None:
+def test_a_restart_finds_the_same_and_rebuilds_nothing(clean_exit: bool) -> None:
     site = _written()
     clean(site, manually=True)
     begins = [site.store.min_offset("T", queue_id) for queue_id in range(3)]
@@ -236,7 +236,7 @@ def test_after_a_restart_it_is_the_same_and_nothing_is_made_up(clean_exit: bool)
     check_whole(site)
 
 
-def test_a_crash_at_every_step_of_deleting_leaves_a_whole_store() -> None:
+def test_a_crash_at_every_step_of_a_deletion_leaves_an_undamaged_store() -> None:
     template = _written()
     site = template
     for steps in range(1, 200):
@@ -273,7 +273,7 @@ def test_a_crash_at_every_step_of_deleting_leaves_a_whole_store() -> None:
 
 
 @pytest.mark.parametrize("lost", ["all", "queue 0", "index"])
-def test_queues_are_built_again_from_a_log_that_lost_its_beginning(lost: str) -> None:
+def test_queues_are_rebuilt_from_a_log_that_lost_its_beginning(lost: str) -> None:
     site = _written()
     clean(site, manually=True)
     site.append("late", queue_id=2)
@@ -298,11 +298,11 @@ def test_queues_are_built_again_from_a_log_that_lost_its_beginning(lost: str) ->
     check_whole(site)
 
 
-def test_a_queue_that_begins_within_a_segment_has_blank_entries_before() -> None:
+def test_a_queue_that_begins_within_a_segment_has_blank_entries_before_it() -> None:
     site = _written()
     clean(site, manually=True)
     first = site.store.min_offset("T", 0)
-    assert first % 3, "the queue begins with a segment: nothing is put to the test"
+    assert first % 3, "the queue begins with a segment: nothing is tested"
     site.close()
     for name in site.disk.names("store/consumequeue/T/0"):
         site.disk.remove(f"store/consumequeue/T/0/{name}")
@@ -319,7 +319,7 @@ def test_a_key_of_a_deleted_message_is_not_found() -> None:
     assert site.store.find("T", "h0a", 10, 0, 1 << 62) == []
 
 
-def test_under_load_deleting_goes_on_by_itself() -> None:
+def test_under_load_segments_are_deleted_periodically() -> None:
     loop = SimulatedLoop()
     config = replace(
         CONFIG,

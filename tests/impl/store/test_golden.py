@@ -1,8 +1,8 @@
-"""Store directories that Apache's brokers wrote, of 4.9.5 and 5.5.0: after a clean exit, and after SIGKILL.
+"""Tests store directories written by Apache's brokers 4.9.5 and 5.5.0, after a clean exit and after SIGKILL.
 
-Method: each broker was given small files (16 KiB segments, 30 entries, 50 slots and 199 keys) and got 120
-messages with keys, 2 that were delayed by 1 s, and one by 2 h, which still waits; then, before SIGKILL, 30
-more. What is computed from the log must be byte for byte what it wrote.
+Method: each broker had small files (16 KiB segments, 30 entries, 50 slots and 199 keys). It received 120
+messages with keys, 2 that were delayed by 1 s, and one delayed by 2 h, which still waits; before SIGKILL, 30
+more. Files that we rebuild from the log must equal the broker's files byte for byte.
 """
 
 import tarfile
@@ -28,7 +28,7 @@ ALL = ["apache-4.9.5-clean", "apache-4.9.5-killed", "apache-5.5.0-clean", "apach
 
 @pytest.fixture(params=ALL)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy of the directory; its name says where it is from."""
+    """Return a copy of the directory; its name says which broker wrote it."""
     name: str = request.param
     directory = tmp_path / name
     with tarfile.open(GOLDEN / f"{name}.tar.xz") as archive:
@@ -45,7 +45,7 @@ def site(store: Path) -> Site:
 
 
 def bodies(opened: MessageStore) -> list[str]:
-    """All of topic T, queue by queue."""
+    """Return all messages of topic T, queue by queue."""
     found = []
     for queue_id in range(4):
         offset = opened.min_offset("T", queue_id)
@@ -62,7 +62,7 @@ def test_verify_finds_no_damage(store: Path) -> None:
     assert bool(verdict.notes) is not store.name.endswith("clean")
 
 
-def test_it_opens_with_everything_that_was_stored_and_goes_on(store: Path) -> None:
+def test_the_store_opens_with_all_its_messages_and_accepts_more(store: Path) -> None:
     there = site(store)
     opened = there.open()
     assert there.recovery.abnormal is store.name.endswith("killed")
@@ -76,7 +76,7 @@ def test_it_opens_with_everything_that_was_stored_and_goes_on(store: Path) -> No
     assert verify(open_directory(ReadOnlyDisk(), str(store), CONFIG.index_slots)).damages == []
 
 
-def test_queues_built_from_its_log_are_its_queues_byte_for_byte(store: Path) -> None:
+def test_queues_rebuilt_from_the_log_equal_the_recorded_ones_byte_for_byte(store: Path) -> None:
     written = _files(store / "consumequeue")
     for path in [*(store / "consumequeue").rglob("0*"), *(store / "index").iterdir(), store / "checkpoint"]:
         if path.is_file():
@@ -88,7 +88,7 @@ def test_queues_built_from_its_log_are_its_queues_byte_for_byte(store: Path) -> 
     assert written[f"{SCHEDULE_TOPIC}/17/{0:020d}"][:12] != bytes(12), "one message waits"
 
 
-def test_an_index_built_from_its_log_is_its_index_byte_for_byte(store: Path) -> None:
+def test_an_index_rebuilt_from_the_log_equals_the_recorded_one_byte_for_byte(store: Path) -> None:
     if "5.5" in store.name:
         return  # that release indexes tags too
     written = list(_files(store / "index").values())

@@ -1,5 +1,4 @@
-"""Goal: what is put in one turn of the event loop is written once, and each answer is as true as that of a
-put by itself."""
+"""Tests that puts of one turn of the event loop are written once, and answered as truly as single puts."""
 
 import asyncio
 import errno
@@ -20,7 +19,7 @@ LARGE = replace(SMALL, commit_log_segment_bytes=4096, consume_queue_segment_byte
 
 
 class Turn:
-    """A store on a simulated loop, and what it answered by the name of each message."""
+    """A store on a simulated loop, and its answers by the name of each message."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -45,24 +44,24 @@ class Turn:
         return done
 
 
-def play(scene: Callable[[Turn], Awaitable[None]], site: Site) -> Turn:
+def play(scenario: Callable[[Turn], Awaitable[None]], site: Site) -> Turn:
     site.open()
     turn = Turn(site)
 
     async def main() -> None:
-        await scene(turn)
+        await scenario(turn)
 
     run_simulated(main())
     return turn
 
 
 async def ended() -> None:
-    """The turn of the loop, and what was begun at its end."""
+    """Run the turn of the loop, including callbacks started at its end."""
     for _ in range(5):
         await asyncio.sleep(0)
 
 
-def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue() -> None:
+def test_puts_of_one_turn_are_one_write_to_the_log_and_one_to_each_queue() -> None:
     site = Site(LARGE)
     written: list[str] = []
 
@@ -70,7 +69,7 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
         if step.kind == "write":
             written.append(step.path.split("/")[1])
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         site.simulated_disk.on_step = note
         turn.put("a", "b")
         turn.put("c", queue_id=1)
@@ -78,7 +77,7 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
         assert (written, turn.answers, turn.store.log_end) == ([], {}, 0), "nothing is answered yet"
         await ended()
 
-    turn = play(scene, site)
+    turn = play(scenario, site)
     assert written.count("commitlog") == 1
     assert written.count("consumequeue") == 2
     assert set(turn.statuses().values()) == {PutStatus.PUT_OK}
@@ -89,20 +88,20 @@ def test_what_is_put_in_one_turn_is_one_write_to_the_log_and_one_to_each_queue()
 
 
 @pytest.mark.parametrize("fails", ["commitlog", "consumequeue"])
-def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> None:
+def test_no_put_is_answered_with_success_when_the_write_fails(fails: str) -> None:
     site = Site(LARGE)
 
     def full(step: Step) -> None:
         if step.kind in ("write", "create") and fails in step.path:
             raise OSError(errno.ENOSPC, "No space left on device", step.path)
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         site.simulated_disk.on_step = full
         turn.put("a", "b")
         await ended()
         turn.put("late")
 
-    turn = play(scene, site)
+    turn = play(scenario, site)
     stored = [name for name, status in turn.statuses().items() if status is PutStatus.PUT_OK]
     assert set(turn.answers) == {"a", "b", "late"}
     assert turn.answers["late"].status is PutStatus.SERVICE_NOT_AVAILABLE
@@ -114,41 +113,41 @@ def test_when_the_write_fails_nobody_is_told_that_all_is_well(fails: str) -> Non
     assert stored == ([] if fails == "commitlog" else reopened)
 
 
-def test_a_put_by_itself_and_others_of_its_turn_stand_in_the_order_in_which_they_came() -> None:
-    async def scene(turn: Turn) -> None:
+def test_puts_of_one_turn_are_stored_in_the_order_of_arrival() -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a")
         result = await turn.store.put(message("b"))
         assert result.queue_offset == 1
         turn.put("c")
         await ended()
 
-    turn = play(scene, Site(LARGE))
+    turn = play(scenario, Site(LARGE))
     assert bodies(turn.store) == ["a", "b", "c"]
     assert len(turn.answers) == 2
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_a_turn_that_fills_segments_tells_each_append_before_its_dispatch(mode: FlushMode) -> None:
+def test_a_turn_that_fills_segments_logs_each_append_before_its_dispatch(mode: FlushMode) -> None:
     names = [f"m{number:02d}" for number in range(20)]
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put(*names)
-        await turn.store.flush_log()  # of what stands in the log by now
+        await turn.store.flush_log()  # positions in the log by now
         await ended()
         await turn.store.flush_log()
 
-    turn = play(scene, Site(replace(SMALL, flush_mode=mode)))
+    turn = play(scenario, Site(replace(SMALL, flush_mode=mode)))
     assert bodies(turn.store) == names
-    told = [(event.kind, event.msg_id) for event in turn.site.events]
-    places = {each: number for number, each in enumerate(told)}
+    reported = [(event.kind, event.msg_id) for event in turn.site.events]
+    places = {each: number for number, each in enumerate(reported)}
     assert all(places[Kind.APPEND, name] < places[Kind.DISPATCH, name] for name in names)
     flushed = [event.commit_offset or 0 for event in turn.site.events if event.kind is Kind.FLUSH]
     ends = [event.commit_offset or 0 for event in turn.site.events if event.kind is Kind.APPEND]
     assert max(ends) < max(flushed) == turn.store.log_end
 
 
-def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_not_wait_before() -> None:
-    async def scene(turn: Turn) -> None:
+def test_with_sync_flush_puts_that_do_not_wait_are_answered_before_the_flush_and_others_after() -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
         turn.put("c", wait=False)
         await ended()
@@ -157,19 +156,19 @@ def test_under_sync_flush_a_turn_is_answered_after_its_flush_and_those_who_do_no
         await turn.store.flush_log()
         await ended()
 
-    turn = play(scene, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
+    turn = play(scenario, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
     assert list(turn.statuses()) == ["c", "a", "b"]
     assert bodies(turn.store) == ["a", "b", "c"]
 
 
-def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> None:
+def test_a_failed_or_late_flush_is_reported_to_each_put_of_the_turn() -> None:
     def broken(step: Step) -> None:
         if step.kind == "sync":
             raise OSError(errno.EIO, "Input/output error", step.path)
 
-    async def scene(turn: Turn) -> None:
+    async def scenario(turn: Turn) -> None:
         turn.put("a", "b")
-        await asyncio.sleep(10)  # of the simulated clock: nobody flushes
+        await asyncio.sleep(10)  # of the simulated clock, in which no flush happens
         assert set(turn.statuses().values()) == {PutStatus.FLUSH_DISK_TIMEOUT}
         turn.put("c", "d")
         await ended()
@@ -177,12 +176,12 @@ def test_a_flush_that_fails_or_does_not_come_is_told_to_each_of_the_turn() -> No
         await turn.store.flush_log()
         await ended()
 
-    turn = play(scene, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
+    turn = play(scenario, Site(replace(LARGE, flush_mode=FlushMode.SYNC_FLUSH)))
     assert [turn.answers[name].status for name in "abcd"] == [PutStatus.FLUSH_DISK_TIMEOUT] * 4
     assert "Input/output error" in turn.answers["c"].reason
 
 
-def test_a_store_that_stops_in_that_turn_writes_and_answers_what_was_put_and_a_killed_one_nothing() -> None:
+def test_a_store_that_stops_in_that_turn_answers_all_puts_and_a_killed_one_none() -> None:
     async def stops(turn: Turn) -> None:
         turn.put("a")
         await turn.store.stop()

@@ -1,7 +1,8 @@
-"""The key index: its bytes, what it finds, and what it is after exits of every kind.
+"""Tests the key index: its bytes, its searches, and its state after every kind of exit.
 
-Source: docs/protocol.md, "Index". Method: small files of 3 slots and 4 entries, so that chains and files
-are many; bytes are written field by field.
+Source: docs/reference/protocol/storing.md, "Key index". Method: small files of 3 slots and 4 entries, so
+that there are many chains
+and files; the expected bytes are written by field.
 """
 
 import struct
@@ -32,15 +33,15 @@ def names(site: Site) -> list[str]:
 
 
 def found(store: MessageStore, key: str, count: int = 64, times: tuple[int, int] = FOREVER) -> list[str]:
-    """Bodies of what a search finds."""
+    """Return the bodies that a search finds."""
     return [record.decode(data).message.body.decode() for data in store.find("T", key, count, *times)]
 
 
-# The bytes.
+# Bytes.
 
 
 @pytest.mark.parametrize("key", ["key1", "", "schlüssel", "🔑", "k" * 300])
-def test_a_key_is_hashed_with_its_topic_and_never_negative(key: str) -> None:
+def test_a_key_is_hashed_with_its_topic_and_the_hash_is_never_negative(key: str) -> None:
     units = f"TopicTest#{key}".encode("utf-16-be")
     value = 0
     for high, low in zip(units[::2], units[1::2], strict=True):
@@ -48,7 +49,7 @@ def test_a_key_is_hashed_with_its_topic_and_never_negative(key: str) -> None:
     assert key_hash("TopicTest", key) == abs(value - (1 << 32) if value >> 31 else value)
 
 
-def test_hashes_known_from_java() -> None:
+def test_hashes_equal_those_of_java() -> None:
     assert key_hash("TopicTest", "key1") == 1655984460
     assert key_hash("T", "ajvakuzm") == 0, "its hash is -2^31, which has no absolute value in 32 bits"
 
@@ -59,7 +60,7 @@ def test_the_sizes_are_those_of_released_brokers() -> None:
     assert (IndexShape().slot_at(984460), IndexShape().entry_at(1)) == (40 + 4 * 984460, 20_000_060)
 
 
-def test_two_files_byte_for_byte() -> None:
+def test_two_index_files_have_the_expected_bytes() -> None:
     disk = SimulatedDisk()
     index = Index(disk, "index", SHAPE)
     index.load(None, 0, abnormal=False)
@@ -87,7 +88,7 @@ def test_two_files_byte_for_byte() -> None:
         + entry(2, 3, 0)
         + entry(3, 5, 1)
     )
-    # The first entry's seconds count from the end of the file before; then its own time is the begin.
+    # The seconds of the first entry count from the end of the previous file; then its own time is the begin.
     second = (
         header(start_ms + 6800, start_ms + 6800, 4000, 4000, 1, 2)
         + slots.pack(0, 1, 0)
@@ -100,7 +101,7 @@ def test_two_files_byte_for_byte() -> None:
     assert [read_whole(disk, f"index/{stamp}") for stamp in stamps] == [first, second]
 
 
-def test_a_key_that_stands_twice_is_indexed_twice() -> None:
+def test_a_key_that_occurs_twice_is_indexed_twice() -> None:
     site = Site()
     store = site.open()
     store.append(message("a", KEYS="k k"))
@@ -109,7 +110,7 @@ def test_a_key_that_stands_twice_is_indexed_twice() -> None:
     assert found(store, "k") == ["a"], "and found once"
 
 
-def test_of_transactions_all_but_the_rolled_back_are_indexed() -> None:
+def test_transactions_are_indexed_unless_they_were_rolled_back() -> None:
     site = Site()
     store = site.open()
     store.append(structs.replace(message("p"), sys_flag=SYS_TRANSACTION_PREPARED))
@@ -122,7 +123,7 @@ def test_of_transactions_all_but_the_rolled_back_are_indexed() -> None:
 
 
 def _searched() -> Site:
-    """Ten messages, one each second, in several files; the even ones have the key "even"."""
+    """Write ten messages, one per second, in several files; the even ones have the key "even"."""
     site = Site()
     store = site.open()
     for number in range(10):
@@ -133,7 +134,7 @@ def _searched() -> Site:
     return site
 
 
-def test_a_search_finds_the_newest_and_gives_them_in_the_order_of_the_log() -> None:
+def test_a_search_finds_the_newest_messages_and_returns_them_in_log_order() -> None:
     store = _searched().store
     assert found(store, "even") == ["m0", "m2", "m4", "m6", "m8"]
     assert found(store, "even", count=2) == ["m6", "m8"]
@@ -143,7 +144,7 @@ def test_a_search_finds_the_newest_and_gives_them_in_the_order_of_the_log() -> N
 
 
 @pytest.mark.parametrize("first", range(10))
-def test_a_search_keeps_to_its_times(first: int) -> None:
+def test_a_search_respects_its_time_range(first: int) -> None:
     site = _searched()
     start_ms = 1_700_000_000_000
     for last in range(first, 10):
@@ -163,7 +164,7 @@ def test_another_key_with_the_same_hash_is_not_found() -> None:
     assert (found(store, "Aa"), found(store, "BB")) == (["Aa"], ["BB"])
 
 
-def test_under_a_damaged_chain_a_search_ends() -> None:
+def test_a_search_in_a_damaged_chain_ends() -> None:
     site = _searched()
     file = next(iter(site.store._index or ()))
     for number in range(1, 5):
@@ -171,7 +172,7 @@ def test_under_a_damaged_chain_a_search_ends() -> None:
     assert len(found(site.store, "even")) <= 5
 
 
-def test_without_an_index_nothing_is_found_and_nothing_written() -> None:
+def test_without_an_index_nothing_is_found_or_written() -> None:
     site = Site(replace(Site().config, index_enabled=False))
     store = site.open()
     site.append("a")
@@ -180,7 +181,7 @@ def test_without_an_index_nothing_is_found_and_nothing_written() -> None:
     assert names(site) == []
 
 
-# After an exit.
+# Exits.
 
 
 def _written(count: int = 11) -> Site:
@@ -196,7 +197,7 @@ def _images(site: Site) -> dict[str, bytes]:
     return {name: read_whole(site.disk, f"store/index/{name}") for name in names(site)}
 
 
-def test_a_clean_exit_leaves_the_index_as_it_is() -> None:
+def test_a_clean_exit_leaves_the_index_unchanged() -> None:
     site = _written()
     site.close()
     before = _images(site)
@@ -208,7 +209,7 @@ def test_a_clean_exit_leaves_the_index_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("lost", ["all", "newest", "oldest"])
-def test_after_a_clean_exit_lost_files_are_made_up_where_that_is_noticed(lost: str) -> None:
+def test_after_a_clean_exit_missing_files_are_rebuilt_where_that_is_noticed(lost: str) -> None:
     site = _written()
     site.close()
     gone = {"all": names(site), "newest": names(site)[-1:], "oldest": names(site)[:1]}[lost]
@@ -217,13 +218,13 @@ def test_after_a_clean_exit_lost_files_are_made_up_where_that_is_noticed(lost: s
         site.disk.remove(f"store/index/{name}")
     site.open()
     if lost == "oldest":
-        assert len(names(site)) == len(before) - 1, "only verify can tell"
+        assert len(names(site)) == len(before) - 1, "only verify can find this"
     else:
         check_index(site.store)
         assert _images(site).keys() == before.keys(), "the names come from the records"
 
 
-def test_after_a_killed_process_the_same_bytes_are_there() -> None:
+def test_after_a_killed_process_the_index_has_the_same_bytes() -> None:
     site = _written()
     now(site.store.write_checkpoint())
     for number in range(3):
@@ -237,7 +238,7 @@ def test_after_a_killed_process_the_same_bytes_are_there() -> None:
     assert _images(site) == _images(expected)
 
 
-def test_after_a_power_loss_what_was_flushed_is_kept_and_the_rest_is_indexed_again() -> None:
+def test_after_a_power_loss_flushed_entries_are_kept_and_the_rest_is_indexed_again() -> None:
     site = _written()
     now(site.store.write_checkpoint())
     site.append("later")
@@ -248,7 +249,7 @@ def test_after_a_power_loss_what_was_flushed_is_kept_and_the_rest_is_indexed_aga
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_under_a_released_brokers_checkpoint_only_full_flushed_files_survive_a_crash(clean: bool) -> None:
+def test_with_a_released_brokers_checkpoint_only_full_flushed_files_survive_a_crash(clean: bool) -> None:
     site = _written()
     site.flush()
     if clean:
@@ -263,8 +264,8 @@ def test_under_a_released_brokers_checkpoint_only_full_flushed_files_survive_a_c
     assert site.recovery.abnormal is not clean
 
 
-def test_a_released_broker_would_throw_away_the_file_that_a_killed_process_was_writing() -> None:
-    """It does so by the file's last time and the checkpoint's third; the rest of the header may be old."""
+def test_a_released_broker_would_discard_the_file_that_a_killed_process_was_writing() -> None:
+    """It uses the file's last time and the checkpoint's third time; the rest of the header may be old."""
     site = _written(count=5)
     site.simulated_disk.crash_process()
     header = Header.decode(site.disk.open(f"store/index/{names(site)[-1]}").read(0, HEADER_BYTES))
@@ -272,8 +273,8 @@ def test_a_released_broker_would_throw_away_the_file_that_a_killed_process_was_w
     assert header.entry_next == 2
 
 
-def test_a_header_that_was_never_written_makes_its_file_be_built_again() -> None:
-    """Brokers of 4.9 write it when a file is full; also after a clean exit it may be old."""
+def test_a_file_whose_header_was_never_written_is_rebuilt() -> None:
+    """Brokers of 4.9 write it when a file is full, so it may be old even after a clean exit."""
     site = _written(count=6)
     site.close()
     newest = names(site)[-1]
@@ -283,7 +284,7 @@ def test_a_header_that_was_never_written_makes_its_file_be_built_again() -> None
     check_index(site.store)
 
 
-def test_an_index_that_leads_the_log_is_cut() -> None:
+def test_an_index_that_is_ahead_of_the_log_is_cut() -> None:
     site = _written()
     site.close()
     segment = site.disk.names("store/commitlog")[-1]
@@ -295,7 +296,7 @@ def test_an_index_that_leads_the_log_is_cut() -> None:
     check_index(site.store)
 
 
-def test_an_index_that_was_switched_off_for_a_while_is_made_up() -> None:
+def test_an_index_that_was_disabled_for_a_while_is_completed() -> None:
     site = _written()
     site.close()
     site.config = replace(site.config, index_enabled=False)
@@ -308,8 +309,8 @@ def test_an_index_that_was_switched_off_for_a_while_is_made_up() -> None:
     assert found(site.store, "unseen") == ["unseen"]
 
 
-def test_a_record_of_which_a_crash_left_some_keys_gets_the_others() -> None:
-    """Its last keys begin a new file, which is lost."""
+def test_missing_keys_of_a_partly_indexed_record_are_added_after_a_crash() -> None:
+    """Its last keys are in a new file, which is lost."""
     site = Site()
     store = site.open()
     store.append(message("a", KEYS="k1 k2 k3 k4"))
@@ -330,7 +331,7 @@ def test_a_record_of_which_a_crash_left_some_keys_gets_the_others() -> None:
         ("20231114000000000", 10, "10 bytes, index files of 152 expected"),
     ],
 )
-def test_what_does_not_belong_there_is_refused_by_name(name: str, size: int, complaint: str) -> None:
+def test_unexpected_files_are_refused_by_name(name: str, size: int, complaint: str) -> None:
     site = _written()
     site.close()
     site.disk.create(f"store/index/{name}", size)
@@ -347,7 +348,7 @@ def test_an_empty_file_left_by_a_crash_is_removed() -> None:
     check_index(site.store)
 
 
-def test_files_of_which_all_records_are_gone_are_dropped_but_never_the_newest() -> None:
+def test_files_without_remaining_records_are_deleted_except_the_newest() -> None:
     site = _written()
     index = site.store._index
     assert index is not None
@@ -369,7 +370,7 @@ def test_the_checkpoint_has_the_state_of_the_index() -> None:
     assert read_checkpoint(site.disk, CHECKPOINT).index_timestamp_ms == 1_700_000_003_000
 
 
-def test_the_index_is_made_durable_after_the_log_and_nothing_is_built_again() -> None:
+def test_the_index_becomes_durable_after_the_log_and_nothing_is_rebuilt() -> None:
     site = _written(count=6)
     now(site.store.write_checkpoint())
     before = _images(site)
@@ -378,7 +379,7 @@ def test_the_index_is_made_durable_after_the_log_and_nothing_is_built_again() ->
     check_index(site.store)
 
 
-def test_an_index_without_entries_says_so() -> None:
+def test_an_index_without_entries_is_reported_as_empty() -> None:
     site = Site()
     store = site.open()
     store.append(Message("T", b"x"))

@@ -1,8 +1,9 @@
-"""Queue files that are gone are made up again from the log (docs/protocol.md, "Recovery").
+"""Tests that missing queue files are rebuilt from the log (docs/reference/protocol/recovery.md, "Recovery").
 
-Also those of which recovery, beginning late by the checkpoint's word, meets no record.
+This includes files of which recovery meets no record, because the checkpoint lets it start late.
 
-Method: three hours of traffic in segments of their own, all durable; remove files by hand, open, look.
+Method: write three hours of traffic in separate segments, all durable; remove files, open the store, check
+it.
 """
 
 import random
@@ -25,7 +26,7 @@ CHECKPOINT = "store/checkpoint"
 
 
 def _written() -> Site:
-    """Queue 0 has records of each hour, queue 1 only of the first; by the checkpoint all of it is durable."""
+    """Write records of each hour to queue 0 and of the first hour to queue 1. The checkpoint covers all."""
     site = Site()
     site.open()
     for hour in range(3):
@@ -44,7 +45,7 @@ FIRST_HOUR = ["x", "y", "z", "u"]
 
 
 def _lose(site: Site, *names: str) -> None:
-    """The machine stops, and these files, or all in these directories, are gone."""
+    """Stop the machine and remove these files, or all files in these directories."""
     site.simulated_disk.lose_power()
     for name in names:
         for path in [name] if "/0000" in name else [f"{name}/{each}" for each in site.disk.names(name)]:
@@ -57,11 +58,11 @@ def _segment(queue_id: int, number: int) -> str:
 
 
 def _check_whole(site: Site) -> None:
-    assert site.recovery.scanned_from > 0, "the checkpoint vouches for the first hour"
+    assert site.recovery.scanned_from > 0, "the checkpoint covers the first hour"
     assert (bodies(site.store), bodies(site.store, queue_id=1)) == (ALL, FIRST_HOUR)
 
 
-def test_with_all_files_in_place_nothing_is_made_up() -> None:
+def test_with_all_files_present_nothing_is_rebuilt() -> None:
     site = _written()
     _lose(site)
     site.open()
@@ -70,7 +71,7 @@ def test_with_all_files_in_place_nothing_is_made_up() -> None:
     assert read_checkpoint(site.disk, CHECKPOINT).queue_count != DISTRUST
 
 
-def test_a_queue_older_than_the_checkpoint_is_built_again_and_its_offsets_go_on() -> None:
+def test_a_queue_older_than_the_checkpoint_is_rebuilt_and_its_offsets_continue() -> None:
     site = _written()
     _lose(site, f"{QUEUES}/1")
     site.open()
@@ -91,7 +92,7 @@ def test_a_queue_older_than_the_checkpoint_is_built_again_and_its_offsets_go_on(
     ],
 )
 @pytest.mark.parametrize("checkpoint", [True, False])
-def test_segments_at_either_end_of_a_queue_are_built_again(lost: list[str], checkpoint: bool) -> None:
+def test_segments_at_either_end_of_a_queue_are_rebuilt(lost: list[str], checkpoint: bool) -> None:
     site = _written()
     _lose(site, *lost)
     if not checkpoint:
@@ -102,14 +103,14 @@ def test_segments_at_either_end_of_a_queue_are_built_again(lost: list[str], chec
     assert site.append("next")[0].queue_offset == len(ALL)
 
 
-def test_a_segment_lost_in_the_middle_is_refused_by_name() -> None:
+def test_a_segment_missing_in_the_middle_is_refused_by_name() -> None:
     site = _written()
     _lose(site, _segment(0, 1))
     with pytest.raises(StoreError, match=f"{_segment(0, 2)}: the segment before it is missing"):
         site.open()
 
 
-def test_all_queues_are_built_again_also_under_a_released_brokers_checkpoint() -> None:
+def test_all_queues_are_rebuilt_even_with_a_released_brokers_checkpoint() -> None:
     site = _written()
     _lose(site, f"{QUEUES}/0", f"{QUEUES}/1")
     _as_released_broker(site)
@@ -122,7 +123,7 @@ def _as_released_broker(site: Site) -> None:
     write_durably(site.disk, CHECKPOINT, struct.pack(">qqqqq", *times, 0, 0).ljust(4096, b"\0"))
 
 
-def test_a_released_brokers_checkpoint_is_trusted_in_its_times() -> None:
+def test_the_times_of_a_released_brokers_checkpoint_are_trusted() -> None:
     site = _written()
     _lose(site)
     _as_released_broker(site)
@@ -135,8 +136,8 @@ def test_a_released_brokers_checkpoint_is_trusted_in_its_times() -> None:
 
 
 @pytest.mark.parametrize("released", [True, False])
-def test_what_is_made_up_is_no_more_trusted_after_a_crash_than_before(released: bool) -> None:
-    """The crash after the recovery keeps some of the files made up, and a part of others."""
+def test_rebuilt_entries_are_trusted_after_a_crash_no_more_than_before(released: bool) -> None:
+    """The crash after the recovery keeps some of the rebuilt files, and parts of others."""
     for seed in range(40):
         site = _written()
         _lose(site, f"{QUEUES}/0", f"{QUEUES}/1")
@@ -152,7 +153,7 @@ def test_what_is_made_up_is_no_more_trusted_after_a_crash_than_before(released: 
 
 
 @pytest.mark.parametrize("lost", [[_segment(0, 0)], [f"{QUEUES}/1"], [f"{QUEUES}/0", f"{QUEUES}/1"]])
-def test_a_crash_at_every_step_of_making_up_changes_nothing(lost: list[str]) -> None:
+def test_a_crash_at_every_step_of_rebuilding_changes_nothing(lost: list[str]) -> None:
     template = _written()
     _lose(template, *lost)
     for steps in range(1, 200):
@@ -196,14 +197,14 @@ def test_the_whole_log_is_dispatched_until_the_queues_are_flushed_and_counted_ag
     assert read_checkpoint(site.disk, CHECKPOINT).queue_count == QueueCount(0, site.store.log_end, 14)
 
 
-def test_a_damaged_record_that_a_lost_queue_needs_is_refused_by_name_and_stays_where_it_is() -> None:
+def test_a_damaged_record_that_a_lost_queue_needs_is_refused_by_name_and_kept() -> None:
     site = _written()
     log = f"store/commitlog/{0:020d}"
     _lose(site, f"{QUEUES}/1")
     site.disk.open(log).write(4, b"\0")
     before, segments = read_whole(site.disk, log), site.disk.names("store/commitlog")
-    for _ in range(2):  # the second time by the checkpoint that the first one left
-        with pytest.raises(StoreError, match=f"{log}: no whole record at commit offset 0"):
+    for _ in range(2):  # the second time with the checkpoint that the first one left
+        with pytest.raises(StoreError, match=f"{log}: no complete record at commit offset 0"):
             site.open()
         assert (read_whole(site.disk, log), site.disk.names("store/commitlog")) == (before, segments)
         site.simulated_disk.lose_power()
@@ -213,7 +214,7 @@ def test_a_damaged_record_that_a_lost_queue_needs_is_refused_by_name_and_stays_w
 def test_no_crash_leaves_fewer_entries_than_were_counted(
     mode: FlushMode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The checkpoint may know less than is durable, never more."""
+    """The checkpoint may cover less than is durable, never more."""
     found: list[bool] = []
     dispatch_again = recovery.dispatch_again
 

@@ -1,6 +1,6 @@
-"""The store's promises while it runs: offsets, statuses, flushes, refusals.
+"""Tests the guarantees of a running store: offsets, statuses, flushes, refusals.
 
-Method: step by step on a simulated disk where no waiting is involved, else on the simulated event loop.
+Method: step by step on a simulated disk where no waiting is involved, otherwise on the simulated event loop.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ SYNC = replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH, sync_flush_timeout_ms=50)
 
 
 def _refuse(kind: str, part: str) -> Callable[[Step], None]:
-    """A hook under which every such step on such a path fails."""
+    """Return a hook that fails every step of this kind on such a path."""
 
     def hook(step: Step) -> None:
         if step.kind == kind and part in step.path:
@@ -48,7 +48,7 @@ def _refuse(kind: str, part: str) -> Callable[[Step], None]:
 # -- step by step
 
 
-def test_queue_offsets_count_in_each_queue_and_commit_offsets_in_bytes() -> None:
+def test_queue_offsets_count_per_queue_and_commit_offsets_in_bytes() -> None:
     site = Site()
     site.open()
     first, second = site.append("a", "b")
@@ -62,7 +62,7 @@ def test_queue_offsets_count_in_each_queue_and_commit_offsets_in_bytes() -> None
 
 
 @pytest.mark.parametrize("config", [SMALL, SYNC])
-def test_who_read_at_a_slave_what_is_not_durable_here_is_not_sent_back(config: StoreConfig) -> None:
+def test_a_reader_ahead_of_the_durable_end_is_not_sent_back(config: StoreConfig) -> None:
     site = Site(config)
     store = site.open()
 
@@ -83,7 +83,7 @@ def test_who_read_at_a_slave_what_is_not_durable_here_is_not_sent_back(config: S
         assert store.get("T", 0, 5).status is beyond
 
 
-def test_the_log_rolls_to_the_next_segment_behind_a_filler() -> None:
+def test_the_log_continues_in_the_next_segment_after_a_filler() -> None:
     site = Site()
     site.open()
     appended = site.append(*(f"m{number}" for number in range(12)))
@@ -95,7 +95,7 @@ def test_the_log_rolls_to_the_next_segment_behind_a_filler() -> None:
 
 
 @pytest.mark.parametrize("left", range(12))
-def test_behind_each_record_of_a_segment_there_is_room_for_a_filler(left: int) -> None:
+def test_each_record_of_a_segment_leaves_room_for_a_filler(left: int) -> None:
     site = Site()
     site.open()
     (first,) = site.append("a")
@@ -110,7 +110,7 @@ def test_behind_each_record_of_a_segment_there_is_room_for_a_filler(left: int) -
     assert [stored.message_id for stored in stored_messages(site.store)] == ["a", "b", "c"]
 
 
-def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_refused() -> None:
+def test_a_record_may_fill_a_segment_with_its_filler_and_not_one_byte_more() -> None:
     site = Site()
     store = site.open()
     overhead = len(record.encode(message("")))
@@ -126,7 +126,7 @@ def test_a_record_fits_a_segment_exactly_with_its_filler_and_one_byte_more_is_re
     assert site.store.log_end == 1024 - record.FILLER_BYTES
 
 
-def test_a_batch_has_dense_offsets_and_stands_in_one_segment() -> None:
+def test_a_batch_has_consecutive_offsets_in_one_segment() -> None:
     site = Site()
     store = site.open()
     site.append("before", "and", "more")
@@ -138,7 +138,7 @@ def test_a_batch_has_dense_offsets_and_stands_in_one_segment() -> None:
     assert [found.queue_offset for found in site.append("behind")] == [5]
 
 
-def test_a_batch_that_fits_no_segment_is_refused_as_a_whole() -> None:
+def test_a_batch_too_large_for_a_segment_is_refused_as_a_whole() -> None:
     site = Site()
     store = site.open()
     results = now(store.put_batch([message(name) for name in "abcdef"]))
@@ -149,7 +149,7 @@ def test_a_batch_that_fits_no_segment_is_refused_as_a_whole() -> None:
     assert store.log_end == 0
 
 
-def test_where_no_record_is_none_is_found_whatever_the_bytes_say() -> None:
+def test_at_a_position_without_a_record_none_is_found_whatever_the_bytes_are() -> None:
     site = Site()
     store = site.open()
     like_a_record = bytes.fromhex("7fffffff daa320a7")
@@ -166,7 +166,7 @@ def test_where_no_record_is_none_is_found_whatever_the_bytes_say() -> None:
 
     store._log.read = noted  # type: ignore[method-assign]
     assert store.record_at(appended.commit_offset + at) is None
-    assert max(sizes) == 8, "nothing is read for a size that somebody else wrote"
+    assert max(sizes) == 8, "nothing is read for a size that a peer wrote"
     assert store.record_at(-1) is None
     assert store.record_at(store.log_end) is None
 
@@ -200,7 +200,9 @@ def test_an_illegal_message_is_refused_and_takes_no_offset(bad: Message, reason:
         (-1, GetStatus.OFFSET_TOO_SMALL, 0),
     ],
 )
-def test_get_statuses(offset: int, status: GetStatus, next_offset: int) -> None:
+def test_every_get_status_is_returned_where_it_applies(
+    offset: int, status: GetStatus, next_offset: int
+) -> None:
     site = Site()
     site.open()
     site.append("a", "b", "c")
@@ -222,8 +224,8 @@ def test_get_statuses(offset: int, status: GetStatus, next_offset: int) -> None:
     ],
 )
 @pytest.mark.parametrize("is_real", [False, True])
-def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit, is_real: bool, tmp_path: Path) -> None:
-    """No released broker and no crash leaves it among good ones; a disk may."""
+def test_an_entry_without_a_record_is_skipped(entry: Unit, is_real: bool, tmp_path: Path) -> None:
+    """No released broker and no crash leaves such an entry among good ones, but a disk may."""
     site = Site(disk=RealDisk(), directory=str(tmp_path / "store")) if is_real else Site()
     site.open()
     site.append("a", "b", "c")
@@ -234,7 +236,7 @@ def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit, is_real: bool, 
     found: list[bytes] = []
     while offset < 3:
         result = site.store.get("T", 0, offset)
-        assert result.next_offset > offset, "nobody stays before it for ever"
+        assert result.next_offset > offset, "a reader does not stay before it for ever"
         found += [record.decode(data).message.body for data in result.records]
         offset = result.next_offset
     assert found == [b"a", b"c"]
@@ -245,7 +247,7 @@ def test_an_entry_that_leads_nowhere_is_passed_over(entry: Unit, is_real: bool, 
 
 
 @pytest.mark.parametrize(("asked", "looked_at"), [(1, 800), (32, 800), (900, 900)])
-def test_where_nothing_is_wanted_a_get_looks_at_so_many_and_no_more(asked: int, looked_at: int) -> None:
+def test_a_get_without_matches_examines_a_limited_number_of_messages(asked: int, looked_at: int) -> None:
     site = Site(replace(SMALL, consume_queue_segment_bytes=20_000, index_enabled=False))
     site.open()
     site.append(*(str(number) for number in range(950)))
@@ -253,7 +255,7 @@ def test_where_nothing_is_wanted_a_get_looks_at_so_many_and_no_more(asked: int, 
     assert (result.status, result.next_offset) == (GetStatus.NO_MATCHED_MESSAGE, looked_at)
 
 
-def test_an_unknown_queue_and_an_empty_one_say_so() -> None:
+def test_an_unknown_queue_and_an_empty_one_are_reported() -> None:
     site = Site(SYNC)
     site.open()
     assert site.store.get("T", 0, 0).status is GetStatus.NO_MATCHED_LOGIC_QUEUE
@@ -264,7 +266,7 @@ def test_an_unknown_queue_and_an_empty_one_say_so() -> None:
     assert site.store.get("T", 0, 0).status is GetStatus.FOUND
 
 
-def test_a_get_stops_before_too_many_messages_or_bytes_but_gives_at_least_one() -> None:
+def test_a_get_is_limited_in_messages_and_bytes_but_returns_at_least_one() -> None:
     site = Site(replace(SMALL, consume_queue_segment_bytes=2000))
     site.open()
     size = site.append("a", "b", "c")[0].size
@@ -276,7 +278,7 @@ def test_a_get_stops_before_too_many_messages_or_bytes_but_gives_at_least_one() 
     assert len(get("T", 0, 0, max_bytes=1).records) == 1
 
 
-def test_tags_select_records_and_unmatched_ones_are_passed_over() -> None:
+def test_tags_select_records_and_others_are_skipped() -> None:
     site = Site(replace(SMALL, consume_queue_segment_bytes=2000))
     store = site.open()
     for name, tag in (("m1", "TagA"), ("m2", "TagB"), ("m3", "TagA")):
@@ -302,7 +304,7 @@ def test_prepared_and_rolled_back_transactions_take_no_queue_offset() -> None:
     assert bodies(site.reopen_after_power_loss()) == ["commit", "plain"]
 
 
-def test_under_sync_flush_nothing_is_seen_before_it_is_durable() -> None:
+def test_with_sync_flush_a_message_is_visible_only_when_it_is_durable() -> None:
     site = Site(SYNC)
     store = site.open()
     site.append("a")
@@ -311,17 +313,17 @@ def test_under_sync_flush_nothing_is_seen_before_it_is_durable() -> None:
     assert bodies(store) == ["a"]
 
 
-def test_under_async_flush_an_append_is_seen_at_once_and_arrivals_are_told() -> None:
+def test_with_async_flush_an_append_is_visible_at_once_and_arrivals_are_notified() -> None:
     site = Site()
     store = site.open()
-    told: list[tuple[str, int, int, int]] = []
-    store.on_arrival = lambda *arrival: told.append(arrival)
+    reported: list[tuple[str, int, int, int]] = []
+    store.on_arrival = lambda *arrival: reported.append(arrival)
     now(store.put(message("a", TAGS="TagA")))
     now(store.put(message("b", queue_id=2)))
-    assert told == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
+    assert reported == [("T", 0, 1, 2598919), ("T", 2, 1, 0)]
 
 
-def test_events_tell_the_steps_in_their_order() -> None:
+def test_events_record_the_steps_in_order() -> None:
     site = Site(SYNC)
     store = site.open()
     appended = site.append("a", "b")
@@ -365,7 +367,7 @@ def test_a_record_is_found_by_its_commit_offset() -> None:
         assert site.store.record_at(nowhere) is None
 
 
-def test_a_store_that_is_not_started_takes_nothing() -> None:
+def test_a_store_that_is_not_started_accepts_nothing() -> None:
     site = Site()
     site.store.load()
     result = now(site.store.put(message("a")))
@@ -378,7 +380,7 @@ def test_a_second_process_is_refused_before_anything_is_changed() -> None:
     site.open()
     site.append("a")
     steps = site.simulated_disk.steps
-    with pytest.raises(StoreError, match=r"store/lock: locked .*is another broker running on store"):
+    with pytest.raises(StoreError, match=r"store/lock: locked .*is another broker using store"):
         site.made().load()
     assert site.simulated_disk.steps == steps
 
@@ -402,7 +404,7 @@ def test_another_segment_size_is_one_clear_error() -> None:
         site.open()
 
 
-def test_files_of_others_in_the_directory_are_left_alone() -> None:
+def test_unknown_files_in_the_directory_are_not_touched() -> None:
     site = Site()
     site.disk.create("store/README", 3)
     site.disk.create("store/config/topics.json", 3)
@@ -427,7 +429,9 @@ def test_files_of_others_in_the_directory_are_left_alone() -> None:
         ({"message_bytes_max": -1}, "message_bytes_max is -1, more than 0 expected"),
     ],
 )
-def test_a_configuration_that_cannot_work_names_its_field(change: dict[str, int], complaint: str) -> None:
+def test_a_configuration_that_cannot_work_is_an_error_with_its_field(
+    change: dict[str, int], complaint: str
+) -> None:
     with pytest.raises(ValueError, match=complaint):
         StoreConfig(**change)  # type: ignore[arg-type]  # the fields changed here are all integers
 
@@ -450,7 +454,7 @@ def test_a_failing_append_makes_the_store_read_only() -> None:
     assert site.disk.exists("store/abort")
 
 
-def test_a_failing_dispatch_makes_the_store_read_only_and_recovery_makes_up_for_it() -> None:
+def test_a_failing_dispatch_makes_the_store_read_only_and_recovery_completes_it() -> None:
     site = Site()
     store = site.open()
     site.simulated_disk.on_step = _refuse("write", "consumequeue")
@@ -460,7 +464,7 @@ def test_a_failing_dispatch_makes_the_store_read_only_and_recovery_makes_up_for_
     assert bodies(site.reopen_after_process_crash()) == ["a"]
 
 
-def test_after_a_failed_fsync_nothing_counts_as_flushed_any_more() -> None:
+def test_after_a_failed_fsync_nothing_more_counts_as_flushed() -> None:
     site = Site()
     store = site.open()
     site.append("a")
@@ -497,7 +501,7 @@ def _simulate(
     config: StoreConfig,
     disk: SimulatedDisk | None = None,
 ) -> list[Event]:
-    """Run the scenario against a started store; returns the events. The scenario stops the store."""
+    """Run the scenario with a started store. Returns the events. The scenario stops the store."""
     events: list[Event] = []
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork(), seed=1, disk=disk)
@@ -514,7 +518,7 @@ def _simulate(
     return events
 
 
-def test_many_waiting_puts_share_one_fsync() -> None:
+def test_many_waiting_puts_need_one_fsync() -> None:
     syncs = 0
 
     def count(step: Step) -> None:
@@ -537,7 +541,7 @@ def test_many_waiting_puts_share_one_fsync() -> None:
     assert syncs <= 4
 
 
-def test_what_is_appended_during_an_fsync_waits_for_the_next_one() -> None:
+def test_data_appended_during_an_fsync_waits_for_the_next_one() -> None:
     async def scenario(store: MessageStore) -> None:
         first = asyncio.create_task(store.put(message("a")))
         await asyncio.sleep(0)  # appended
@@ -551,18 +555,18 @@ def test_what_is_appended_during_an_fsync_waits_for_the_next_one() -> None:
     _simulate(scenario, SYNC)
 
 
-def test_a_put_that_need_not_wait_is_answered_before_the_fsync() -> None:
+def test_a_put_that_does_not_wait_is_answered_before_the_fsync() -> None:
     async def scenario(store: MessageStore) -> None:
         result = await store.put(message("a"), wait=False)
         assert result.status is PutStatus.PUT_OK
         assert store.log_flushed == 0
         await asyncio.sleep(0.01)
-        assert bodies(store) == ["a"], "it is flushed and seen without another one that waits"
+        assert bodies(store) == ["a"], "it is flushed and visible without another put that waits"
 
     _simulate(scenario, SYNC)
 
 
-def test_a_put_during_an_fsync_that_need_not_wait_is_flushed_and_seen_too() -> None:
+def test_a_put_that_does_not_wait_is_flushed_and_visible_even_if_made_during_an_fsync() -> None:
     async def scenario(store: MessageStore) -> None:
         for number in range(20):
             first = asyncio.create_task(store.put(message(f"w{number}")))
@@ -575,7 +579,7 @@ def test_a_put_during_an_fsync_that_need_not_wait_is_flushed_and_seen_too() -> N
     _simulate(scenario, SYNC)
 
 
-def test_an_fsync_that_takes_too_long_is_answered_with_a_time_out_and_still_counts_later() -> None:
+def test_a_slow_fsync_is_answered_with_a_timeout_and_still_counts_later() -> None:
     async def slow(function: Callable[[], T]) -> T:
         await asyncio.sleep(0.2)
         return function()
@@ -599,7 +603,7 @@ def test_an_fsync_that_takes_too_long_is_answered_with_a_time_out_and_still_coun
     run_simulated(main(), loop)
 
 
-def test_a_failed_fsync_is_never_answered_ok_and_the_store_takes_no_more() -> None:
+def test_a_failed_fsync_is_never_answered_ok_and_the_store_accepts_nothing_more() -> None:
     disk = SimulatedDisk()
 
     async def scenario(store: MessageStore) -> None:
@@ -617,11 +621,11 @@ def test_a_failed_fsync_is_never_answered_ok_and_the_store_takes_no_more() -> No
     assert disk.exists("store/abort")
 
 
-def test_under_async_flush_a_quiet_log_is_flushed_at_the_thorough_interval() -> None:
+def test_with_async_flush_an_idle_log_is_flushed_at_the_thorough_interval() -> None:
     times: list[float] = []
 
     async def scenario(store: MessageStore) -> None:
-        await asyncio.sleep(1)  # the first checkpoint is over
+        await asyncio.sleep(1)  # after the first checkpoint
         assert (await store.put(message("a"))).status is PutStatus.PUT_OK
         for _ in range(120):
             await asyncio.sleep(0.1)
@@ -633,7 +637,7 @@ def test_under_async_flush_a_quiet_log_is_flushed_at_the_thorough_interval() -> 
     assert 9.9 < times[0] < 10.3
 
 
-def test_what_a_recovery_made_up_again_is_in_a_checkpoint_soon_after_the_start() -> None:
+def test_entries_that_a_recovery_rebuilt_are_in_a_checkpoint_soon_after_the_start() -> None:
     disk = SimulatedDisk()
     site = Site(disk=disk)
     site.open()
@@ -651,7 +655,7 @@ def test_what_a_recovery_made_up_again_is_in_a_checkpoint_soon_after_the_start()
     _simulate(scenario, SMALL, disk)
 
 
-def test_under_async_flush_a_busy_log_is_flushed_at_the_short_interval() -> None:
+def test_with_async_flush_a_busy_log_is_flushed_at_the_short_interval() -> None:
     async def scenario(store: MessageStore) -> None:
         for number in range(40):
             await store.put(Message("T", b"x" * 1000, queue_id=number % 2))
@@ -661,7 +665,7 @@ def test_under_async_flush_a_busy_log_is_flushed_at_the_short_interval() -> None
     _simulate(scenario, replace(SMALL, commit_log_segment_bytes=1 << 20))
 
 
-def test_queues_and_checkpoint_are_flushed_by_themselves() -> None:
+def test_queues_and_checkpoint_are_flushed_periodically() -> None:
     async def scenario(store: MessageStore) -> None:
         await store.put(message("a"))
         await asyncio.sleep(61)
@@ -672,7 +676,7 @@ def test_queues_and_checkpoint_are_flushed_by_themselves() -> None:
 
 
 @pytest.mark.parametrize("part", ["queues", "index"])
-def test_a_second_flush_does_not_vouch_for_what_the_first_is_still_syncing(part: str) -> None:
+def test_a_second_flush_does_not_count_data_that_the_first_is_still_syncing(part: str) -> None:
     delays_s = iter([0.0, 0.0, 0.5, 0.01, 0.01, 0.01, 0.01])
 
     async def slow(function: Callable[[], T]) -> T:
@@ -707,7 +711,7 @@ def test_a_second_flush_does_not_vouch_for_what_the_first_is_still_syncing(part:
 
 
 def test_checkpoints_are_written_one_at_a_time() -> None:
-    """Two at once would take each other's temporary file away."""
+    """Two at once would remove each other's temporary file."""
     running: list[int] = [0, 0]
 
     async def counted(function: Callable[[], T]) -> T:
@@ -751,7 +755,7 @@ def test_a_clean_stop_leaves_everything_durable_and_no_abort_file() -> None:
     assert len(bodies(site.store)) == 9
 
 
-def test_stopping_twice_or_unstarted_does_no_harm() -> None:
+def test_stopping_twice_or_before_a_start_is_harmless() -> None:
     async def main() -> None:
         runtime = simulated(loop, SimulatedNetwork())
         store = MessageStore("store", SYNC, runtime)
@@ -771,7 +775,7 @@ def test_stopping_twice_or_unstarted_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_the_real_disk_and_loop_serve_and_recover_alike(mode: FlushMode, tmp_path: Path) -> None:
+def test_the_store_works_on_the_real_disk_and_event_loop(mode: FlushMode, tmp_path: Path) -> None:
     config = replace(SMALL, flush_mode=mode, commit_log_segment_bytes=4096, sync_flush_timeout_ms=30_000)
     directory = str(tmp_path / "deep" / "store")
 

@@ -1,4 +1,7 @@
-"""The commit-log record, byte for byte, and what is refused (docs/protocol.md, "Commit log record")."""
+"""Tests the commit-log record byte for byte, and refusals.
+
+Source: docs/reference/protocol/storing.md, "Commit log record".
+"""
 
 import contextlib
 import string
@@ -70,7 +73,7 @@ def test_a_record_is_read_field_by_field() -> None:
     assert stored.offset_message_id == "7F00000100002A9F0000000000000400"
 
 
-def test_a_record_with_a_last_separator_is_read() -> None:
+def test_a_record_with_a_trailing_separator_is_read() -> None:
     data = bytes.fromhex(
         """
         0000006d daa320a7 3610a686 00000001 00000000 0000000000000005 0000000000001000 00000000
@@ -115,7 +118,7 @@ def test_a_long_topic_makes_a_record_of_version_2() -> None:
 
 
 @given(messages, st.data())
-def test_a_record_whose_tail_was_not_written_is_refused_or_the_same(
+def test_a_record_whose_tail_was_not_written_is_refused_or_unchanged(
     message: Message, data: st.DataObject
 ) -> None:
     whole = _placed(message)
@@ -126,27 +129,29 @@ def test_a_record_whose_tail_was_not_written_is_refused_or_the_same(
             record.decode(torn, 1024)
 
 
-def test_every_tear_of_the_example_is_refused() -> None:
+def test_every_torn_version_of_the_example_is_refused() -> None:
     for kept in range(len(VECTOR)):
         torn = VECTOR[:kept].ljust(len(VECTOR), b"\0")
         with pytest.raises(RecordError):
             record.decode(torn, 1024)
 
 
-def test_a_record_that_ends_too_early_is_refused() -> None:
+def test_a_truncated_record_is_refused() -> None:
     for kept in range(len(VECTOR)):
         with pytest.raises(RecordError):
             record.decode(VECTOR[:kept], 1024)
 
 
 @given(st.binary(max_size=150))
-def test_noise_is_refused(noise: bytes) -> None:
+def test_random_bytes_are_refused(noise: bytes) -> None:
     with pytest.raises(RecordError):
         record.decode(noise)
 
 
 @given(st.integers(0, len(VECTOR) - 1), st.integers(1, 255), st.integers(0, 2**40))
-def test_damage_is_refused_or_decodes_without_surprise(at: int, flip: int, position: int) -> None:
+def test_a_damaged_record_is_refused_or_decodes_without_an_unexpected_error(
+    at: int, flip: int, position: int
+) -> None:
     damaged = bytearray(VECTOR)
     damaged[at] ^= flip
     with contextlib.suppress(RecordError):  # anything else would be a defect
@@ -168,11 +173,11 @@ def test_damage_is_refused_or_decodes_without_surprise(at: int, flip: int, posit
         ((94, b"."), "topic '.' cannot be"),
         ((12, b"\xff\xff\xff\xff"), "queue id -1, queue offset 7, commit offset 1024: 0 or more expected"),
         ((20, b"\x80"), "queue offset -9223372036854775801, commit offset 1024: 0 or more"),
-        ((105, b"\0"), "properties are torn"),
+        ((105, b"\0"), "properties end in a zero byte, as after a torn write"),
         ((96, b"\x08"), "record says 106 bytes, its parts have 105"),
     ],
 )
-def test_what_is_wrong_is_told(change: tuple[int, bytes], complaint: str) -> None:
+def test_the_error_names_the_invalid_field(change: tuple[int, bytes], complaint: str) -> None:
     at, data = change
     damaged = VECTOR[:at] + data + VECTOR[at + len(data) :]
     with pytest.raises(RecordError, match=complaint):
@@ -199,14 +204,14 @@ def test_a_message_that_cannot_be_stored_is_refused(message: Message, complaint:
         record.encode(message)
 
 
-def test_a_filler_says_how_much_is_left() -> None:
+def test_a_filler_has_the_size_of_the_remaining_space() -> None:
     assert record.filler(300) == bytes.fromhex("0000012c cbd43194")
     assert record.peek(record.filler(300)) == (300, record.MAGIC_FILLER)
     assert record.peek(b"\0" * 7) == (0, 0)
 
 
-def test_a_record_off_the_wire_with_a_negative_place_is_refused() -> None:
-    """Its place is not known there, and its identifier is made of it."""
+def test_a_received_record_with_a_negative_position_is_refused() -> None:
+    """A received record has no known position, and its identifier contains the position."""
     negative = VECTOR[:28] + b"\xff" * 8 + VECTOR[36:]
     with pytest.raises(RecordError, match="commit offset -1: 0 or more expected"):
         record.decode(negative)

@@ -1,7 +1,7 @@
-"""Recovery, case by case (docs/protocol.md, "Recovery"): torn tails, stale tails, queues that lead or lag,
-checkpoints that are lost or old.
+"""Tests recovery case by case: torn and stale data after the end, queues ahead or behind, old checkpoints.
 
-Method: bring about each damage by hand on a simulated disk, open the store again, look.
+Source: docs/reference/protocol/recovery.md, "Recovery". Method: create each damage on a simulated disk, open
+the store again, check it.
 """
 
 from dataclasses import replace
@@ -68,7 +68,7 @@ def test_a_killed_process_loses_nothing() -> None:
     assert bodies(site.store) == NAMES
 
 
-def test_a_power_loss_keeps_what_was_flushed_and_offsets_continue_there() -> None:
+def test_a_power_loss_keeps_flushed_messages_and_offsets_continue_there() -> None:
     site = _opened(*NAMES)
     site.append("lost", "too")
     site.reopen_after_power_loss()
@@ -77,7 +77,7 @@ def test_a_power_loss_keeps_what_was_flushed_and_offsets_continue_there() -> Non
     assert (again.queue_offset, again.commit_offset) == (len(NAMES), site.recovery.recovered_end)
 
 
-def test_events_of_a_recovery_come_in_its_order() -> None:
+def test_the_events_of_a_recovery_are_in_order() -> None:
     site = _opened("a", "b")
     appended = site.append("c")[0]
     log = next(name for name in site.simulated_disk.unsynced().contents if "commitlog" in name)
@@ -92,7 +92,9 @@ def test_events_of_a_recovery_come_in_its_order() -> None:
     assert 0 < site.recovery.truncated_bytes <= 50
 
 
-def test_a_record_whose_event_the_kill_prevented_is_told_before_the_crash(tmp_path: Path) -> None:
+def test_a_record_whose_event_was_prevented_by_a_kill_is_logged_before_the_crash_event(
+    tmp_path: Path,
+) -> None:
     site = _opened("a", "b")
     file = tmp_path / "events.ndjson"
     with file.open("wb") as lines:
@@ -106,13 +108,13 @@ def test_a_record_whose_event_the_kill_prevented_is_told_before_the_crash(tmp_pa
     assert [event.kind for event in read_log(file)][-2:] == [Kind.CRASH, Kind.RECOVER]
 
 
-def test_the_recover_event_says_how_the_broker_runs() -> None:
+def test_the_recover_event_has_the_configuration_of_the_broker() -> None:
     site = _opened("a")
     site.reopen_after_process_crash()
     assert site.events[-1].attrs == {"abnormal": "true", "flush_disk_type": "ASYNC_FLUSH"}
 
 
-def test_redispatched_entries_are_told() -> None:
+def test_redispatched_entries_are_logged() -> None:
     site = Site(replace(SMALL, flush_mode=FlushMode.SYNC_FLUSH))
     site.open()
     site.append("a", "b")
@@ -123,7 +125,7 @@ def test_redispatched_entries_are_told() -> None:
     assert site.recovery.redispatched == 2
 
 
-def test_every_tear_of_the_last_record_is_cut_to_the_record_before() -> None:
+def test_every_torn_version_of_the_last_record_is_cut_to_the_record_before() -> None:
     site = _opened("a", "b")
     last = site.append("c")[0]
     log = next(name for name in site.simulated_disk.unsynced().contents if "commitlog" in name)
@@ -136,7 +138,7 @@ def test_every_tear_of_the_last_record_is_cut_to_the_record_before() -> None:
         assert torn.store.log_end == (last.end if kept == last.size else last.commit_offset)
 
 
-def test_a_record_whose_body_is_damaged_is_cut() -> None:
+def test_a_record_with_a_damaged_body_is_cut() -> None:
     site = _opened("a", "b")
     last = stored_messages(site.store)[-1]
     log = site.disk.open(f"store/commitlog/{0:020d}")
@@ -160,9 +162,12 @@ def test_every_cut_of_the_unflushed_log_recovers_a_prefix() -> None:
         assert bodies(cut.store) == ["durable", *NAMES[: len(whole)]]
 
 
-def test_a_stale_record_behind_a_torn_one_is_not_resurrected() -> None:
-    """First life: two records reach the disk, the first of them torn. Second life: a record of the same
-    length replaces the torn one. Third life: what stood behind it must not come back."""
+def test_a_stale_record_after_a_torn_one_does_not_reappear() -> None:
+    """A stale record with the length of the torn one must not reappear.
+
+    First run: two records reach the disk, the first of them torn. Second run: a record of the same length
+    replaces the torn one. Third run: the data after it must not reappear.
+    """
     site = _opened("durable")
     torn, stale = site.append("torn", "stale")
     now(site.store.flush_log())
@@ -178,7 +183,7 @@ def test_a_stale_record_behind_a_torn_one_is_not_resurrected() -> None:
     assert bodies(site.store) == ["durable", "TORN"]
 
 
-def test_a_stale_segment_is_not_resurrected_when_the_crash_undoes_its_removal() -> None:
+def test_a_stale_segment_does_not_reappear_when_the_crash_undoes_its_removal() -> None:
     site = _opened(*NAMES, durable=False)
     now(site.store.flush_log())
     first_segment = [stored for stored in stored_messages(site.store) if stored.commit_offset < 512]
@@ -196,7 +201,7 @@ def test_a_stale_segment_is_not_resurrected_when_the_crash_undoes_its_removal() 
     assert bodies(site.store) == [*NAMES[: len(first_segment) - 1], "again"]
 
 
-def test_a_misplaced_but_whole_record_is_refused() -> None:
+def test_a_complete_record_at_the_wrong_position_is_refused() -> None:
     site = _opened("a", "b")
     data = site.store.record_at(0)
     assert data is not None
@@ -207,7 +212,7 @@ def test_a_misplaced_but_whole_record_is_refused() -> None:
     assert (bodies(site.store), site.store.log_end) == (["a", "b"], end)
 
 
-def test_queues_that_lead_the_log_are_cut() -> None:
+def test_queues_that_are_ahead_of_the_log_are_cut() -> None:
     site = _opened("a")
     site.append("b", "c")
     now(site.store.flush_queues())
@@ -218,7 +223,7 @@ def test_queues_that_lead_the_log_are_cut() -> None:
     assert bodies(site.store) == ["a", "d"]
 
 
-def test_queues_that_lag_are_made_up() -> None:
+def test_queues_that_lag_are_completed() -> None:
     site = _opened("a")
     site.append("b", "c")
     site.append("x", queue_id=1)
@@ -229,7 +234,7 @@ def test_queues_that_lag_are_made_up() -> None:
     assert bodies(site.store, queue_id=1) == ["x"]
 
 
-def test_every_tear_of_a_queue_entry_is_made_up() -> None:
+def test_every_torn_queue_entry_is_rewritten() -> None:
     site = _opened("a")
     site.store.append(message("b", TAGS="TagA"))
     site.store.dispatch()
@@ -244,7 +249,7 @@ def test_every_tear_of_a_queue_entry_is_made_up() -> None:
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_all_missing_queue_files_are_built_again(clean: bool) -> None:
+def test_all_missing_queue_files_are_rebuilt(clean: bool) -> None:
     site = _opened(*NAMES)
     site.append("x", "y", queue_id=1)
     site.clock.advance_ms(60_000)
@@ -258,7 +263,7 @@ def test_all_missing_queue_files_are_built_again(clean: bool) -> None:
     assert (bodies(site.store), bodies(site.store, queue_id=1)) == (NAMES, ["x", "y"])
 
 
-def test_a_missing_queue_with_a_later_record_is_built_again_from_the_beginning() -> None:
+def test_a_missing_queue_with_a_later_record_is_rebuilt_from_the_beginning() -> None:
     site = _opened(*NAMES)
     site.append("x", "y", queue_id=1)
     site.flush()
@@ -280,7 +285,7 @@ def test_a_wrong_entry_that_points_into_the_log_is_overwritten() -> None:
     assert site.recovery.redispatched == 1
 
 
-def test_an_entry_too_many_that_points_into_the_log_is_cut() -> None:
+def test_a_surplus_entry_that_points_into_the_log_is_cut() -> None:
     site = _opened("a", "b")
     queue = site.disk.open(f"store/consumequeue/T/0/{0:020d}")
     queue.write(40, queue.read(0, 20))
@@ -289,7 +294,7 @@ def test_an_entry_too_many_that_points_into_the_log_is_cut() -> None:
     assert site.append("c")[0].queue_offset == 2
 
 
-def test_an_entry_that_a_torn_cut_zeroed_in_part_is_cut() -> None:
+def test_an_entry_that_a_torn_cut_partly_zeroed_is_cut() -> None:
     site = _opened("a")
     site.append("b", queue_id=1)
     now(site.store.flush_queues())
@@ -304,7 +309,7 @@ def test_an_entry_that_a_torn_cut_zeroed_in_part_is_cut() -> None:
 
 
 def _aged_site() -> Site:
-    """Three segments, each an hour apart, all durable and in the checkpoint."""
+    """Write three segments, each an hour apart, all durable and in the checkpoint."""
     site = Site()
     site.open()
     for hour in range(3):
@@ -315,7 +320,7 @@ def _aged_site() -> Site:
     return site
 
 
-def test_recovery_begins_at_the_last_record_that_the_checkpoint_counted() -> None:
+def test_recovery_starts_at_the_last_record_that_the_checkpoint_counted() -> None:
     site = _aged_site()
     counted = site.append("counted", queue_id=1)[0]
     site.flush()
@@ -328,7 +333,7 @@ def test_recovery_begins_at_the_last_record_that_the_checkpoint_counted() -> Non
 
 
 @pytest.mark.parametrize("damage", ["no entries", "an entry of another record", "no such record"])
-def test_where_no_entry_leads_to_the_last_record_counted_recovery_begins_earlier(damage: str) -> None:
+def test_recovery_starts_earlier_if_no_entry_points_to_the_last_counted_record(damage: str) -> None:
     site = _aged_site()
     counted = site.append("counted", queue_id=1)[0]
     site.flush()
@@ -347,7 +352,7 @@ def test_where_no_entry_leads_to_the_last_record_counted_recovery_begins_earlier
     assert bodies(site.store, queue_id=1) == ([] if damage == "no such record" else ["counted"])
 
 
-def test_without_a_count_recovery_begins_at_the_newest_segment_that_the_times_vouch_for() -> None:
+def test_without_a_count_recovery_starts_at_the_newest_segment_that_the_times_cover() -> None:
     site = _aged_site()
     site.append("late")
     site.flush()
@@ -357,7 +362,7 @@ def test_without_a_count_recovery_begins_at_the_newest_segment_that_the_times_vo
     assert len(bodies(site.store)) == 13
 
 
-def test_recovery_that_finds_nothing_new_does_not_make_the_next_checkpoint_say_less() -> None:
+def test_a_recovery_without_new_data_does_not_lower_the_next_checkpoint() -> None:
     site = _aged_site()
     site.close()
     before = read_checkpoint(site.disk, "store/checkpoint")
@@ -367,7 +372,7 @@ def test_recovery_that_finds_nothing_new_does_not_make_the_next_checkpoint_say_l
 
 
 @pytest.mark.parametrize("hours", [0, 1, 2])
-def test_an_old_checkpoint_only_makes_recovery_begin_earlier(hours: int) -> None:
+def test_an_old_checkpoint_only_makes_recovery_start_earlier(hours: int) -> None:
     site = _aged_site()
     first_ms = stored_messages(site.store)[0].store_timestamp_ms
     old = first_ms + hours * 3_600_000 + 5_000
@@ -377,9 +382,9 @@ def test_an_old_checkpoint_only_makes_recovery_begin_earlier(hours: int) -> None
     assert len(bodies(site.store)) == 12
 
 
-def test_the_checkpoint_does_not_vouch_for_entries_that_were_not_synced() -> None:
+def test_the_checkpoint_does_not_cover_unsynced_entries() -> None:
     site = _opened("first")
-    for hour in range(3):  # each hour its own segment; queue 1 has entries of the first hour only
+    for hour in range(3):  # each hour has its own segment; queue 1 has entries of the first hour only
         names = [f"h{hour}m{number}" for number in range(4 if hour else 3)]
         site.append(*names, queue_id=2 if hour else 1)
         now(site.store.flush_log())
@@ -390,7 +395,7 @@ def test_the_checkpoint_does_not_vouch_for_entries_that_were_not_synced() -> Non
 
 
 @pytest.mark.parametrize("left", [None, b"", b"\xff" * 10])
-def test_a_lost_checkpoint_makes_recovery_begin_at_the_beginning(left: bytes | None) -> None:
+def test_a_lost_checkpoint_makes_recovery_start_at_the_beginning(left: bytes | None) -> None:
     site = _aged_site()
     site.disk.remove("store/checkpoint")
     site.disk.sync_directory("store")
@@ -401,7 +406,7 @@ def test_a_lost_checkpoint_makes_recovery_begin_at_the_beginning(left: bytes | N
     assert len(bodies(site.store)) == 12
 
 
-def test_without_queues_and_the_beginning_of_the_log_a_queue_begins_where_the_log_does() -> None:
+def test_without_queues_and_the_start_of_the_log_a_queue_begins_where_the_log_does() -> None:
     site = _aged_site()
     site.close()
     site.disk.remove(f"store/commitlog/{0:020d}")
@@ -411,8 +416,8 @@ def test_without_queues_and_the_beginning_of_the_log_a_queue_begins_where_the_lo
     assert record.decode(store.get("T", 0, 4).records[0]).queue_offset == 4
 
 
-def test_of_two_records_with_the_same_offset_the_first_counts_each_time() -> None:
-    """No checksum covers the offset. Each recovery must make the same of it."""
+def test_of_two_records_with_the_same_offset_the_first_always_counts() -> None:
+    """No checksum covers the offset. Each recovery must choose the same record."""
     site = _opened("a", "b", "c")
     last = stored_messages(site.store)[2].commit_offset
     site.disk.open(f"store/commitlog/{0:020d}").write(last + 20, (1).to_bytes(8, "big"))
@@ -423,7 +428,7 @@ def test_of_two_records_with_the_same_offset_the_first_counts_each_time() -> Non
     assert site.append("d")[0].queue_offset == 2
 
 
-def test_records_of_a_queue_with_a_gap_between_their_offsets_are_refused_by_name() -> None:
+def test_a_gap_between_the_offsets_of_a_queue_is_refused_by_name() -> None:
     site = _opened("a", "b", "c", durable=False)
     second = stored_messages(site.store)[1].commit_offset
     site.disk.open(f"store/commitlog/{0:020d}").write(second + 20, (7).to_bytes(8, "big"))
@@ -442,7 +447,7 @@ def test_a_filler_at_the_very_end_is_overwritten() -> None:
     assert site.append("next")[0].commit_offset == end
 
 
-def test_a_preallocated_empty_segment_behind_the_log_does_no_harm() -> None:
+def test_a_preallocated_empty_segment_after_the_log_is_harmless() -> None:
     site = _opened(*NAMES[:2])
     file = site.disk.create(f"store/commitlog/{512:020d}", 512)
     file.sync()
@@ -455,7 +460,7 @@ def test_a_preallocated_empty_segment_behind_the_log_does_no_harm() -> None:
     assert bodies(site.store) == NAMES
 
 
-def test_an_empty_segment_left_by_a_crash_does_no_harm() -> None:
+def test_an_empty_segment_left_by_a_crash_is_harmless() -> None:
     site = _opened(*NAMES[:2])
     site.simulated_disk.create(f"store/commitlog/{512:020d}", 512)
     site.simulated_disk.crash_os(Image(names={"store/commitlog": 1}))
@@ -464,7 +469,7 @@ def test_an_empty_segment_left_by_a_crash_does_no_harm() -> None:
     assert bodies(site.store) == NAMES[:2]
 
 
-def test_what_was_recovered_is_durable_when_the_store_serves() -> None:
+def test_recovered_data_is_durable_when_the_store_serves() -> None:
     site = _opened(*NAMES, durable=False)
     store = site.reopen_after_process_crash()
     assert store.log_flushed == store.log_end
@@ -472,8 +477,8 @@ def test_what_was_recovered_is_durable_when_the_store_serves() -> None:
     assert bodies(site.store) == NAMES
 
 
-def test_what_a_failed_fsync_left_in_memory_only_is_durable_after_a_recovery() -> None:
-    """The page cache shows it, takes it for written, and would not write it out by itself."""
+def test_data_that_a_failed_fsync_left_only_in_memory_is_durable_after_a_recovery() -> None:
+    """The page cache contains it, treats it as written, and would not write it by itself."""
     site = Site()
     site.open()
     site.append("a")
@@ -509,7 +514,7 @@ def test_a_disk_error_during_recovery_is_one_clear_error_and_counts_nothing() ->
     assert bodies(site.open()) == ["a"]
 
 
-def test_a_store_opened_twice_after_a_crash_finds_nothing_more_to_do() -> None:
+def test_a_second_opening_after_a_crash_has_nothing_to_do() -> None:
     site = _opened(*NAMES)
     site.append("x", "y", queue_id=1)
     site.simulated_disk.lose_power()

@@ -1,6 +1,7 @@
-"""What a store does when its surroundings fail: one line tells it, and nothing that was promised is lost.
+"""Tests a store whose environment fails: one line reports it, and no guarantee is broken.
 
-Source: docs/protocol.md, "Disk errors", "Expiry", "Commit log".
+Source: docs/reference/protocol/storing.md, "Disk errors" and "Commit log";
+docs/reference/protocol/recovery.md, "Expiry".
 """
 
 import asyncio
@@ -38,7 +39,7 @@ def _fails(code: int, kind: str, part: str) -> Callable[[Step], None]:
 @pytest.mark.parametrize("kind", ["write", "create"])
 @pytest.mark.parametrize("part", ["commitlog", "consumequeue", "index"])
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_a_full_disk_makes_the_store_read_only_and_a_restart_with_room_goes_on(
+def test_a_full_disk_makes_the_store_read_only_until_a_restart_with_space(
     kind: str, part: str, mode: FlushMode
 ) -> None:
     site = Site(replace(SMALL, flush_mode=mode))
@@ -74,21 +75,20 @@ def _try_append(site: Site, name: str) -> bool:
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_whichever_fsync_fails_no_answer_rests_on_it_and_nothing_is_taken_after_it(mode: FlushMode) -> None:
-    """Each fsync of a store's life in turn, be it of the log, a queue, the index, the checkpoint or a
-    directory, and each way to put."""
+def test_no_answer_depends_on_a_failed_fsync_and_nothing_is_accepted_after_it(mode: FlushMode) -> None:
+    """Fail each fsync of a store in turn (log, queue, index, checkpoint, directory), with each way to put."""
     kinds = set()
     for number in range(1000):
         path = _life_with_failing_fsync(mode, number)
         if path is None:
             break
         kinds |= {part for part in ("commitlog", "consumequeue", "index", "checkpoint") if part in path}
-    assert path is None, "at last a life came to its end"
+    assert path is None, "the last run has no failed fsync"
     assert kinds == {"commitlog", "consumequeue", "index", "checkpoint"}
 
 
 def _life_with_failing_fsync(mode: FlushMode, number: int) -> str | None:
-    """Let the fsync of that number fail, and check; returns of what it was, None when there were fewer."""
+    """Fail the fsync of that number and check. Returns its file; None when there were fewer."""
     site = Site(replace(SMALL, flush_mode=mode, checkpoint_interval_ms=20, flush_queues_interval_ms=10))
     loop = SimulatedLoop()
     failed: list[str] = []
@@ -142,28 +142,28 @@ def test_a_directory_that_cannot_be_written_is_one_clear_error() -> None:
 
 
 @pytest.mark.parametrize("part", ["abort", "commitlog", "checkpoint"])
-def test_a_disk_that_fails_while_opening_is_one_clear_error_and_harmless(part: str) -> None:
+def test_a_disk_that_fails_at_the_start_is_one_clear_error_and_changes_nothing(part: str) -> None:
     site = Site()
     site.open()
     site.append("a", "b")
     site.simulated_disk.crash_process()
-    told = []
+    reported = []
     for kind in ("create", "write", "sync", "replace"):
         site.simulated_disk.on_step = _fails(errno.EIO, kind, part)
         try:
             site.open()
         except StoreError as error:
-            told.append(str(error))
+            reported.append(str(error))
         site.simulated_disk.on_step = None
         site.simulated_disk.crash_process()
     site.open()
     assert bodies(site.store) == ["a", "b"]
-    assert all("Input/output error" in line and "\n" not in line for line in told)
-    assert told or part == "checkpoint", "an opening writes no checkpoint"
+    assert all("Input/output error" in line and "\n" not in line for line in reported)
+    assert reported or part == "checkpoint", "an opening writes no checkpoint"
 
 
 @pytest.mark.parametrize("topic", ["..", ".", "a/b", "../T", "/etc", "a\0b", "", "T\n", "schön"])
-def test_a_topic_is_never_more_than_a_name_in_the_directory(topic: str) -> None:
+def test_a_topic_can_only_be_a_name_within_the_directory(topic: str) -> None:
     site = Site()
     store = site.open()
     before = site.disk.names("store")
@@ -174,7 +174,7 @@ def test_a_topic_is_never_more_than_a_name_in_the_directory(topic: str) -> None:
 
 
 @pytest.mark.parametrize("topic", ["..", "a/b", "."])
-def test_a_record_whose_topic_is_a_path_is_no_record(topic: str) -> None:
+def test_a_record_whose_topic_is_a_path_is_invalid(topic: str) -> None:
     site = Site()
     store = site.open()
     (appended,) = site.append("x", topic="T" * len(topic))
@@ -185,8 +185,8 @@ def test_a_record_whose_topic_is_a_path_is_no_record(topic: str) -> None:
         decode(bytes(data), appended.commit_offset)
 
 
-def test_the_schedule_topic_may_hold_what_nobody_can_deliver() -> None:
-    """Its entries are written like any others; delivery passes them over."""
+def test_the_schedule_topic_may_hold_undeliverable_messages() -> None:
+    """Its entries are written like any others; delivery skips them."""
     site = Site()
     store = site.open()
     store.append(Message(SCHEDULE_TOPIC, b"x", {"DELAY": "x", "REAL_TOPIC": "../T", "REAL_QID": "0"}))
@@ -194,7 +194,7 @@ def test_the_schedule_topic_may_hold_what_nobody_can_deliver() -> None:
     assert store.max_offset(SCHEDULE_TOPIC, 0) == 1
 
 
-def test_a_clock_that_steps_back_changes_neither_order_nor_what_recovery_trusts() -> None:
+def test_a_clock_that_steps_back_changes_neither_the_order_nor_the_recovery() -> None:
     site = Site()
     site.open()
     times = []

@@ -1,7 +1,7 @@
-"""Each rule of the store is there for a reason: without it something breaks, and is seen to break.
+"""Tests that each rule of the store is needed: without it, an invariant breaks and a test notices that.
 
-Method: replace the one function that is the rule by a broken one, then run what must notice: random lives, or
-the one test that was written for it.
+Method: replace the function of the rule by a broken one, then run the test that must notice: random runs, or
+the one test that was written for the rule.
 """
 
 import importlib
@@ -54,7 +54,7 @@ async def _acks_at_once(store: MessageStore, appended: Appended, wait: bool) -> 
 
 
 class _CoversWhatComesLater:
-    """A flush round that claims what is there when it ends."""
+    """A flush round that counts the data that exists when it ends."""
 
     def __init__(self, flusher: LogFlusher) -> None:
         self._log = flusher._log
@@ -120,21 +120,24 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "seen-only-when-confirmed": (lambda store: store._log.end, sync_lives),
     "read-elsewhere-is-not-beyond-the-end": (
         Store.taken_end,
-        lambda: test_message_store.test_who_read_at_a_slave_what_is_not_durable_here_is_not_sent_back(
+        lambda: test_message_store.test_a_reader_ahead_of_the_durable_end_is_not_sent_back(
             test_message_store.SYNC
         ),
     ),
-    "body-checksum": (lambda *_: True, test_recovery.test_a_record_whose_body_is_damaged_is_cut),
+    "body-checksum": (lambda *_: True, test_recovery.test_a_record_with_a_damaged_body_is_cut),
     "torn-text": (
         lambda *_: True,
-        test_recovery.test_every_tear_of_the_last_record_is_cut_to_the_record_before,
+        test_recovery.test_every_torn_version_of_the_last_record_is_cut_to_the_record_before,
     ),
-    "position-checked": (lambda *_: True, test_recovery.test_a_misplaced_but_whole_record_is_refused),
+    "position-checked": (
+        lambda *_: True,
+        test_recovery.test_a_complete_record_at_the_wrong_position_is_refused,
+    ),
     "start-before-the-doubtful": (_starts_at_the_last_segment, async_lives),
     "end-is-last-whole-record": (_stops_at_the_first_filler, sync_lives),
     "torn-tail-cut-and-zeroed": (
         lambda *_: 0,
-        test_recovery.test_a_stale_record_behind_a_torn_one_is_not_resurrected,
+        test_recovery.test_a_stale_record_after_a_torn_one_does_not_reappear,
     ),
     "recovered-log-synced": (_forgets_to_sync, async_lives),
     "flushed-is-what-was-synced": (_counts_more_than_it_synced, sync_lives),
@@ -142,30 +145,32 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
     "missing-entries-dispatched-again": (_dispatches_nothing, sync_lives),
     "lost-queue-files-noticed": (
         lambda *_: True,
-        test_lost_queue_files.test_a_queue_older_than_the_checkpoint_is_built_again_and_its_offsets_go_on,
+        test_lost_queue_files.test_a_queue_older_than_the_checkpoint_is_rebuilt_and_its_offsets_continue,
     ),
     "lost-queues-distrusted-until-flushed": (
         lambda _: None,
-        lambda: test_lost_queue_files.test_what_is_made_up_is_no_more_trusted_after_a_crash_than_before(True),
+        lambda: test_lost_queue_files.test_rebuilt_entries_are_trusted_after_a_crash_no_more_than_before(
+            True
+        ),
     ),
-    "index-cut-to-log": (lambda *_: None, test_index.test_an_index_that_leads_the_log_is_cut),
+    "index-cut-to-log": (lambda *_: None, test_index.test_an_index_that_is_ahead_of_the_log_is_cut),
     "index-repaired": (lambda _: None, async_lives),
     "missing-keys-indexed-again": (
         lambda parts, _: parts.index.cut(parts.log.begin, parts.log.end),
-        lambda: test_index.test_after_a_clean_exit_lost_files_are_made_up_where_that_is_noticed("all"),
+        lambda: test_index.test_after_a_clean_exit_missing_files_are_rebuilt_where_that_is_noticed("all"),
     ),
     "offsets-continue": (_starts_again_at_zero, sync_lives),
     "checkpoint-behind-the-durable": (
         _vouches_for_what_is_only_written,
-        test_recovery.test_the_checkpoint_does_not_vouch_for_entries_that_were_not_synced,
+        test_recovery.test_the_checkpoint_does_not_cover_unsynced_entries,
     ),
     "only-the-old-is-deleted": (
         lambda log, *_, **__: log.segments.starts[-1],
-        test_expiry.test_segments_are_deleted_when_what_follows_them_is_old_enough,
+        test_expiry.test_segments_are_deleted_when_the_next_one_is_old_enough,
     ),
     "offsets-outlive-their-messages": (
         lambda *_: False,
-        test_expiry.test_a_queue_whose_messages_are_all_gone_keeps_its_offsets,
+        test_expiry.test_a_queue_without_remaining_messages_keeps_its_offsets,
     ),
     "store-time-never-back": (lambda _, now_ms: now_ms, async_lives),
     "abort-file-while-running": (lambda *_: None, test_recovery.test_a_killed_process_loses_nothing),
@@ -177,7 +182,7 @@ BROKEN: dict[str, tuple[Callable[..., Any], Callable[..., None]]] = {
 
 
 def _resolve(target: str) -> tuple[Any, str]:
-    """The object that holds the rule's function, and its name there."""
+    """Return the object that contains the rule's function, and the name of the function in it."""
     module, _, path = target.partition(":")
     *holders, name = path.split(".")
     holder: Any = importlib.import_module(module)
@@ -186,7 +191,7 @@ def _resolve(target: str) -> tuple[Any, str]:
     return holder, name
 
 
-def test_every_rule_has_its_broken_variant() -> None:
+def test_every_rule_has_a_broken_variant() -> None:
     assert set(BROKEN) == set(RULES)
 
 
@@ -199,5 +204,5 @@ def test_a_store_without_the_rule_is_caught(rule: str, monkeypatch: pytest.Monke
         monkeypatch.setattr(holder, name, lambda flusher: broken(flusher))
     else:
         monkeypatch.setattr(holder, name, broken)
-    with pytest.raises((AssertionError, RecordError)):  # what is read may not even be a record
+    with pytest.raises((AssertionError, RecordError)):  # the bytes read may not even be a record
         notice()

@@ -1,4 +1,4 @@
-"""Segmented files: names, sizes, gaps, cuts (docs/protocol.md, "Segments")."""
+"""Tests segmented files: names, sizes, gaps, cuts (docs/reference/protocol/storing.md, "Segments")."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_segments_are_named_by_the_position_of_their_first_byte() -> None:
     assert (segments.begin, segments.capacity_end) == (0, 3 << 30)
 
 
-def test_what_was_written_is_read_after_a_reload_and_nothing_crosses_a_segment() -> None:
+def test_written_data_is_read_after_a_reload_and_no_write_crosses_a_segment() -> None:
     disk = SimulatedDisk()
     segments = _loaded(disk)
     segments.write(0, b"0123456789abcdef")
@@ -38,7 +38,7 @@ def test_what_was_written_is_read_after_a_reload_and_nothing_crosses_a_segment()
         again.write(15, b"xy")
 
 
-def test_only_what_changed_is_synced_and_names_only_when_they_changed() -> None:
+def test_only_changed_data_is_synced_and_names_only_when_they_changed() -> None:
     disk = SimulatedDisk()
     segments = _loaded(disk)
     segments.write(0, b"a")
@@ -91,7 +91,7 @@ def test_a_cut_at_the_start_of_a_segment_keeps_it_empty_and_at_the_end_changes_n
     assert segments.capacity_end == 16
 
 
-def test_an_empty_last_segment_is_what_a_crash_may_leave_and_is_removed() -> None:
+def test_an_empty_last_segment_left_by_a_crash_is_removed() -> None:
     disk = SimulatedDisk()
     _loaded(disk).write(0, b"a")
     disk.create(f"log/{16:020d}", 16)
@@ -114,7 +114,7 @@ def test_an_empty_last_segment_is_what_a_crash_may_leave_and_is_removed() -> Non
         ("٠" * 20, 16, r"a name of 20 digits expected"),
     ],
 )
-def test_what_does_not_belong_there_is_refused_by_name(name: str, size: int, complaint: str) -> None:
+def test_unexpected_files_are_refused_by_name(name: str, size: int, complaint: str) -> None:
     disk = SimulatedDisk()
     _loaded(disk).write(0, b"a")
     disk.create(f"log/{name}", size)
@@ -122,7 +122,7 @@ def test_what_does_not_belong_there_is_refused_by_name(name: str, size: int, com
         _loaded(disk)
 
 
-def test_an_empty_segment_in_the_middle_is_refused_not_cut() -> None:
+def test_an_empty_segment_in_the_middle_is_refused_and_not_cut() -> None:
     disk = SimulatedDisk()
     for start, size in ((0, 16), (16, 0), (32, 16)):
         disk.create(f"log/{start:020d}", size)
@@ -130,7 +130,7 @@ def test_an_empty_segment_in_the_middle_is_refused_not_cut() -> None:
         _loaded(disk)
 
 
-def test_a_segment_of_a_killed_process_has_its_size_for_good_before_the_next_one_is_made() -> None:
+def test_the_size_of_a_killed_processs_segment_is_durable_before_the_next_one_is_created() -> None:
     disk = SimulatedDisk()
 
     def die(step: Step) -> None:

@@ -1,4 +1,4 @@
-"""A real process, killed for real: what it acknowledged is in the files, its event log is a true prefix."""
+"""Tests a real killed process: acknowledged messages are in the files, and its event log is a true prefix."""
 
 import signal
 import subprocess
@@ -45,7 +45,7 @@ ACKS = 60
 
 
 def _run_and_kill(directory: Path, mode: FlushMode, first: int) -> set[str]:
-    """The names acknowledged before the kill."""
+    """Return the names acknowledged before the kill."""
     command = [sys.executable, "-c", WRITER, str(directory), mode, str(first)]
     writer = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert writer.stdout is not None
@@ -62,7 +62,7 @@ def _run_and_kill(directory: Path, mode: FlushMode, first: int) -> set[str]:
 
 
 @pytest.mark.parametrize("mode", list(FlushMode))
-def test_two_killed_processes_lose_nothing_they_acknowledged(mode: FlushMode, tmp_path: Path) -> None:
+def test_two_killed_processes_lose_no_acknowledged_message(mode: FlushMode, tmp_path: Path) -> None:
     acked = _run_and_kill(tmp_path, mode, 0)
     acked |= _run_and_kill(tmp_path, mode, 1_000_000)
     config = replace(SMALL, flush_mode=mode, commit_log_segment_bytes=4096)

@@ -1,4 +1,4 @@
-"""One-line errors and their exit codes."""
+"""Tests one-line errors and their exit codes."""
 
 import pytest
 import typer
@@ -20,7 +20,7 @@ def test_a_failure_may_have_another_exit_code() -> None:
     assert ended.value.exit_code == 4
 
 
-def test_an_error_of_a_file_names_the_file() -> None:
+def test_an_error_about_a_file_names_the_file() -> None:
     assert one_line(FileNotFoundError(2, "No such file or directory", "x.conf")) == (
         "x.conf: No such file or directory"
     )

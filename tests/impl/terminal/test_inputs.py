@@ -1,4 +1,4 @@
-"""Texts and files that options name become values, or one line and exit code 2."""
+"""Tests that texts and files of options become values, or one line and exit code 2."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from mqproof.impl.runtime.properties import ConfigError
 from mqproof.impl.terminal import inputs
 
 
-def test_name_servers_are_addresses() -> None:
+def test_name_servers_are_parsed_as_addresses() -> None:
     assert inputs.name_servers("send", "a:1;b:2") == (Address("a", 1), Address("b", 2))
 
 
@@ -38,7 +38,7 @@ def test_an_address_that_is_not_given_is_none() -> None:
         (lambda: inputs.client_event_log("send", Path("/nowhere/e")), "send: /nowhere/e: No such file"),
     ],
 )
-def test_a_mistake_is_one_line(
+def test_a_mistake_is_reported_in_one_line(
     call: Callable[[], object], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(typer.Exit) as ended:

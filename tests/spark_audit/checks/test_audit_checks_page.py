@@ -1,4 +1,4 @@
-"""docs/audit-checks.md: says of every invariant and every known anomaly what the audit makes of it."""
+"""docs/explanation/audit-checks.md: the audit's checks for every invariant and every known anomaly."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from mqproof.spark_audit.reporting.summary import CAUSES
 from mqproof.spec.catalogue import catalogue
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "audit-checks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "audit-checks.md").read_text(encoding="utf-8")
 KNOWN = (
     *(f"A{n:02}" for n in range(1, 18)),
     *(f"B{n:02}" for n in range(1, 7)),

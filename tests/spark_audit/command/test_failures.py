@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-import typer
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # the wheel ships no types
 
 from mqproof.report.model import Exit
@@ -24,9 +23,9 @@ def test_a_jvm_that_is_gone_is_no_fault_of_the_input() -> None:
         Py4JNetworkError("Answer from Java side is empty"),
         ConnectionRefusedError(111, "refused"),
     ):
-        with pytest.raises(typer.Exit) as ended, blamed(SCRATCH):
+        with pytest.raises(SystemExit) as ended, blamed(SCRATCH):
             raise thrown
-        assert ended.value.exit_code == Exit.TOOL
+        assert ended.value.code == Exit.TOOL
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,11 @@ from mqproof.spark_audit.passes.bucket_plan import ACK, APPEND, DELIVER, SEND, G
 from mqproof.spark_audit.sources.event_log import EventLog
 from mqproof.spark_audit.sources.splits import LogFile
 from tests.spark_audit.conftest import STEP_US, frame, table
-from tests.spark_audit.passes.test_fingerprint import clean_story, troubled
+from tests.spark_audit.passes.test_fingerprint import PREFIX, clean_story, of_log, troubled
 
 LOGS = 20
 GROUP_ROWS = 150
 """Of each small log, of 84 rows, some are in the next row group."""
-PREFIX = 2
-"""Of an id: which log it is of."""
 
 FAILED = {
     "ts": 70 * STEP_US, "seq": 7000, "node": "consumer-g", "kind": "consume_fail", "msg_id": "m_5",
@@ -41,13 +39,7 @@ def rows() -> list[dict[str, Any]]:
     clean = clean_story().rows
     again = next(row for row in clean if row["kind"] == "deliver") | {"ts": 90 * STEP_US, "seq": 8000}
     logs = [clean, *([*troubled(log), *([FAILED] if log % 5 == 0 else ())] for log in range(1, LOGS))]
-    return [_of(number, row) for number, log in enumerate(logs) for row in log] + [_of(0, again)]
-
-
-def _of(log: int, row: dict[str, Any]) -> dict[str, Any]:
-    names = {name: f"{row[name]}{log}" for name in ("node", "topic", "group") if row.get(name)}
-    msg_id = {"msg_id": f"{log:02}{row['msg_id']}"} if row.get("msg_id") else {}
-    return row | names | msg_id | {"attrs": {"broker": f"broker{log}", **row.get("attrs", {})}}
+    return [of_log(number, row) for number, log in enumerate(logs) for row in log] + [of_log(0, again)]
 
 
 def of_files(spark: SparkSession, told: list[dict[str, Any]], folder: Path) -> EventLog:
@@ -64,6 +56,13 @@ def looked_at(of: Evidence) -> dict[str, list[str]]:
     """Everything of the evidence that is made of the rows in doubt."""
     names = ("messages", "doubted", "steps", "troubled")
     return {name: sorted(map(str, getattr(of, name).collect())) for name in names}
+
+
+@pytest.fixture(scope="module")
+def exact(spark: SparkSession) -> dict[str, list[str]]:
+    """The evidence of a look at every message."""
+    brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
+    return looked_at(gather(EventLog.of(frame(spark, rows())), brokers, Options(exact=True)))
 
 
 def misled(log: EventLog) -> Guess:
@@ -85,7 +84,11 @@ def expected(log: EventLog) -> Guess:
 
 @pytest.mark.parametrize("guessed", [expected, unheard_of, misled])
 def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, guessed: Any
+    spark: SparkSession,
+    exact: dict[str, list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    guessed: Any,
 ) -> None:
     told = rows()
     log = of_files(spark, told, tmp_path)
@@ -107,7 +110,7 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
     assert found.buckets
     assert 0 < len(found.buckets.read) < found.buckets.count
     seen = looked_at(found)
-    assert seen == looked_at(gather(log, brokers, Options(exact=True)))
+    assert seen == exact
     assert all(seen.values())
     groups = sum(pq.read_metadata(file.path).num_row_groups for file in log.files)
     if guessed is expected:
@@ -119,7 +122,7 @@ def test_what_is_kept_and_read_again_is_all_that_is_in_doubt(
 
 
 def test_without_what_is_read_again_some_of_it_is_missing(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, exact: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = of_files(spark, rows(), tmp_path)
     brokers = tuple(sorted({row["node"] for row in rows() if row["kind"] == "append"}))
@@ -129,4 +132,4 @@ def test_without_what_is_read_again_some_of_it_is_missing(
         log, plan_buckets(log, options, None, expected(log), tmp_path), lambda frame: frame.cache()
     )
     found = looked_at(gather(log, brokers, options, passed=passed, folder=tmp_path))
-    assert found != looked_at(gather(log, brokers, Options(exact=True)))
+    assert found != exact

@@ -19,6 +19,8 @@ from mqproof.spark_audit.passes import extraction
 from tests.spark_audit.conftest import STEP_US, Story, evidence_in, frame
 
 GROUPS = ("g", "h")
+PREFIX = 2
+"""Of an id: which small log it is of."""
 
 
 def doubted(spark: SparkSession, story: Story) -> set[str]:
@@ -71,27 +73,40 @@ def test_where_everything_agrees_nothing_is_read_again(spark: SparkSession) -> N
     assert {row.messages for row in judged.where("part = 'tally'").collect()} <= {0}
 
 
-@pytest.mark.parametrize(
-    ("kind", "change"),
-    [
-        ("deliver", {"queue_offset": 99}),
-        ("deliver", {"group": None}),
-        ("deliver", {"topic": "%RETRY%g"}),
-        ("send", {"attempt": 2}),
-        ("send_ack", {"status": "FLUSH_DISK_TIMEOUT"}),
-        ("send_ack", {"status": None}),
-        ("append", {"queue_id": 7}),
-        ("send", {"kind": "send_fail", "status": "unknown"}),
-        ("append", {"topic": None}),
-    ],
+CHANGES: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("deliver", {"queue_offset": 99}),
+    ("deliver", {"group": None}),
+    ("deliver", {"topic": "%RETRY%g"}),
+    ("send", {"attempt": 2}),
+    ("send_ack", {"status": "FLUSH_DISK_TIMEOUT"}),
+    ("send_ack", {"status": None}),
+    ("append", {"queue_id": 7}),
+    ("send", {"kind": "send_fail", "status": "unknown"}),
+    ("append", {"topic": None}),
 )
-def test_one_row_that_disagrees_has_its_cell_read_again(
-    spark: SparkSession, kind: str, change: dict[str, Any]
-) -> None:
-    story = clean_story()
-    at = next(i for i, row in enumerate(story.rows) if row["kind"] == kind)
-    story.rows[at] = story.rows[at] | change
-    assert read_buckets(spark, story) == 1
+
+
+def of_log(number: int, row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the names of small log `number`; the first PREFIX characters of its ids are the number."""
+    names = {name: f"{row[name]}{number}" for name in ("node", "topic", "group") if row.get(name)}
+    msg_id = {"msg_id": f"{number:0{PREFIX}}{row['msg_id']}"} if row.get("msg_id") else {}
+    return row | names | msg_id | {"attrs": {"broker": f"broker{number}", **row.get("attrs", {})}}
+
+
+def test_one_row_that_disagrees_has_its_bucket_read_again(spark: SparkSession) -> None:
+    # One small log without a change, and one for each change; the ids of each are one bucket.
+    rows = clean_story().rows
+    logs = [rows]
+    for kind, change in CHANGES:
+        at = next(i for i, row in enumerate(rows) if row["kind"] == kind)
+        logs.append([*rows[:at], rows[at] | change, *rows[at + 1 :]])
+    brokers = tuple(f"broker{number}" for number in range(len(logs)))
+    all_rows = [of_log(number, row) for number, log in enumerate(logs) for row in log]
+    buckets = evidence_in(spark, all_rows, brokers, Options(id_prefix=PREFIX)).buckets
+    assert buckets
+    assert buckets.count == len(logs)
+    read = buckets.read["text"].to_pylist()
+    assert sorted(read) == [f"{number:0{PREFIX}}" for number in range(1, len(logs))]
 
 
 OF_MESSAGES = ("FLUSH-1", "DELIV-1", "DELIV-2", "DELIV-3", "DELIV-4", "DELIV-5")
@@ -132,11 +147,10 @@ def troubled(seed: int) -> list[dict[str, Any]]:
 
 def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession) -> None:
     # Many small logs as one: each has nodes, topics, groups and ids of its own.
+    # With the number at the end of its ids, a log has many buckets.
     rows = [
-        row
-        | {name: f"{row[name]}{part}" for name in ("node", "topic", "msg_id", "group") if row.get(name)}
-        | {"attrs": {"broker": f"broker{part}", **row.get("attrs", {})}}
-        for part in range(120)
+        of_log(part, row) | ({"msg_id": f"{row['msg_id']}{part}"} if "msg_id" in row else {})
+        for part in range(100)
         for row in troubled(part)
     ]
     log = frame(spark, rows)
@@ -160,8 +174,7 @@ def test_checks_find_the_same_with_fingerprints_and_without(spark: SparkSession)
     assert all(found[0].values())
 
 
-@pytest.mark.parametrize("named_max", [0, 100])
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize(("exact", "named_max"), [(False, 0), (False, 100), (True, 100)])
 def test_the_rows_in_doubt_are_enough_to_tell_all_that_the_log_does(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, exact: bool, named_max: int
 ) -> None:

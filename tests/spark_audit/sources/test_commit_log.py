@@ -186,8 +186,8 @@ def test_of_a_ledger_the_records_are_read_and_no_headers_or_no_ops() -> None:
         (0, b"\x7f", "begin no entry"),
         (7, b"\x01", "begin no entry"),
         (31, b"\x01", "says position"),
-        (48 + 90, b"\xff", "another checksum"),
-        (48 + 4, b"\x00", "another checksum"),
+        (48 + 90, b"\xff", "the checksum of entry"),
+        (48 + 4, b"\x00", "the checksum of entry"),
     ],
 )
 def test_a_damaged_entry_is_told_and_its_neighbours_are_read(at: int, value: bytes, detail: str) -> None:

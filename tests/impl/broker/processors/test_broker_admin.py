@@ -1,4 +1,7 @@
-"""What administrators ask of a broker. Source: docs/protocol.md, "Administration of a broker"."""
+"""Tests the requests of administrators to a broker.
+
+Source: docs/reference/protocol/administration.md, "Administration of a broker".
+"""
 
 import asyncio
 import json
@@ -86,8 +89,8 @@ def key(queue_id: int = 0, topic: str = "T") -> ObjectKey:
 TOPIC = UpdateTopicRequest("New", "TBW102", 3, 2, 6)
 
 
-def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
-    async def scene(world: World) -> None:
+def test_a_topic_is_created_and_changed_and_the_name_server_is_notified() -> None:
+    async def scenario(world: World) -> None:
         for header in (TOPIC, UpdateTopicRequest("New", "TBW102", 5, 4, 4, "MULTI_TAG", 2, True)):
             assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, header)).code == 0
         await asyncio.sleep(1)
@@ -101,11 +104,12 @@ def test_a_topic_is_made_and_changed_and_the_name_server_hears_of_it() -> None:
         answer = await world.ask(RequestCode.GET_ALL_TOPIC_CONFIG)
         assert java_json.read(TopicConfigs, answer.body).topic_config_table["New"] == expected
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
-    """A directory may come from 5.x and go back. docs/protocol.md, "Subscription groups"."""
+def test_fields_of_5x_in_topics_and_groups_are_preserved() -> None:
+    """A directory may come from 5.x and return to it. See docs/reference/protocol/groups.md, "Subscription
+    groups"."""
     topic = TopicConfig("New", attributes={"message.type": "FIFO"})
     group = SubscriptionGroup(
         group_name="G",
@@ -117,7 +121,7 @@ def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
         subscription_data_set=[{"topic": "New", "expressionType": "TAG", "expression": "*", "version": 1}],
     )
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.stop_broker()
         config = f"{world.config.store_directory}/config"
         for name, table in (
@@ -126,7 +130,7 @@ def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
         ):
             write_durably(world.disk, f"{config}/{name}.json", java_json.write(table, standard=True))
         await world.start_broker()
-        # Both files are written anew, by requests of which one says what is to become of attributes.
+        # Both files are rewritten by these requests; one of them changes attributes.
         assert (await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)).code == 0
         changed = msgspec.structs.replace(group, attributes={"-a": ""}, retry_max_times=3)
         body = java_json.write(changed, standard=True)
@@ -139,18 +143,18 @@ def test_what_5x_keeps_of_topics_and_groups_is_kept_for_it() -> None:
         assert groups.subscription_group_table["G"] == msgspec.structs.replace(group, retry_max_times=3)
         assert b"attributes" not in java_json.write(SubscriptionGroup(group_name="H"), standard=True)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_change_that_changes_nothing_makes_no_new_version() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_change_without_effect_makes_no_new_version() -> None:
+    async def scenario(world: World) -> list[int]:
         versions = []
         for _ in range(2):
             await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC, TOPIC)
             versions.append(services(world).topics.snapshot().data_version.counter)
         return versions
 
-    first, second = play(scene)
+    first, second = play(scenario)
     assert first == second
 
 
@@ -171,8 +175,8 @@ def test_a_change_that_changes_nothing_makes_no_new_version() -> None:
         ({"writeQueueNums": -1}, "write queues"),
     ],
 )
-def test_a_topic_that_cannot_be_is_refused(changes: dict[str, object], remark: str) -> None:
-    async def scene(world: World) -> None:
+def test_an_invalid_topic_is_refused(changes: dict[str, object], remark: str) -> None:
+    async def scenario(world: World) -> None:
         before = services(world).topics.snapshot()
         fields = altered(TOPIC, **changes)
         answer = await world.ask_raw(new_request(RequestCode.UPDATE_AND_CREATE_TOPIC, fields))
@@ -180,11 +184,11 @@ def test_a_topic_that_cannot_be_is_refused(changes: dict[str, object], remark: s
         assert remark in (answer.remark or "")
         assert services(world).topics.snapshot() == before
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_deleted_topic_is_gone_with_its_offsets_also_after_a_restart() -> None:
-    async def scene(world: World) -> None:
+def test_a_deleted_topic_is_gone_with_its_offsets_even_after_a_restart() -> None:
+    async def scenario(world: World) -> None:
         await send(world)
         await commit(world, 1)
         assert (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest("T"))).code == 0
@@ -196,34 +200,34 @@ def test_a_deleted_topic_is_gone_with_its_offsets_also_after_a_restart() -> None
         assert (await world.ask(RequestCode.GET_TOPIC_CONFIG, TopicRequest("T"))).code == 17
         assert services(world).offsets.query("G", "T", 0) is None
         assert services(world).store.max_offset("T", 0) == 0
-        await send(world)  # makes it anew
+        await send(world)  # the send creates it again
         assert services(world).store.max_offset("T", 0) == 1
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("topic", ["", "TBW102", "SCHEDULE_TOPIC_XXXX", "DefaultCluster", "broker-a"])
 def test_a_system_topic_cannot_be_deleted(topic: str) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         return (await world.ask(RequestCode.DELETE_TOPIC_IN_BROKER, TopicRequest(topic))).code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
 def test_the_system_topics_are_listed() -> None:
-    async def scene(world: World) -> list[str]:
+    async def scenario(world: World) -> list[str]:
         answer = await world.ask(RequestCode.GET_SYSTEM_TOPIC_LIST_FROM_BROKER)
         return java_json.read(TopicList, answer.body).topic_list
 
-    topics = play(scene)
+    topics = play(scenario)
     assert {"TBW102", "broker-a", "DefaultCluster", "SCHEDULE_TOPIC_XXXX"} <= set(topics)
 
 
 # Groups.
 
 
-def test_a_group_is_made_changed_listed_and_deleted() -> None:
-    async def scene(world: World) -> None:
+def test_a_group_can_be_created_changed_listed_and_deleted() -> None:
+    async def scenario(world: World) -> None:
         group = SubscriptionGroup(group_name="G", retry_max_times=3, consume_enable=False)
         for one in (SubscriptionGroup(group_name="G"), group):
             body = java_json.write(one, standard=True)
@@ -238,7 +242,7 @@ def test_a_group_is_made_changed_listed_and_deleted() -> None:
         answer = await world.ask(RequestCode.GET_SUBSCRIPTIONGROUP_CONFIG, GroupRequest("G"))
         assert answer.code == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -249,17 +253,17 @@ def test_a_group_is_made_changed_listed_and_deleted() -> None:
         (DeleteGroupRequest("G", clean_offset=True), None),
     ],
 )
-def test_the_offsets_of_a_deleted_group_go_where_that_is_asked(
+def test_the_offsets_of_a_deleted_group_are_deleted_on_request(
     header: DeleteGroupRequest, left: int | None
 ) -> None:
-    async def scene(world: World) -> tuple[int | None, int | None]:
+    async def scenario(world: World) -> tuple[int | None, int | None]:
         await send(world)
         await commit(world, 1)
         await commit(world, 1, "H")
         await world.ask(RequestCode.DELETE_SUBSCRIPTIONGROUP, header)
         return services(world).offsets.query("G", "T", 0), services(world).offsets.query("H", "T", 0)
 
-    assert play(scene) == (left, 1)
+    assert play(scenario) == (left, 1)
 
 
 @pytest.mark.parametrize(
@@ -271,19 +275,19 @@ def test_the_offsets_of_a_deleted_group_go_where_that_is_asked(
         SubscriptionGroup(group_name="G", retry_queue_nums=1025),
     ],
 )
-def test_a_group_that_cannot_be_is_refused(group: SubscriptionGroup) -> None:
-    async def scene(world: World) -> int:
+def test_an_invalid_group_is_refused(group: SubscriptionGroup) -> None:
+    async def scenario(world: World) -> int:
         body = java_json.write(group, standard=True)
         return (await world.ask(RequestCode.UPDATE_AND_CREATE_SUBSCRIPTIONGROUP, body=body)).code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
 # Offsets.
 
 
 class Consumer:
-    """A connected consumer of group G that is asked things."""
+    """A connected consumer of group G that answers requests."""
 
     def __init__(self, world: World, client_id: str = "c1", version: int = 409) -> None:
         self.world = world
@@ -319,7 +323,7 @@ def replace_version(request: Command, version: int, language: str = "PYTHON") ->
 
 
 async def three_messages(world: World) -> list[int]:
-    """Ten seconds apart; their store times."""
+    """Send messages ten seconds apart. Returns their store times."""
     for _ in range(3):
         await send(world)
         await asyncio.sleep(10)
@@ -330,10 +334,10 @@ async def three_messages(world: World) -> list[int]:
     ("committed", "message_index", "force", "expected"),
     [(3, 1, False, 1), (1, 2, False, 1), (1, 2, True, 2), (1, None, True, 3), (2, None, False, 2)],
 )
-def test_a_reset_tells_the_members_where_to_go_on(
+def test_a_reset_sends_the_new_offsets_to_the_members(
     committed: int, message_index: int | None, force: bool, expected: int
 ) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         times = await three_messages(world)
         for queue_id in range(4):
             await commit(world, committed if queue_id == 0 else 0, queue_id=queue_id)
@@ -344,18 +348,18 @@ def test_a_reset_tells_the_members_where_to_go_on(
         offsets = QueueOffsets({key(0): expected, **{key(queue_id): 0 for queue_id in (1, 2, 3)}})
         assert java_json.read(QueueOffsets, answer.body) == offsets
         await asyncio.sleep(0.1)
-        (told,) = consumer.asked
-        assert (told.code, told.is_oneway) == (RequestCode.RESET_CONSUMER_CLIENT_OFFSET, True)
-        assert java_json.read(QueueOffsets, told.body) == offsets
-        assert headers.read(ResetOffsetRequest, told.fields) == header
+        (reported,) = consumer.asked
+        assert (reported.code, reported.is_oneway) == (RequestCode.RESET_CONSUMER_CLIENT_OFFSET, True)
+        assert java_json.read(QueueOffsets, reported.body) == offsets
+        assert headers.read(ResetOffsetRequest, reported.fields) == header
         assert services(world).offsets.query("G", "T", 0) == committed
         await consumer.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_reset_on_behalf_of_clients_that_read_lists_tells_lists() -> None:
-    async def scene(world: World) -> None:
+def test_a_reset_for_clients_that_expect_lists_sends_lists() -> None:
+    async def scenario(world: World) -> None:
         await send(world)
         for queue_id in range(4):
             await commit(world, 0, queue_id=queue_id)
@@ -369,12 +373,12 @@ def test_a_reset_on_behalf_of_clients_that_read_lists_tells_lists() -> None:
         assert listed[0] == ListedOffset("broker-a", 1, 0, "T")
         await consumer.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("members", [0, 1])
-def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(members: int) -> None:
-    async def scene(world: World) -> None:
+def test_only_the_named_queue_is_reset_with_or_without_members(members: int) -> None:
+    async def scenario(world: World) -> None:
         await three_messages(world)
         for queue_id in range(4):
             await commit(world, 0, queue_id=queue_id)
@@ -382,21 +386,25 @@ def test_a_queue_that_is_named_is_set_with_or_without_members_and_no_other(membe
         reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         answer = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, 0, 2))
         assert java_json.read(QueueOffsets, answer.body) == QueueOffsets({key(0): 2})
-        for queue_id, offset in ((0, 4), (1, 1), (7, 0)):  # beyond the end, and no queue at all
+        for queue_id, offset in (
+            (0, 4),
+            (1, 1),
+            (7, 0),
+        ):  # an offset beyond the end, and a queue that does not exist
             refused = await world.ask(reset, ResetOffsetRequest("T", "G", 0, False, queue_id, offset))
             assert refused.code == ResponseCode.SYSTEM_ERROR
         await asyncio.sleep(0.1)
         for consumer in consumers:
-            (told,) = consumer.asked
-            assert java_json.read(QueueOffsets, told.body) == QueueOffsets({key(0): 2})
+            (reported,) = consumer.asked
+            assert java_json.read(QueueOffsets, reported.body) == QueueOffsets({key(0): 2})
             await consumer.remoting.close()
         assert [services(world).offsets.query("G", "T", queue_id) for queue_id in range(4)] == [2, 0, 0, 0]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_reset_that_cannot_be_is_refused() -> None:
-    async def scene(world: World) -> list[int]:
+def test_an_invalid_reset_is_refused() -> None:
+    async def scenario(world: World) -> list[int]:
         reset = RequestCode.INVOKE_BROKER_TO_RESET_OFFSET
         codes = [(await world.ask(reset, ResetOffsetRequest("T", "G", -1, True))).code]
         await send(world)
@@ -409,11 +417,11 @@ def test_a_reset_that_cannot_be_is_refused() -> None:
         await consumer.remoting.close()
         return codes
 
-    assert play(scene) == [1, 1, ResponseCode.CONSUMER_NOT_ONLINE, 1]
+    assert play(scenario) == [1, 1, ResponseCode.CONSUMER_NOT_ONLINE, 1]
 
 
-def test_cloned_offsets_are_those_of_the_other_group() -> None:
-    async def scene(world: World) -> list[dict[int, int]]:
+def test_cloned_offsets_equal_those_of_the_source_group() -> None:
+    async def scenario(world: World) -> list[dict[int, int]]:
         await send(world)
         await commit(world, 1)
         offsets = services(world).offsets
@@ -424,11 +432,11 @@ def test_cloned_offsets_are_those_of_the_other_group() -> None:
         await world.ask(RequestCode.CLONE_GROUP_OFFSET, CloneOffsetRequest("I", "H"))
         return [offsets.of_group("H", "T"), offsets.of_group("H", "gone"), offsets.of_group("I", "T")]
 
-    assert play(scene) == [{0: 1}, {}, {}]
+    assert play(scenario) == [{0: 1}, {}, {}]
 
 
-def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
-    async def scene(world: World) -> None:
+def test_the_progress_of_a_group_is_reported_queue_by_queue() -> None:
+    async def scenario(world: World) -> None:
         times = await three_messages(world)
         await commit(world, 2)
         await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))
@@ -453,11 +461,11 @@ def test_what_a_group_has_consumed_is_told_queue_by_queue() -> None:
             answer.body,
         ), "a slave of 5.x takes no table without a version"
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_topics_extent_its_groups_and_its_times_are_told() -> None:
-    async def scene(world: World) -> None:
+def test_the_extent_the_groups_and_the_times_of_a_topic_are_reported() -> None:
+    async def scenario(world: World) -> None:
         times = await three_messages(world)
         await commit(world, 1)
         answer = await world.ask(RequestCode.GET_TOPIC_STATS_INFO, TopicRequest("T"))
@@ -480,14 +488,14 @@ def test_a_topics_extent_its_groups_and_its_times_are_told() -> None:
         for code in (RequestCode.GET_TOPIC_STATS_INFO, RequestCode.QUERY_CONSUME_TIME_SPAN):
             assert (await world.ask(code, TopicGroupRequest("unknown", "G"))).code == 17
 
-    play(scene)
+    play(scenario)
 
 
 # Consumers.
 
 
-def test_a_consumer_is_asked_through_the_broker_in_its_own_words() -> None:
-    async def scene(world: World) -> None:
+def test_a_request_to_a_consumer_is_forwarded_unchanged() -> None:
+    async def scenario(world: World) -> None:
         consumer = await Consumer(world).join()
         header = ConsumerRequest("G", "c1", jstack_enable=True)
         answer = await world.ask(RequestCode.GET_CONSUMER_RUNNING_INFO, header)
@@ -504,14 +512,14 @@ def test_a_consumer_is_asked_through_the_broker_in_its_own_words() -> None:
         assert answer.code == ResponseCode.CONSUME_MSG_TIMEOUT
         await consumer.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
     "header",
     [
-        ConsumerRequest("G", "nobody"),
-        ConsumerRequest("nobody", "c1"),
+        ConsumerRequest("G", "unknown"),
+        ConsumerRequest("unknown", "c1"),
         ConsumerRequest("G"),
         ConsumerRequest("G", "old"),
         ConsumerRequest("G", "c1", msg_id="zz"),
@@ -519,18 +527,18 @@ def test_a_consumer_is_asked_through_the_broker_in_its_own_words() -> None:
     ],
 )
 def test_a_consumer_that_cannot_be_asked_is_an_error(header: ConsumerRequest) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         young, old = await Consumer(world).join(), await Consumer(world, "old", version=61).join()
         answer = await world.ask(RequestCode.CONSUME_MESSAGE_DIRECTLY, header)
         await young.remoting.close()
         await old.remoting.close()
         return answer.code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_the_status_of_consumers_is_collected_and_silent_ones_are_left_out() -> None:
-    async def scene(world: World) -> None:
+def test_the_status_of_consumers_is_collected_without_the_silent_ones() -> None:
+    async def scenario(world: World) -> None:
         status = RequestCode.INVOKE_BROKER_TO_GET_CONSUMER_STATUS
         header = ConsumerStatusRequest("T", "G")
         assert (await world.ask(status, header)).code == ResponseCode.CONSUMER_NOT_ONLINE
@@ -543,7 +551,7 @@ def test_the_status_of_consumers_is_collected_and_silent_ones_are_left_out() -> 
         await first.remoting.close()
         await silent.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
 # The broker.
@@ -560,8 +568,8 @@ async def shown(world: World) -> tuple[dict[str, str], int]:
     return lines, java_json.read(DataVersion, version.encode()).counter
 
 
-def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
-    async def scene(world: World) -> None:
+def test_a_changed_setting_is_shown_and_takes_effect() -> None:
+    async def scenario(world: World) -> None:
         before, version = await shown(world)
         assert (before["autoCreateTopicEnable"], before["maxMessageSize"]) == ("true", str(4 << 20))
         host, port = world.broker_address
@@ -577,11 +585,11 @@ def test_a_changed_configuration_is_shown_and_takes_effect() -> None:
         assert (await send(world, b"x" * 11)).code == ResponseCode.MESSAGE_ILLEGAL
         assert (await send(world, b"x" * 10)).code == ResponseCode.SUCCESS
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_is_changed_is_in_the_properties_file_before_it_counts() -> None:
-    async def scene(world: World) -> None:
+def test_a_change_is_written_to_the_properties_file_before_it_takes_effect() -> None:
+    async def scenario(world: World) -> None:
         assert (await update(world, "traceOn=false\nregionId=r1")).code == 0
         assert (await update(world, "traceOn=false\nnobody.knows=1\nregionId=r 2")).code == 0
         world.disk.lose_power()
@@ -602,24 +610,24 @@ def test_what_is_changed_is_in_the_properties_file_before_it_counts() -> None:
         async with World(loop, config=replace(CONFIG, config_path="/b.conf")) as world:
             text = b"# mine\nregionId=one, \\\n  two\nbrokerName=x\nregionId=three\n  # end"
             write_durably(world.disk, "/b.conf", text)
-            await scene(world)
+            await scenario(world)
 
     loop = SimulatedLoop()
     run_simulated(main(), loop)
 
 
-def test_automatic_creation_can_be_switched_on_where_it_never_was() -> None:
-    async def scene(world: World) -> list[int]:
+def test_automatic_creation_can_be_enabled_later() -> None:
+    async def scenario(world: World) -> list[int]:
         codes = [(await send(world)).code]
         await update(world, "autoCreateTopicEnable=true")
         return [*codes, (await send(world)).code]
 
     config = replace(CONFIG, auto_create_topics=False)
-    assert play(scene, config=config) == [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUCCESS]
+    assert play(scenario, config=config) == [ResponseCode.TOPIC_NOT_EXIST, ResponseCode.SUCCESS]
 
 
-def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_broker_without_write_permission_is_not_in_routes_for_writing() -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         perms = []
         for permission in (4, 6):
@@ -630,7 +638,7 @@ def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None
             perms.append(route.queue_datas[0].perm)
         return perms
 
-    assert play(scene) == [4, 6]
+    assert play(scenario) == [4, 6]
 
 
 @pytest.mark.parametrize(
@@ -646,23 +654,23 @@ def test_a_broker_that_may_not_be_written_is_not_in_routes_for_writing() -> None
         ("\udcff", ResponseCode.SYSTEM_ERROR),
     ],
 )
-def test_a_change_that_cannot_be_changes_nothing(text: str, code: ResponseCode) -> None:
-    async def scene(world: World) -> None:
+def test_an_invalid_change_changes_nothing(text: str, code: ResponseCode) -> None:
+    async def scenario(world: World) -> None:
         before = await shown(world)
         body = b"traceOn=false\n" + text.encode("utf-8", "surrogateescape")
         answer = await world.ask(RequestCode.UPDATE_BROKER_CONFIG, body=body)
         assert answer.code == code
         assert await shown(world) == before
 
-    play(scene)
+    play(scenario)
 
 
-def test_every_key_is_shown_as_it_can_be_given() -> None:
+def test_every_key_is_shown_in_the_format_that_is_accepted() -> None:
     config = BrokerConfig(advertised_host="10.0.0.1", name_servers=(Address("10.0.0.1", 9876),))
     assert broker_config.read(broker_config.show(config), "f") == (config, ())
 
 
-def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
+def test_every_changeable_key_is_shown_in_the_format_that_is_accepted() -> None:
     lines = [
         line
         for line in broker_config.show(BrokerConfig()).splitlines()
@@ -670,25 +678,25 @@ def test_every_key_that_can_change_is_shown_as_it_can_be_given() -> None:
     ]
     assert len(lines) == len(broker_config.RUNNING_KEYS)
     assert broker_config.updated(BrokerConfig(), "\n".join(lines)) == BrokerConfig()
-    with pytest.raises(ConfigError, match="at the start only"):
+    with pytest.raises(ConfigError, match="only at the start"):
         broker_config.updated(BrokerConfig(), "brokerName=x")
 
 
-def test_what_is_old_enough_is_deleted_on_demand() -> None:
-    async def scene(world: World) -> int:
+def test_expired_messages_are_deleted_on_request() -> None:
+    async def scenario(world: World) -> int:
         for _ in range(12):
             await send(world, b"x" * 100_000)
         await asyncio.sleep(3600 + 61)
-        assert services(world).store.log_begin == 0  # not the hour for it
+        assert services(world).store.log_begin == 0  # it is not the hour of deletion
         assert (await world.ask(RequestCode.DELETE_EXPIRED_COMMITLOG)).code == 0
         return services(world).store.log_begin
 
     store = replace(SMALL_STORE, file_reserved_ms=3_600_000, delete_when_hours=(12,))
-    assert play(scene, config=replace(CONFIG, store=store)) == 1 << 20
+    assert play(scenario, config=replace(CONFIG, store=store)) == 1 << 20
 
 
-def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
-    async def scene(world: World) -> dict[str, str]:
+def test_the_runtime_information_has_all_values_that_admin_tables_show() -> None:
+    async def scenario(world: World) -> dict[str, str]:
         for _ in range(4):
             await send(world)
         await world.ask_raw(new_request(RequestCode.PULL_MESSAGE, altered(PULL)))
@@ -700,7 +708,7 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
         assert table["earliestMessageTimeStamp"] == str(first.store_timestamp_ms)
         return table
 
-    table = play(scene)
+    table = play(scenario)
     assert table["brokerVersionDesc"] == "V4_9_8"
     assert (table["msgPutTotalTodayNow"], table["msgGetTotalTodayNow"]) == ("4", "4")
     assert (table["putMessageSizeTotal"], table["dispatchBehindBytes"]) == ("4", "0")
@@ -727,8 +735,8 @@ def test_the_state_of_a_broker_has_what_administrators_tables_show() -> None:
     assert json.loads(json.dumps(table)) == table
 
 
-def test_what_waits_for_the_disk_is_in_the_state_of_a_broker() -> None:
-    async def scene(world: World) -> None:
+def test_the_runtime_information_has_the_sends_that_wait_for_the_disk() -> None:
+    async def scenario(world: World) -> None:
         await send(world)
         with hanging_disk(world):
             waiting = [asyncio.create_task(send(world)) for _ in range(3)]
@@ -742,11 +750,11 @@ def test_what_waits_for_the_disk_is_in_the_state_of_a_broker() -> None:
         assert bytes_behind > 0
         await asyncio.gather(*waiting)
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
-    async def scene(world: World) -> tuple[str, str]:
+def test_the_start_time_does_not_change_with_the_clock() -> None:
+    async def scenario(world: World) -> tuple[str, str]:
         clock = world.runtime.clock
         assert isinstance(clock, SimulatedClock)
         answer = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
@@ -755,15 +763,15 @@ def test_a_broker_began_when_it_began_whatever_the_clock_says_now() -> None:
         answer = await world.ask(RequestCode.GET_BROKER_RUNTIME_INFO)
         return before, java_json.read(Table, answer.body).table["bootTimestamp"]
 
-    before, after = play(scene)
+    before, after = play(scenario)
     assert before == after
 
 
 @pytest.mark.parametrize(("asked", "code"), [(None, 0), (True, 0), (False, ResponseCode.QUERY_NOT_FOUND)])
-def test_a_group_without_an_offset_begins_at_0_unless_it_asks_to_be_told(
+def test_a_group_without_an_offset_starts_at_0_unless_it_requests_an_error(
     asked: bool | None, code: int
 ) -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         question = QueryOffsetRequest("G", "T", 0, set_zero_if_not_found=asked)
         codes = [(await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, question)).code]
@@ -772,15 +780,15 @@ def test_a_group_without_an_offset_begins_at_0_unless_it_asks_to_be_told(
         queue.first = 1  # as after the first message expired
         return [*codes, (await world.ask(RequestCode.QUERY_CONSUMER_OFFSET, question)).code]
 
-    assert play(scene) == [code, ResponseCode.QUERY_NOT_FOUND]
+    assert play(scenario) == [code, ResponseCode.QUERY_NOT_FOUND]
 
 
-def test_an_offset_that_memory_may_not_have_is_not_where_a_new_group_begins() -> None:
-    async def scene(world: World) -> list[int | None]:
+def test_a_new_group_does_not_start_at_an_offset_that_may_not_be_in_memory() -> None:
+    async def scenario(world: World) -> list[int | None]:
         for _ in range(6):
             await send(world)
         found = [await world.consumer.committed(QUEUE)]
         services(world).runtime = replace(services(world).runtime, memory_bytes=1000)
         return [*found, await world.consumer.committed(QUEUE)]
 
-    assert play(scene) == [0, None]
+    assert play(scenario) == [0, None]

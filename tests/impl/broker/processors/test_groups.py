@@ -1,6 +1,6 @@
-"""Clients at a broker: who is there, who is told, what a client can have us remember.
+"""Tests the clients of a broker: registration, notifications, and limits on what a client can store.
 
-Sources: docs/protocol.md, "Client registration", "Queue locks", "Subscription groups".
+Sources: docs/reference/protocol/groups.md, "Client registration", "Queue locks" and "Subscription groups".
 """
 
 import asyncio
@@ -37,17 +37,17 @@ from tests.impl.world import World, play
 
 
 class Client:
-    """A client of its own connection, which counts the notes that it gets."""
+    """A client with its own connection, which counts the notifications that it receives."""
 
     def __init__(self, world: World, client_id: str) -> None:
         self.world = world
         self.client_id = client_id
-        self.told: list[str] = []
-        self.remoting = RemotingClient(world.network, self._told)
+        self.reported: list[str] = []
+        self.remoting = RemotingClient(world.network, self._notified)
 
-    def _told(self, request: Command, _: object) -> None:
+    def _notified(self, request: Command, _: object) -> None:
         assert request.code == RequestCode.NOTIFY_CONSUMER_IDS_CHANGED
-        self.told.append(request.fields["consumerGroup"])
+        self.reported.append(request.fields["consumerGroup"])
 
     async def beat(self, *groups: str, topics: tuple[str, ...] = ("T",), model: str = "CLUSTERING") -> int:
         subscriptions = [Subscription(topic) for topic in topics]
@@ -65,8 +65,8 @@ class Client:
 
     async def heard(self) -> list[str]:
         await asyncio.sleep(0.1)
-        told, self.told = self.told, []
-        return told
+        reported, self.reported = self.reported, []
+        return reported
 
 
 async def group_put(world: World, group: SubscriptionGroup) -> None:
@@ -75,8 +75,8 @@ async def group_put(world: World, group: SubscriptionGroup) -> None:
     await world.broker.services.groups.put(group)
 
 
-def test_members_are_told_of_arrivals_departures_and_new_topics_and_of_nothing_else() -> None:
-    async def scene(world: World) -> None:
+def test_members_are_notified_only_of_joins_leaves_and_new_topics() -> None:
+    async def scenario(world: World) -> None:
         first, second = Client(world, "c1"), Client(world, "c2")
         await first.beat("G")
         assert await first.heard() == ["G"]
@@ -95,46 +95,46 @@ def test_members_are_told_of_arrivals_departures_and_new_topics_and_of_nothing_e
         assert await first.heard() == ["G"]
         await first.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_group_that_does_not_want_to_be_told_is_not() -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_group_that_disabled_notifications_receives_none() -> None:
+    async def scenario(world: World) -> list[str]:
         await group_put(world, SubscriptionGroup(group_name="G", notify_consumer_ids_changed_enable=False))
         client = Client(world, "c1")
         await client.beat("G")
-        told = await client.heard()
+        reported = await client.heard()
         await client.remoting.close()
-        return told
+        return reported
 
-    assert play(scene) == []
+    assert play(scenario) == []
 
 
-def test_a_member_that_does_not_read_is_not_told() -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_member_that_does_not_read_is_not_notified() -> None:
+    async def scenario(world: World) -> list[str]:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
-        told: list[str] = []
+        reported: list[str] = []
 
         class Peer:
             def __init__(self, name: str, *, takes: bool) -> None:
                 self.name, self.takes = name, takes
 
             def send_oneway(self, _: Command) -> None:
-                told.append(self.name)
+                reported.append(self.name)
 
         beat = Heartbeat("c", [ConsumerData("G")])
         member = Member("c", "JAVA", 409, loop_ms())
         for peer in (Peer("reads", takes=True), Peer("does not", takes=False)):
             services.clients.heartbeat(peer, beat, member)  # type: ignore[arg-type]
         notify(services, ["G"])
-        return told
+        return reported
 
-    assert play(scene) == ["reads"]
+    assert play(scenario) == ["reads"]
 
 
-def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more() -> None:
+def test_the_newest_subscription_replaces_the_older_ones() -> None:
     group = ConsumerGroup()
 
     def beat(**versions: int) -> bool:
@@ -152,11 +152,11 @@ def test_the_newest_subscription_counts_and_a_topic_left_out_is_wanted_no_more()
     assert beat(T=5)
     assert known() == {"T": "v5"}
     assert beat(T=5, U=1)
-    assert known() == {"T": "v5", "U": "v1"}, "what was wanted before is forgotten"
+    assert known() == {"T": "v5", "U": "v1"}, "the earlier subscription is dropped"
 
 
-def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> None:
-    async def scene(world: World) -> None:
+def test_a_silent_client_is_removed_and_its_connection_is_closed() -> None:
+    async def scenario(world: World) -> None:
         client = Client(world, "c1")
         await client.beat("G")
         for _ in range(12):
@@ -170,11 +170,11 @@ def test_a_client_that_falls_silent_is_forgotten_and_its_connection_closed() -> 
         assert answer.code == ResponseCode.SYSTEM_ERROR
         await client.remoting.close()
 
-    play(scene, config=replace(CONFIG, client_expiry_ms=120_000))
+    play(scenario, config=replace(CONFIG, client_expiry_ms=120_000))
 
 
-def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_member() -> None:
-    async def scene(world: World) -> None:
+def test_a_client_that_reconnects_before_its_lost_connection_is_noticed_is_one_member() -> None:
+    async def scenario(world: World) -> None:
         before, other, again = Client(world, "c1"), Client(world, "c2"), Client(world, "c1")
         for client in (before, other):
             await client.beat("G")
@@ -191,11 +191,11 @@ def test_a_client_that_comes_back_before_its_lost_connection_is_missed_is_one_me
         for client in (before, other, again):
             await client.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> None:
-    async def scene(world: World) -> None:
+def test_the_connections_of_groups_are_listed_with_client_versions() -> None:
+    async def scenario(world: World) -> None:
         client = Client(world, "c1")
         await client.beat("G", model="BROADCASTING")
         answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
@@ -215,7 +215,7 @@ def test_the_connections_of_groups_are_listed_with_their_clients_versions() -> N
         assert abs(info.last_update_timestamp - world.runtime.clock.now_us() // 1000) < 100
         await client.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
 CPP_HEARTBEAT = (
@@ -228,13 +228,13 @@ CPP_HEARTBEAT = (
 """As a released C++ client says it (seen of rocketmq-client-python 0.5.0rc2)."""
 
 
-def test_a_client_in_cpp_names_constants_by_their_places() -> None:
-    async def scene(world: World) -> ConsumerConnection:
+def test_constants_that_cpp_clients_send_as_numbers_are_accepted() -> None:
+    async def scenario(world: World) -> ConsumerConnection:
         assert (await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT)).code == 0
         answer = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
         return java_json.read(ConsumerConnection, answer.body)
 
-    group = play(scene)
+    group = play(scenario)
     assert (group.consume_type, group.message_model) == ("CONSUME_PASSIVELY", "CLUSTERING")
     assert group.consume_from_where == "CONSUME_FROM_LAST_OFFSET"
     assert group.subscription_table["T"].sub_string == "A || B"
@@ -244,22 +244,22 @@ def test_a_client_in_cpp_names_constants_by_their_places() -> None:
 @pytest.mark.parametrize(
     ("old", "new"), [(b'"consumeType":1', b'"consumeType":3'), (b'"messageModel":1', b'"messageModel":-1')]
 )
-def test_a_place_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
-    async def scene(world: World) -> Command:
+def test_a_number_that_no_constant_has_is_refused(old: bytes, new: bytes) -> None:
+    async def scenario(world: World) -> Command:
         return await world.ask(RequestCode.HEART_BEAT, body=CPP_HEARTBEAT.replace(old, new))
 
-    answer = play(scene)
+    answer = play(scenario)
     assert answer.code == ResponseCode.SYSTEM_ERROR
     assert "or a name expected" in (answer.remark or "")
 
 
 def test_groups_without_members_have_no_connections() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         consumers = await world.ask(RequestCode.GET_CONSUMER_CONNECTION_LIST, ConsumerGroupRequest("G"))
         producers = await world.ask(RequestCode.GET_PRODUCER_CONNECTION_LIST, ProducerGroupRequest("none"))
         return [consumers.code, producers.code]
 
-    assert play(scene) == [ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.SYSTEM_ERROR]
+    assert play(scenario) == [ResponseCode.CONSUMER_NOT_ONLINE, ResponseCode.SYSTEM_ERROR]
 
 
 @pytest.mark.parametrize(
@@ -272,15 +272,15 @@ def test_groups_without_members_have_no_connections() -> None:
     ],
 )
 def test_a_filter_is_checked_before_a_consumer_starts(subscription: Subscription | None, code: int) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         body = java_json.write(ClientCheck("c1", "G", subscription), standard=True)
         return (await world.ask(RequestCode.CHECK_CLIENT_CONFIG, body=body)).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
-def test_queues_are_locked_for_one_client_and_given_back() -> None:
-    async def scene(world: World) -> None:
+def test_a_queue_is_locked_for_one_client_until_it_is_unlocked() -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         queues = [MessageQueue("broker-a", 0, "T"), MessageQueue("broker-a", 3, "T")]
         others = [
@@ -301,11 +301,11 @@ def test_queues_are_locked_for_one_client_and_given_back() -> None:
         await asyncio.sleep(61)
         assert await lock("c1") == queues
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_a_client_can_have_us_remember_is_bounded() -> None:
-    async def scene(world: World) -> list[int]:
+def test_the_memory_that_one_client_can_occupy_is_bounded() -> None:
+    async def scenario(world: World) -> list[int]:
         client = Client(world, "c1")
         codes = [
             await client.beat("G", topics=tuple(f"T{number}" for number in range(20_000))),
@@ -317,12 +317,12 @@ def test_what_a_client_can_have_us_remember_is_bounded() -> None:
         await client.remoting.close()
         return codes
 
-    assert play(scene) == [1, 1, 0, 0, 1]
+    assert play(scenario) == [1, 1, 0, 0, 1]
 
 
 @pytest.mark.parametrize("group", ["", "a b", "a@b", "g" * 121])
-def test_a_group_that_cannot_be_is_refused_and_makes_no_topic(group: str) -> None:
-    async def scene(world: World) -> None:
+def test_an_invalid_group_is_refused_and_creates_no_topic(group: str) -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
         topics = len(world.broker.services.topics.snapshot().topic_config_table)
@@ -331,11 +331,11 @@ def test_a_group_that_cannot_be_is_refused_and_makes_no_topic(group: str) -> Non
         assert len(world.broker.services.topics.snapshot().topic_config_table) == topics
         await client.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_group_made_by_its_name_is_there_after_a_restart() -> None:
-    async def scene(world: World) -> int:
+def test_an_automatically_created_group_exists_after_a_restart() -> None:
+    async def scenario(world: World) -> int:
         client = Client(world, "c1")
         await client.beat("G")
         await client.remoting.close()
@@ -349,4 +349,4 @@ def test_a_group_made_by_its_name_is_there_after_a_restart() -> None:
         await client.remoting.close()
         return code
 
-    assert play(scene) == ResponseCode.SUCCESS
+    assert play(scenario) == ResponseCode.SUCCESS

@@ -1,4 +1,7 @@
-"""What administrators look into. Source: docs/protocol.md, "Administration of a broker"."""
+"""Tests inspection by administrators.
+
+Source: docs/reference/protocol/administration.md, "Statistics of a broker".
+"""
 
 import asyncio
 
@@ -35,8 +38,8 @@ from tests.impl.broker.test_broker import QUEUE, message, sent
 from tests.impl.world import World, play
 
 
-def test_the_entries_of_a_queue_are_shown_with_what_a_group_wants() -> None:
-    async def scene(world: World) -> None:
+def test_the_entries_of_a_queue_are_shown_with_whether_a_group_wants_them() -> None:
+    async def scenario(world: World) -> None:
         await three_messages(world)
         consumer = await Consumer(world).join()
         header = QueueEntriesRequest("T", 0, 1, 10, "G")
@@ -53,11 +56,11 @@ def test_the_entries_of_a_queue_are_shown_with_what_a_group_wants() -> None:
             assert record.decode(stored).queue_offset == place
         await consumer.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_entries_that_are_not_there_are_said_so() -> None:
-    async def scene(world: World) -> None:
+def test_missing_entries_are_reported() -> None:
+    async def scenario(world: World) -> None:
         await three_messages(world)
         answers = [
             await world.ask(RequestCode.QUERY_CONSUME_QUEUE, QueueEntriesRequest(topic, queue, index, count))
@@ -76,20 +79,20 @@ def test_entries_that_are_not_there_are_said_so() -> None:
             (1, False),
             (0, True),
         ]
-        nobody = java_json.read(QueueEntries, answers[-1].body)
-        assert (nobody.filter_data, nobody.queue_data) == ("@T is not online", [])
+        offline = java_json.read(QueueEntries, answers[-1].body)
+        assert (offline.filter_data, offline.queue_data) == ("@T is not online", [])
 
-    play(scene)
+    play(scenario)
 
 
-def test_topics_and_subscriptions_of_a_group_are_told() -> None:
-    async def scene(world: World) -> None:
+def test_the_topics_and_subscriptions_of_a_group_are_reported() -> None:
+    async def scenario(world: World) -> None:
         sent(await world.producer.send(message("x"), QUEUE))
         consumer = await Consumer(world).join()
         await commit(world, 1)
         answer = await world.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupRequest("G"))
         assert java_json.read(TopicList, answer.body) == TopicList(str(world.broker_address), ["T"])
-        answer = await world.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupRequest("nobody"))
+        answer = await world.ask(RequestCode.QUERY_TOPICS_BY_CONSUMER, GroupRequest("offline"))
         assert java_json.read(TopicList, answer.body).topic_list == []
         found = []
         for header in (GroupTopicRequest("G", "T"), GroupTopicRequest("G", "U"), GroupTopicRequest("X", "T")):
@@ -100,15 +103,15 @@ def test_topics_and_subscriptions_of_a_group_are_told() -> None:
         assert [(one.group, one.topic) for one in found] == [("G", "T"), ("G", "U"), ("X", "T")]
         await consumer.remoting.close()
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_least_offsets_of_groups_leave_out_groups_and_change_nothing() -> None:
+def test_the_least_offsets_can_exclude_groups_without_changing_them() -> None:
     async def least(world: World, filtered: str | None) -> dict[int, int]:
         answer = await world.ask(RequestCode.QUERY_CORRECTION_OFFSET, CorrectionRequest("T", "G", filtered))
         return dict(java_json.read(CorrectionOffsets, answer.body).correction_offsets)
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         sent(await world.producer.send(message("x"), QUEUE))
         for group, queue_id, offset in (("G", 0, 2), ("G", 1, 2), ("H", 0, 1), ("H", 1, 0), ("I", 3, 7)):
             await commit(world, offset, group, queue_id)
@@ -117,11 +120,11 @@ def test_the_least_offsets_of_groups_leave_out_groups_and_change_nothing() -> No
         # Released brokers forget the offsets of the groups that are left out.
         assert await least(world, None) == {0: 1, 1: 0, 3: 7}
 
-    play(scene)
+    play(scenario)
 
 
-def test_every_groups_progress_is_told_by_kind_of_topic() -> None:
-    async def scene(world: World) -> None:
+def test_the_progress_of_every_group_is_reported_by_kind_of_topic() -> None:
+    async def scenario(world: World) -> None:
         await three_messages(world)
         await commit(world, 1)
         answer = await world.ask(RequestCode.GET_BROKER_CONSUME_STATS, AllConsumeStatsRequest(False))
@@ -137,11 +140,11 @@ def test_every_groups_progress_is_told_by_kind_of_topic() -> None:
         assert ordered.total_diff == 0
         assert not any(stats for table in ordered.consume_stats_list for stats in table.values())
 
-    play(scene)
+    play(scenario)
 
 
-def test_what_is_sent_and_pulled_is_counted_by_topic_and_group() -> None:
-    async def scene(world: World) -> None:
+def test_sent_and_pulled_messages_are_counted_by_topic_and_group() -> None:
+    async def scenario(world: World) -> None:
         await three_messages(world)
         await asyncio.sleep(11)
         answer = await world.ask(RequestCode.VIEW_BROKER_STATS_DATA, StatsRequest("TOPIC_PUT_NUMS", "T"))
@@ -159,12 +162,12 @@ def test_what_is_sent_and_pulled_is_counted_by_topic_and_group() -> None:
             answer = await world.ask(RequestCode.VIEW_BROKER_STATS_DATA, StatsRequest(name, at))
             assert answer.code == ResponseCode.SYSTEM_ERROR
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_several_topics_or_groups_are_made_all_of_them_or_none(broken: bool) -> None:
-    async def scene(world: World) -> None:
+def test_several_topics_or_groups_are_created_together_or_not_at_all(broken: bool) -> None:
+    async def scenario(world: World) -> None:
         topics = [TopicConfig("A"), TopicConfig("../B" if broken else "B")]
         body = java_json.write(TopicConfigList(topics))
         answer = await world.ask(RequestCode.UPDATE_AND_CREATE_TOPIC_LIST, body=body)
@@ -176,4 +179,4 @@ def test_several_topics_or_groups_are_made_all_of_them_or_none(broken: bool) -> 
         assert answer.code == (1 if broken else 0)
         assert (services(world).groups.get("A") is None) is broken
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Messages by key and by id, as a broker answers (docs/protocol.md, "Looking messages up")."""
+"""Tests a broker's search by key and by id (docs/reference/protocol/pulling.md, "Message queries")."""
 
 import pytest
 
@@ -41,8 +41,8 @@ def bodies(answer: Command) -> list[str]:
     return found
 
 
-def test_a_key_finds_its_messages_in_the_order_in_which_they_were_stored() -> None:
-    async def scene(world: World) -> None:
+def test_a_key_finds_its_messages_in_store_order() -> None:
+    async def scenario(world: World) -> None:
         for number in range(5):
             await send(world, f"m{number}", "all even" if number % 2 == 0 else "all")
         answer = await query(world, "even")
@@ -52,17 +52,17 @@ def test_a_key_finds_its_messages_in_the_order_in_which_they_were_stored() -> No
         assert world.broker is not None
         assert response.index_last_update_phyoffset == world.broker.store.index_end[1]
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_unique_key_finds_its_message_whatever_count_is_asked_for() -> None:
-    async def scene(world: World) -> None:
+def test_a_unique_key_finds_its_message_whatever_count_is_requested() -> None:
+    async def scenario(world: World) -> None:
         sent = await send(world, "a")
         fields = headers.write(QueryMessageRequest("T", sent.message_id, 0, 0, FOREVER))
         request = new_request(RequestCode.QUERY_MESSAGE, {**fields, UNIQUE_KEY_QUERY: "true"})
         assert bodies(await world.ask_raw(request)) == ["a"]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -70,16 +70,16 @@ def test_the_unique_key_finds_its_message_whatever_count_is_asked_for() -> None:
     [("other", {}), ("k", {"begin_timestamp": FOREVER}), ("k", {"end_timestamp": 1}), ("", {})],
 )
 def test_a_key_without_a_message_is_not_found(key: str, changes: dict[str, int]) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a", "k")
         answer = await query(world, key, **changes)
         assert (answer.code, answer.body) == (ResponseCode.QUERY_NOT_FOUND, b"")
 
-    play(scene)
+    play(scenario)
 
 
 def test_an_answer_has_at_most_64_messages_and_a_bounded_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         for number in range(70):
             await send(world, f"m{number}", "k")
         assert bodies(await query(world, "k", count=1000)) == [f"m{number}" for number in range(6, 70)]
@@ -87,28 +87,28 @@ def test_an_answer_has_at_most_64_messages_and_a_bounded_size(monkeypatch: pytes
         monkeypatch.setattr(lookups, "_BYTES_MAX", 400)
         assert bodies(await query(world, "k")) == ["m68", "m69"]
         monkeypatch.setattr(lookups, "_BYTES_MAX", 1)
-        assert bodies(await query(world, "k")) == ["m69"], "one whatever its size"
+        assert bodies(await query(world, "k")) == ["m69"], "one message whatever its size"
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_id_that_a_broker_gave_leads_to_the_message() -> None:
-    async def scene(world: World) -> None:
+def test_the_offset_message_id_leads_to_the_message() -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a")
         sent = await send(world, "b")
         _, offset = parse_offset_message_id(sent.offset_message_id)
         answer = await world.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequest(offset))
         assert (answer.code, bodies(answer)) == (ResponseCode.SUCCESS, ["b"])
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 1 << 40])
-def test_a_place_where_no_message_begins_is_an_error(offset: int) -> None:
-    async def scene(world: World) -> None:
+def test_a_position_where_no_message_begins_is_an_error(offset: int) -> None:
+    async def scenario(world: World) -> None:
         await send(world, "a")
         answer = await world.ask(RequestCode.VIEW_MESSAGE_BY_ID, ViewMessageRequest(offset))
         assert answer.code == ResponseCode.SYSTEM_ERROR
         assert f"no message begins at {offset}" in (answer.remark or "")
 
-    play(scene)
+    play(scenario)

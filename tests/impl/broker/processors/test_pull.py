@@ -1,6 +1,6 @@
-"""Pulls: who may, what is wanted, how much comes, and that no message is missed while one is held.
+"""Tests pulls: permissions, filters, limits, and that no message is missed while a pull is held.
 
-Sources: docs/protocol.md, "Pulling", "Get statuses".
+Sources: docs/reference/protocol/pulling.md, "Pull requests" and "Get statuses".
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def bodies(answer: Command) -> list[bytes]:
 
 
 class Peer:
-    """As much of a channel as a pull looks at."""
+    """The part of a channel that a pull uses."""
 
     def __init__(self, *, takes: bool = True) -> None:
         self.takes = takes
@@ -47,11 +47,11 @@ class Peer:
 
 def test_every_get_status_has_its_response_code() -> None:
     assert set(PULL_CODES) == set(GetStatus)
-    # Others are what whole requests show; this one takes a log that lost what a queue leads to.
+    # Whole requests show the other statuses. This one needs a log that lost a record of a queue.
     assert PULL_CODES[GetStatus.MESSAGE_WAS_REMOVING] is ResponseCode.PULL_RETRY_IMMEDIATELY
 
 
-# Who may.
+# Permissions.
 
 
 @pytest.mark.parametrize(
@@ -61,39 +61,39 @@ def test_every_get_status_has_its_response_code() -> None:
         (SubscriptionGroup(group_name="G", consume_enable=False), ResponseCode.NO_PERMISSION),
     ],
 )
-def test_a_group_may_be_stopped_from_consuming(group: SubscriptionGroup, code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+def test_a_group_can_be_forbidden_to_consume(group: SubscriptionGroup, code: ResponseCode) -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         await group_put(world, group)
         return (await pull(world)).code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
 def test_a_broker_without_read_permission_refuses_pulls() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         await send(world)
         return (await pull(world)).code
 
-    assert play(scene, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
+    assert play(scenario, config=replace(CONFIG, permission=2)) == ResponseCode.NO_PERMISSION
 
 
-def test_a_topic_without_read_permission_is_not_read() -> None:
-    async def scene(world: World) -> int:
+def test_a_topic_without_read_permission_cannot_be_read() -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(TopicConfig("T", perm=2))
         return (await pull(world)).code
 
-    assert play(scene) == ResponseCode.NO_PERMISSION
+    assert play(scenario) == ResponseCode.NO_PERMISSION
 
 
 @pytest.mark.parametrize(
     ("allowed", "code"), [(True, ResponseCode.SUCCESS), (False, ResponseCode.NO_PERMISSION)]
 )
-def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseCode) -> None:
-    async def scene(world: World) -> int:
+def test_a_group_can_be_forbidden_to_broadcast(allowed: bool, code: ResponseCode) -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         await group_put(world, SubscriptionGroup(group_name="G", consume_broadcast_enable=allowed))
         client = Client(world, "c1")
@@ -102,10 +102,10 @@ def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseC
         await client.remoting.close()
         return answer.code
 
-    assert play(scene) == code
+    assert play(scenario) == code
 
 
-# What is wanted.
+# Filters.
 
 
 @pytest.mark.parametrize(
@@ -121,46 +121,48 @@ def test_a_group_may_be_stopped_from_broadcasting(allowed: bool, code: ResponseC
         ({"subscription": " "}, []),
     ],
 )
-def test_the_subscription_of_a_pull_chooses(changes: dict[str, object], expected: list[bytes]) -> None:
-    async def scene(world: World) -> list[bytes]:
+def test_the_subscription_of_a_pull_selects_messages(
+    changes: dict[str, object], expected: list[bytes]
+) -> None:
+    async def scenario(world: World) -> list[bytes]:
         for tag in "abc":
             await send(world, tag.encode(), properties=f"{TAGS}\x01{tag}")
         return bodies(await pull(world, **changes))
 
-    assert play(scene) == expected
+    assert play(scenario) == expected
 
 
-def test_the_class_filter_of_a_heartbeat_lets_everything_through() -> None:
-    async def scene(world: World) -> list[bytes]:
+def test_a_class_filter_in_a_heartbeat_lets_every_message_through() -> None:
+    async def scenario(world: World) -> list[bytes]:
         await send(world, properties=f"{TAGS}\x01a")
         subscription = Subscription("T", "code", expression_type="JAVA", class_filter_mode=True)
         beat = Heartbeat("c", [ConsumerData("G", subscription_data_set=[subscription])])
         await world.ask(RequestCode.HEART_BEAT, body=java_json.write(beat, standard=True))
         return bodies(await pull(world, sysFlag=0))
 
-    assert play(scene) == [b"x"]
+    assert play(scenario) == [b"x"]
 
 
 @pytest.mark.parametrize("expression", ["a||" * 2000, "||", "||||"])
-def test_an_expression_without_end_or_of_nothing_but_bars_does_not_parse(expression: str) -> None:
-    async def scene(world: World) -> int:
+def test_an_invalid_expression_is_refused(expression: str) -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         return (await pull(world, subscription=expression)).code
 
-    assert play(scene) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
+    assert play(scenario) == ResponseCode.SUBSCRIPTION_PARSE_FAILED
 
 
-def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+def test_a_pull_without_matches_continues_after_the_messages_it_examined() -> None:
+    async def scenario(world: World) -> tuple[int, int]:
         for _ in range(3):
             await send(world, properties=f"{TAGS}\x01a")
         answer = await pull(world, subscription="b", sysFlag=4 | 2, suspendTimeoutMillis=15_000)
         return answer.code, headers.read(PullResponse, answer.fields).next_begin_offset
 
-    assert play(scene) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
+    assert play(scenario) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 3)
 
 
-# How much.
+# Limits.
 
 
 @pytest.mark.parametrize(
@@ -175,19 +177,19 @@ def test_nothing_wanted_among_many_moves_on_by_what_was_looked_at() -> None:
         ({"maxMsgNums": 2**31 - 1, "maxMsgBytes": 2**31 - 1}, 4),
     ],
 )
-def test_an_answer_has_as_much_as_the_client_and_the_broker_allow(
+def test_an_answer_has_as_many_messages_as_client_and_broker_allow(
     changes: dict[str, object], count: int
 ) -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         for _ in range(6):
             await send(world)
         return len(bodies(await pull(world, **changes)))
 
-    assert play(scene, config=replace(CONFIG, pull_count_max=4)) == count
+    assert play(scenario, config=replace(CONFIG, pull_count_max=4)) == count
 
 
-def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slave() -> None:
-    async def scene(world: World) -> None:
+def test_messages_far_behind_come_in_smaller_answers_and_may_come_from_a_slave() -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
@@ -197,18 +199,20 @@ def test_messages_far_behind_come_in_smaller_answers_and_may_be_read_from_a_slav
             await send(world)
         far, near = await pull(world), await pull(world, queueOffset=3)
         assert [len(bodies(far)), len(bodies(near))] == [2, 3]
-        told = [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)]
-        assert told == [7, 0]
+        reported = [
+            headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in (far, near)
+        ]
+        assert reported == [7, 0]
 
     # Each record has about 115 bytes.
-    play(scene, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
+    play(scenario, config=replace(CONFIG, memory_percent=1, far_pull_count_max=2, slave_readable=True))
 
 
-@pytest.mark.parametrize(("slave_readable", "told"), [(True, [7, 5]), (False, [0, 0])])
-def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
-    slave_readable: bool, told: list[int]
+@pytest.mark.parametrize(("slave_readable", "reported"), [(True, [7, 5]), (False, [0, 0])])
+def test_a_group_chooses_the_brokers_to_read_from_where_slaves_may_be_read(
+    slave_readable: bool, reported: list[int]
 ) -> None:
-    async def scene(world: World) -> list[int | None]:
+    async def scenario(world: World) -> list[int | None]:
         assert world.broker is not None
         assert world.broker.services is not None
         services = world.broker.services
@@ -220,7 +224,7 @@ def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
         answers = [await pull(world), await pull(world, queueOffset=5)]
         return [headers.read(PullResponse, answer.fields).suggest_which_broker_id for answer in answers]
 
-    assert play(scene, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == told
+    assert play(scenario, config=replace(CONFIG, memory_percent=1, slave_readable=slave_readable)) == reported
 
 
 # Offsets that come with a pull.
@@ -236,31 +240,31 @@ def test_a_group_names_the_brokers_to_read_from_where_slaves_may_be_read(
         ({"sysFlag": 5, "commitOffset": 1, "queueId": 9}, 0),
     ],
 )
-def test_an_offset_is_committed_where_the_pull_says_so(changes: dict[str, object], committed: int) -> None:
-    async def scene(world: World) -> int | None:
+def test_a_pull_can_commit_an_offset(changes: dict[str, object], committed: int) -> None:
+    async def scenario(world: World) -> int | None:
         await send(world)
         await pull(world, **changes)
         return await world.consumer.committed(QUEUE)
 
-    assert play(scene) == committed
+    assert play(scenario) == committed
 
 
 # Holding.
 
 
-def test_a_pull_that_may_not_be_held_is_answered_at_once() -> None:
-    async def scene(world: World) -> tuple[int, float]:
+def test_a_pull_that_cannot_wait_is_answered_at_once() -> None:
+    async def scenario(world: World) -> tuple[int, float]:
         await send(world)
         began = asyncio.get_running_loop().time()
         answer = await pull(world, queueOffset=1, sysFlag=4, suspendTimeoutMillis=15_000)
         return answer.code, asyncio.get_running_loop().time() - began
 
-    assert play(scene) == (ResponseCode.PULL_NOT_FOUND, 0)
+    assert play(scenario) == (ResponseCode.PULL_NOT_FOUND, 0)
 
 
 @pytest.mark.parametrize(("asked_ms", "seconds"), [(15_000, 15), (3_600_000, 60), (-1, 0)])
-def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, seconds: float) -> None:
-    async def scene(world: World) -> float:
+def test_a_pull_is_held_for_the_requested_time_up_to_a_limit(asked_ms: int, seconds: float) -> None:
+    async def scenario(world: World) -> float:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -275,33 +279,33 @@ def test_a_pull_is_held_as_long_as_it_asks_for_but_not_for_ever(asked_ms: int, s
         await reply
         return asyncio.get_running_loop().time() - began
 
-    assert play(scene) == pytest.approx(seconds, abs=0.01)
+    assert play(scenario) == pytest.approx(seconds, abs=0.01)
 
 
-def test_where_too_many_are_held_the_next_one_is_told_to_come_later() -> None:
-    async def scene(world: World) -> int:
+def test_a_pull_above_the_limit_of_held_pulls_is_refused() -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
         world.broker.services.holds.holds_max = len(world.broker.services.holds)
         return (await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)).code
 
-    assert play(scene) == ResponseCode.SYSTEM_BUSY
+    assert play(scenario) == ResponseCode.SYSTEM_BUSY
 
 
 def test_without_long_polling_a_pull_is_held_for_a_short_time() -> None:
-    async def scene(world: World) -> float:
+    async def scenario(world: World) -> float:
         await send(world)
         began = asyncio.get_running_loop().time()
         answer = await pull(world, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
         assert answer.code == ResponseCode.PULL_NOT_FOUND
         return asyncio.get_running_loop().time() - began
 
-    assert play(scene, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
+    assert play(scenario, config=replace(CONFIG, long_polling=False)) == pytest.approx(1, abs=0.1)
 
 
-def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> None:
-    async def scene(world: World) -> tuple[int, int, float]:
+def test_a_held_pull_with_a_filter_moves_past_messages_that_do_not_match() -> None:
+    async def scenario(world: World) -> tuple[int, int, float]:
         await send(world)
         waiting = asyncio.create_task(
             pull(world, subscription="b", queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
@@ -313,13 +317,13 @@ def test_a_held_pull_with_a_filter_moves_on_over_messages_it_does_not_want() -> 
         next_offset = headers.read(PullResponse, answer.fields).next_begin_offset
         return answer.code, next_offset, asyncio.get_running_loop().time() - began
 
-    code, next_offset, seconds = play(scene)
+    code, next_offset, seconds = play(scenario)
     assert (code, next_offset) == (ResponseCode.PULL_RETRY_IMMEDIATELY, 2)
     assert 0 < seconds <= 5
 
 
-def test_a_client_that_is_gone_is_held_no_longer() -> None:
-    async def scene(world: World) -> list[int]:
+def test_the_held_pull_of_a_disconnected_client_is_dropped() -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         client = Client(world, "c1")
         fields = altered(PULL, queueOffset=1, sysFlag=6, suspendTimeoutMillis=15_000)
@@ -335,12 +339,12 @@ def test_a_client_that_is_gone_is_held_no_longer() -> None:
         await asyncio.sleep(0.1)
         return [*counts, len(holds)]
 
-    held, left = play(scene)
+    held, left = play(scenario)
     assert held - left == 1
 
 
-def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -> None:
-    async def scene(world: World) -> float:
+def test_a_message_that_arrives_just_after_an_empty_pull_is_not_missed() -> None:
+    async def scenario(world: World) -> float:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -351,17 +355,17 @@ def test_a_message_that_comes_right_after_a_pull_found_nothing_is_not_missed() -
         loop = asyncio.get_running_loop()
         began = loop.time()
         reply = pull_message(services, request, Peer())  # type: ignore[arg-type]
-        # Whatever happens before the loop's next turn comes after the pull was held.
+        # Everything before the loop's next turn happens after the pull was held.
         services.holds.arrived("T", 0, 2, 0)
         assert inspect.isawaitable(reply)
         await reply
         return loop.time() - began
 
-    assert play(scene) == 0
+    assert play(scenario) == 0
 
 
-def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_it() -> None:
-    async def scene(world: World) -> list[tuple[int, int]]:
+def test_a_message_is_not_sent_to_a_peer_that_does_not_read() -> None:
+    async def scenario(world: World) -> list[tuple[int, int]]:
         await send(world)
         assert world.broker is not None
         assert world.broker.services is not None
@@ -377,4 +381,4 @@ def test_a_message_that_wakes_pulls_of_a_peer_that_does_not_read_is_not_sent_to_
         found = [await answer for answer in answers]
         return [(answer.code, len(bodies(answer))) for answer in found if answer is not None]
 
-    assert play(scene) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]
+    assert play(scenario) == [(ResponseCode.SUCCESS, 1), (ResponseCode.PULL_NOT_FOUND, 0)]

@@ -1,4 +1,7 @@
-"""Messages that come back from consumers. Source: docs/protocol.md, "Retries"."""
+"""Tests messages that consumers send back.
+
+Source: docs/reference/protocol/retries-and-delays.md, "Retries".
+"""
 
 from dataclasses import replace
 
@@ -22,8 +25,8 @@ async def send_back(world: World, offset: int, level: int = 0, maximum: int | No
     return (await world.ask(RequestCode.CONSUMER_SEND_MSG_BACK, header)).code
 
 
-def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_was_sent_back_waits_for_its_level_and_is_otherwise_unchanged() -> None:
+    async def scenario(world: World) -> None:
         outcome = sent(await world.producer.send(message("hello", "a"), QUEUE))
         (original,) = stored(world, "T")
         assert await send_back(world, original.commit_offset) == ResponseCode.SUCCESS
@@ -41,28 +44,28 @@ def test_a_message_that_was_sent_back_waits_for_its_level_and_keeps_what_it_was(
         assert new.properties[UNIQUE_KEY] == outcome.message_id
         assert (new.body, new.reconsume_times) == (old.body, 1)
         assert (new.born_host, new.born_timestamp_ms) == (old.born_host, old.born_timestamp_ms)
-        told = [event for event in world.events if event.kind is Kind.RETRY]
-        assert [(event.msg_id, event.topic, event.group) for event in told] == [
+        reported = [event for event in world.events if event.kind is Kind.RETRY]
+        assert [(event.msg_id, event.topic, event.group) for event in reported] == [
             (outcome.message_id, "T", "G")
         ]
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_success_is_as_durable_as_that_of_a_send() -> None:
-    async def scene(world: World) -> int:
+def test_a_message_that_was_sent_back_is_as_durable_as_a_sent_one() -> None:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
-        assert await send_back(world, 0) == ResponseCode.SUCCESS  # and the retry topic is there from now on
+        assert await send_back(world, 0) == ResponseCode.SUCCESS  # the retry topic exists from now on
         world.disk.on_step = fail_syncs
         code = await send_back(world, 0)
         world.disk.on_step = None
         return code
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
-def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_first() -> None:
-    async def scene(world: World) -> None:
+def test_the_level_rises_with_each_retry_and_the_original_id_and_topic_are_kept() -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         (original,) = stored(world, "T")
         offset = original.commit_offset
@@ -76,17 +79,17 @@ def test_the_level_rises_with_each_retry_and_origin_and_topic_stay_those_of_the_
             assert waiting.message.properties["RETRY_TOPIC"] == "T"
         assert await send_back(world, offset, level=7) == ResponseCode.SUCCESS
         assert stored(world, SCHEDULE_TOPIC, 6)[0].message.reconsume_times == 4
-        told = [event for event in world.events if event.kind is Kind.RETRY]
-        assert [(event.topic, event.queue_id, event.queue_offset) for event in told] == [
+        reported = [event for event in world.events if event.kind is Kind.RETRY]
+        assert [(event.topic, event.queue_id, event.queue_offset) for event in reported] == [
             (old.message.topic, old.message.queue_id, old.queue_offset) for old in sent_back
         ]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(("level", "maximum"), [(-1, None), (0, 0)])
-def test_a_message_given_up_is_a_dead_letter_at_once(level: int, maximum: int | None) -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_is_given_up_becomes_a_dead_letter_at_once(level: int, maximum: int | None) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         (original,) = stored(world, "T")
         assert await send_back(world, original.commit_offset, level, maximum) == ResponseCode.SUCCESS
@@ -94,11 +97,11 @@ def test_a_message_given_up_is_a_dead_letter_at_once(level: int, maximum: int | 
         assert "DELAY" not in dead.message.properties
         assert [event.topic for event in world.events if event.kind is Kind.DEAD_LETTER] == ["T"]
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_groups_own_maximum_counts_where_the_request_names_none() -> None:
-    async def scene(world: World) -> None:
+def test_the_maximum_of_the_group_applies_if_the_request_has_none() -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.groups.put(SubscriptionGroup(group_name="G", retry_max_times=0))
@@ -106,11 +109,11 @@ def test_the_groups_own_maximum_counts_where_the_request_names_none() -> None:
         await send_back(world, 0)
         assert len(stored(world, "%DLQ%G")) == 1
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_group_without_retry_queues_lets_its_messages_go() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_of_a_group_without_retry_queues_is_not_redelivered() -> None:
+    async def scenario(world: World) -> None:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.groups.put(SubscriptionGroup(group_name="G", retry_queue_nums=0))
@@ -119,16 +122,16 @@ def test_a_group_without_retry_queues_lets_its_messages_go() -> None:
         assert await send_back(world, 0) == ResponseCode.SUCCESS
         assert world.broker.store.log_end == end
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize("offset", [-1, 1, 10**15, 2**63 - 1])
-def test_a_place_without_a_message_is_an_error(offset: int) -> None:
-    async def scene(world: World) -> int:
+def test_a_position_without_a_message_is_an_error(offset: int) -> None:
+    async def scenario(world: World) -> int:
         await world.producer.send(message("x"), QUEUE)
         return await send_back(world, offset)
 
-    assert play(scene) == ResponseCode.SYSTEM_ERROR
+    assert play(scenario) == ResponseCode.SYSTEM_ERROR
 
 
 @pytest.mark.parametrize(
@@ -138,20 +141,20 @@ def test_a_place_without_a_message_is_an_error(offset: int) -> None:
         (replace(CONFIG, permission=4), ResponseCode.NO_PERMISSION),
     ],
 )
-def test_what_the_broker_does_not_allow_is_not_stored(config: BrokerConfig, code: ResponseCode) -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_the_broker_may_not_store_is_refused(config: BrokerConfig, code: ResponseCode) -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(message("x"), QUEUE)
         assert world.broker is not None
         end = world.broker.store.log_end
         assert await send_back(world, 0) == code
         assert world.broker.store.log_end == end
 
-    play(scene, config=config)
+    play(scenario, config=config)
 
 
 @pytest.mark.parametrize("changes", [{"perm": 4}, {"write_queue_nums": 0}])
-def test_a_retry_topic_that_may_not_be_written_is_not(changes: dict[str, int]) -> None:
-    async def scene(world: World) -> int:
+def test_a_retry_topic_without_write_permission_is_not_written(changes: dict[str, int]) -> None:
+    async def scenario(world: World) -> int:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(
@@ -160,4 +163,4 @@ def test_a_retry_topic_that_may_not_be_written_is_not(changes: dict[str, int]) -
         await world.producer.send(message("x"), QUEUE)
         return await send_back(world, 0)
 
-    assert play(scene) == ResponseCode.NO_PERMISSION
+    assert play(scenario) == ResponseCode.NO_PERMISSION

@@ -1,6 +1,7 @@
-"""Sends: batches, retry topics, what the configuration adds, and when a broker takes no more.
+"""Tests sends: batches, retry topics, fields from the configuration, and flow control.
 
-Sources: docs/protocol.md, "Sending", "Batches", "Retries", "Flow control".
+Sources: docs/reference/protocol/sending.md, "Send requests", "Batches" and "Flow control";
+docs/reference/protocol/retries-and-delays.md, "Retries".
 """
 
 import asyncio
@@ -43,7 +44,7 @@ async def send_batch(world: World, *parts: Part, **changes: object) -> Command:
 
 
 def stored(world: World, topic: str, queue_id: int = 0) -> list[StoredMessage]:
-    """All that can be read of a queue."""
+    """Return everything that can be read from a queue."""
     assert world.broker is not None
     return [record.decode(data) for data in world.broker.store.get(topic, queue_id, 0).records]
 
@@ -52,12 +53,12 @@ def stored(world: World, topic: str, queue_id: int = 0) -> list[StoredMessage]:
 
 
 def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         await send(world)
         parts = (Part(b"a", {TAGS: "x", UNIQUE_KEY: "K1"}, 7), Part(b"b", {UNIQUE_KEY: "K2", "WAIT": "true"}))
         answer = await send_batch(world, *parts, properties="WAIT\x01false\x02UNIQ_KEY\x01K\x02own\x01batch")
         header = headers.read(SendResponse, answer.fields)
-        await asyncio.sleep(0.1)  # nobody waited for the flush, after which it can be seen
+        await asyncio.sleep(0.1)  # no send waited for the flush, after which the message is visible
         assert (answer.code, header.queue_id, header.queue_offset) == (0, 0, 1)
         messages = stored(world, "T")[1:]
         assert header.msg_id == ",".join(
@@ -78,7 +79,7 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
             ("K2", 2, "false"),
         ]
 
-    play(scene)
+    play(scenario)
 
 
 @pytest.mark.parametrize(
@@ -98,26 +99,26 @@ def test_a_batch_becomes_separate_messages_and_one_answer() -> None:
         ),
     ],
 )
-def test_a_batch_that_cannot_be_is_refused_as_a_whole(
+def test_an_invalid_batch_is_refused_as_a_whole(
     monkeypatch: pytest.MonkeyPatch, body: bytes, changes: dict[str, object], remark: str
 ) -> None:
     monkeypatch.setattr("mqproof.impl.broker.processors.send._BATCH_MESSAGES_MAX", 8)
 
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         answer = await send(world, body, batch="true", **changes)
         assert answer.code == ResponseCode.MESSAGE_ILLEGAL
         assert remark in (answer.remark or "")
         assert world.broker is not None
         assert world.broker.store.log_end == 0
 
-    play(scene, config=replace(CONFIG, store=replace(SMALL_STORE, message_bytes_max=1000)))
+    play(scenario, config=replace(CONFIG, store=replace(SMALL_STORE, message_bytes_max=1000)))
 
 
 # Retry topics.
 
 
-def test_a_message_that_came_too_often_is_sent_to_the_dead_letters() -> None:
-    async def scene(world: World) -> None:
+def test_a_message_that_was_redelivered_too_often_becomes_a_dead_letter() -> None:
+    async def scenario(world: World) -> None:
         for times in (15, 16):
             await send(world, str(times).encode(), topic="%RETRY%G", reconsumeTimes=times)
         answer = await send(
@@ -128,40 +129,40 @@ def test_a_message_that_came_too_often_is_sent_to_the_dead_letters() -> None:
         assert [m.message.body for m in stored(world, "%DLQ%G")] == [b"16", b"4"]
         assert "DELAY" not in stored(world, "%DLQ%G")[1].message.properties
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_retry_topic_of_a_group_that_may_not_be_is_refused() -> None:
-    async def scene(world: World) -> int:
+def test_the_retry_topic_of_an_invalid_group_is_refused() -> None:
+    async def scenario(world: World) -> int:
         return (await send(world, topic="%RETRY%G")).code
 
     config = replace(CONFIG, auto_create_groups=False)
-    assert play(scene, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
+    assert play(scenario, config=config) == ResponseCode.SUBSCRIPTION_GROUP_NOT_EXIST
 
 
-# What the configuration adds.
+# Fields from the configuration.
 
 
-def test_region_and_tracing_stand_in_every_answer_to_a_send() -> None:
-    async def scene(world: World) -> list[Command]:
+def test_every_answer_to_a_send_has_the_region_and_the_tracing_flag() -> None:
+    async def scenario(world: World) -> list[Command]:
         return [await send(world), await send(world, topic="no name!"), await send(world, queueId=None)]
 
-    for answer in play(scene, config=replace(CONFIG, region="north", trace_on=False)):
+    for answer in play(scenario, config=replace(CONFIG, region="north", trace_on=False)):
         assert (answer.fields["MSG_REGION"], answer.fields["TRACE_ON"]) == ("north", "false")
 
 
 def test_a_broker_without_write_permission_refuses_ordered_topics() -> None:
-    async def scene(world: World) -> list[int]:
+    async def scenario(world: World) -> list[int]:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(TopicConfig("ordered", order=True))
         return [(await send(world, topic=topic)).code for topic in ("T", "ordered")]
 
-    assert play(scene, config=replace(CONFIG, permission=4)) == [0, ResponseCode.NO_PERMISSION]
+    assert play(scenario, config=replace(CONFIG, permission=4)) == [0, ResponseCode.NO_PERMISSION]
 
 
-def test_a_topic_of_several_tags_marks_its_messages() -> None:
-    async def scene(world: World) -> int:
+def test_a_topic_with_several_tags_marks_its_messages() -> None:
+    async def scenario(world: World) -> int:
         assert world.broker is not None
         assert world.broker.services is not None
         await world.broker.services.topics.put(TopicConfig("many", topic_filter_type="MULTI_TAG"))
@@ -169,11 +170,11 @@ def test_a_topic_of_several_tags_marks_its_messages() -> None:
         (one,) = stored(world, "many")
         return one.message.sys_flag
 
-    assert play(scene) == 2
+    assert play(scenario) == 2
 
 
-def test_a_peer_cannot_make_topics_and_groups_without_end() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_peer_cannot_create_topics_and_groups_without_limit() -> None:
+    async def scenario(world: World) -> list[int]:
         assert world.broker is not None
         assert world.broker.services is not None
         codes = [(await send(world, topic=f"T{number}")).code for number in range(20)]
@@ -188,17 +189,17 @@ def test_a_peer_cannot_make_topics_and_groups_without_end() -> None:
             await services.groups.put(SubscriptionGroup(group_name="G3"))
         return codes
 
-    codes = play(scene, config=replace(CONFIG, topics_max=12, groups_max=2))
+    codes = play(scenario, config=replace(CONFIG, topics_max=12, groups_max=2))
     assert codes[-2:] == [ResponseCode.SYSTEM_ERROR, 0]
 
 
 # Flow control.
 
 
-def test_sends_beyond_the_bounds_are_refused_before_anything_is_stored() -> None:
+def test_sends_above_the_limits_are_refused_before_anything_is_stored() -> None:
     async def main() -> None:
         gate = SendGate(count_max=2, bytes_max=100, busy_ms=1000)
-        with gate.admitted(1000):  # alone, a send may be as large as a frame
+        with gate.admitted(1000):  # a single send may be as large as a frame
             assert len(gate) == 1
             with pytest.raises(RefusedError, match="OVERLOAD"), gate.admitted(1):
                 pass
@@ -233,7 +234,7 @@ def flusher_of(world: World) -> LogFlusher:
 
 @contextmanager
 def hanging_disk(world: World) -> Iterator[asyncio.Event]:
-    """No fsync of the log returns before that is set, or the end of it."""
+    """Block every fsync of the log until the event is set or the test ends."""
     released = asyncio.Event()
     flusher = flusher_of(world)
     offload = flusher._offload
@@ -249,20 +250,20 @@ def hanging_disk(world: World) -> Iterator[asyncio.Event]:
         released.set()
 
 
-def test_a_message_that_need_not_wait_is_answered_while_the_disk_hangs() -> None:
-    async def scene(world: World) -> int:
+def test_a_message_that_does_not_wait_is_answered_while_the_disk_hangs() -> None:
+    async def scenario(world: World) -> int:
         await send(world)
         with hanging_disk(world):
             async with asyncio.timeout(0.1):
                 answer = await send(world, properties="WAIT\x01false")
-            assert stored(world, "T")[1:] == [], "what a crash could take back is not seen"
+            assert stored(world, "T")[1:] == [], "a message that a crash could remove is not visible"
         return answer.code
 
-    assert play(scene) == 0
+    assert play(scenario) == 0
 
 
-def test_while_the_disk_hangs_sends_are_refused_and_then_go_on() -> None:
-    async def scene(world: World) -> list[int]:
+def test_sends_are_refused_while_the_disk_hangs_and_accepted_afterwards() -> None:
+    async def scenario(world: World) -> list[int]:
         await send(world)
         with hanging_disk(world):
             waiting = asyncio.create_task(send(world))
@@ -270,4 +271,4 @@ def test_while_the_disk_hangs_sends_are_refused_and_then_go_on() -> None:
             refused = await send(world)
         return [(await waiting).code, refused.code, (await send(world)).code]
 
-    assert play(scene) == [0, ResponseCode.SYSTEM_BUSY, 0]
+    assert play(scenario) == [0, ResponseCode.SYSTEM_BUSY, 0]

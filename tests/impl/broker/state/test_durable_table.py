@@ -1,6 +1,6 @@
-"""Tables in files: durable before they count, one version for one content, the `.bak` of released brokers.
+"""Tests tables in files: durability, versions, and the `.bak` files of released brokers.
 
-Source: docs/protocol.md, "Configuration files".
+Source: docs/reference/protocol/storing.md, "Configuration files".
 """
 
 import asyncio
@@ -35,7 +35,7 @@ def put(disk: SimulatedDisk, path: str, data: bytes) -> None:
     disk.create(path, len(data)).write(0, data)
 
 
-def test_a_change_is_durable_and_counts_only_then() -> None:
+def test_a_change_takes_effect_only_when_it_is_durable() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     async def main() -> None:
@@ -51,7 +51,7 @@ def test_a_change_is_durable_and_counts_only_then() -> None:
     run_simulated(main(), loop)
 
 
-def test_changes_that_come_together_are_written_together_and_fail_together() -> None:
+def test_concurrent_changes_are_written_together_and_fail_together() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
     writes = 0
 
@@ -60,7 +60,7 @@ def test_changes_that_come_together_are_written_together_and_fail_together() -> 
         writes += step.kind == "replace"
 
     def refuse(step: Step) -> None:
-        raise OSError("planted")
+        raise OSError("injected")
 
     async def main() -> None:
         groups = table(loop, disk)
@@ -72,7 +72,7 @@ def test_changes_that_come_together_are_written_together_and_fail_together() -> 
         disk.on_step = refuse
         changes = [groups.change({name: None}) for name in names]
         outcomes = await asyncio.gather(*changes, return_exceptions=True)
-        assert [str(outcome) for outcome in outcomes] == ["planted"] * 50
+        assert [str(outcome) for outcome in outcomes] == ["injected"] * 50
         disk.on_step = None
         assert set(groups.values()) == set(names)
         await groups.change({"g0": None})
@@ -81,7 +81,7 @@ def test_changes_that_come_together_are_written_together_and_fail_together() -> 
     run_simulated(main(), loop)
 
 
-def test_what_is_added_during_a_change_is_not_lost() -> None:
+def test_an_entry_added_during_a_change_is_not_lost() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     async def main() -> None:
@@ -100,20 +100,20 @@ def test_what_is_added_during_a_change_is_not_lost() -> None:
     run_simulated(main(), loop)
 
 
-def test_a_change_that_fails_changes_nothing_and_what_was_to_be_written_still_is() -> None:
+def test_a_failed_change_changes_nothing_and_other_changes_are_still_written() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     def refuse(step: Step) -> None:
-        raise OSError("planted")
+        raise OSError("injected")
 
     async def main() -> None:
         groups = table(loop, disk)
         groups.add_now({"two": TWO})
         version = groups.version
         disk.on_step = refuse
-        with pytest.raises(OSError, match="planted"):
+        with pytest.raises(OSError, match="injected"):
             await groups.change({"one": ONE, "two": None})
-        with pytest.raises(OSError, match="planted"):
+        with pytest.raises(OSError, match="injected"):
             await groups.persist()
         disk.on_step = None
         assert (groups.values(), groups.version) == ({"two": TWO}, version)
@@ -124,7 +124,7 @@ def test_a_change_that_fails_changes_nothing_and_what_was_to_be_written_still_is
 
 
 @pytest.mark.parametrize("broken", [None, b"", b" \n", b"{x}", GOOD[:20]])
-def test_the_file_before_is_read_where_the_file_is_missing_empty_or_broken(broken: bytes | None) -> None:
+def test_the_backup_is_read_if_the_file_is_missing_empty_or_broken(broken: bytes | None) -> None:
     disk = SimulatedDisk()
     if broken is not None:
         put(disk, PATH, broken)
@@ -133,7 +133,7 @@ def test_the_file_before_is_read_where_the_file_is_missing_empty_or_broken(broke
 
 
 @pytest.mark.parametrize(("data", "bak"), [(b"{x}", None), (None, b"{x}"), (b"{x}", b"{y}"), (b"", b"{y}")])
-def test_a_broken_file_without_a_good_one_before_is_refused(data: bytes | None, bak: bytes | None) -> None:
+def test_a_broken_file_without_a_good_backup_is_refused(data: bytes | None, bak: bytes | None) -> None:
     disk = SimulatedDisk()
     for path, content in ((PATH, data), (f"{PATH}.bak", bak)):
         if content is not None:
@@ -142,5 +142,5 @@ def test_a_broken_file_without_a_good_one_before_is_refused(data: bytes | None, 
         on_disk(disk)
 
 
-def test_without_files_there_is_nothing() -> None:
+def test_without_files_the_table_is_empty() -> None:
     assert on_disk(SimulatedDisk()) == set()

@@ -1,4 +1,7 @@
-"""Consumer offsets in memory and in consumerOffset.json. Source: docs/protocol.md, "Consumer offsets"."""
+"""Tests consumer offsets in memory and in consumerOffset.json.
+
+Source: docs/reference/protocol/offsets.md, "Consumer offsets".
+"""
 
 from contextlib import closing
 
@@ -22,7 +25,7 @@ def table(loop: SimulatedLoop, disk: SimulatedDisk) -> OffsetTable:
     return offsets
 
 
-def test_the_last_commit_counts_even_when_it_is_smaller() -> None:
+def test_the_last_commit_counts_even_if_it_is_lower() -> None:
     with closing(SimulatedLoop()) as loop:
         offsets = table(loop, SimulatedDisk())
     assert offsets.query("G", "T", 0) is None
@@ -33,7 +36,7 @@ def test_the_last_commit_counts_even_when_it_is_smaller() -> None:
     assert offsets.query("H", "T", 0) is None
 
 
-def test_persisted_offsets_are_found_again_after_power_loss_and_have_rocketmqs_shape() -> None:
+def test_persisted_offsets_survive_a_power_loss_in_rocketmqs_format() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     async def main() -> None:
@@ -59,17 +62,17 @@ def slave(loop: SimulatedLoop, disk: SimulatedDisk) -> OffsetTable:
     return offsets
 
 
-def test_a_slave_stands_where_its_master_does_when_a_group_was_set_back_there() -> None:
+def test_a_slave_copies_the_lower_offset_of_a_group_that_was_reset_at_its_master() -> None:
     with closing(SimulatedLoop()) as loop:
         offsets = slave(loop, SimulatedDisk())
     offsets.merge({"T@G": {0: 7, 1: 7}})
     offsets.merge(MASTERS)
     assert offsets.of_group("G", "T") == {0: 2, 1: 2}
     offsets.merge({})
-    assert offsets.of_group("G", "T") == {0: 2, 1: 2}, "a master may have come back with an older file"
+    assert offsets.of_group("G", "T") == {0: 2, 1: 2}, "a master may have restarted with an older file"
 
 
-def test_what_was_committed_to_a_slave_stays_until_its_master_was_told() -> None:
+def test_an_offset_committed_to_a_slave_is_kept_until_the_master_has_it() -> None:
     with closing(SimulatedLoop()) as loop:
         offsets = slave(loop, SimulatedDisk())
     for queue_id, offset in ((0, 7), (1, 1), (2, 0)):
@@ -77,17 +80,17 @@ def test_what_was_committed_to_a_slave_stays_until_its_master_was_told() -> None
     offsets.merge(MASTERS)
     assert offsets.of_group("G", "T") == {0: 7, 1: 2, 2: 0}
     assert offsets.newer_than(MASTERS) == [("T", "G", 0, 7), ("T", "G", 2, 0)]
-    offsets.commit("G", "T", 0, 8)  # while the master is told of 7
+    offsets.commit("G", "T", 0, 8)  # while 7 is being sent to the master
     for _, _, queue_id, offset in [("T", "G", 0, 7), ("T", "G", 2, 0)]:
-        offsets.told("T", "G", queue_id, offset)
+        offsets.mark_sent("T", "G", queue_id, offset)
     offsets.merge(MASTERS)
     assert offsets.newer_than(MASTERS) == [("T", "G", 0, 8)]
-    offsets.told("T", "G", 0, 8)
+    offsets.mark_sent("T", "G", 0, 8)
     offsets.merge(MASTERS)
-    assert offsets.query("G", "T", 0) == 2, "it is the master's from then on"
+    assert offsets.query("G", "T", 0) == 2, "the master's offset counts from then on"
 
 
-def test_a_slave_that_starts_again_knows_what_its_master_was_not_told() -> None:
+def test_a_restarted_slave_knows_which_offsets_its_master_lacks() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     async def main() -> None:
@@ -110,7 +113,7 @@ def test_a_slave_that_starts_again_knows_what_its_master_was_not_told() -> None:
     run_simulated(main(), loop)
 
 
-def test_offsets_are_kept_of_so_many_pairs_of_topic_and_group_and_no_more() -> None:
+def test_the_number_of_pairs_of_topic_and_group_is_limited() -> None:
     with closing(SimulatedLoop()) as loop:
         offsets = OffsetTable(PATH, simulated(loop, SimulatedNetwork()), pairs_max=2)
     offsets.commit("G", "T", 0, 1)
@@ -121,7 +124,7 @@ def test_offsets_are_kept_of_so_many_pairs_of_topic_and_group_and_no_more() -> N
     assert (offsets.query("G", "T", 1), offsets.query("G", "U", 0)) == (5, None)
 
 
-def test_nothing_new_is_not_written_again() -> None:
+def test_an_unchanged_table_is_not_written_again() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     async def main() -> None:
@@ -132,7 +135,7 @@ def test_nothing_new_is_not_written_again() -> None:
     run_simulated(main(), loop)
 
 
-def test_what_could_not_be_written_is_written_the_next_time() -> None:
+def test_a_failed_write_is_repeated_the_next_time() -> None:
     loop, disk = SimulatedLoop(), SimulatedDisk()
 
     def full(step: Step) -> None:
@@ -152,7 +155,7 @@ def test_what_could_not_be_written_is_written_the_next_time() -> None:
     run_simulated(main(), loop)
 
 
-def test_a_file_that_is_no_offset_table_is_refused_by_name() -> None:
+def test_a_file_that_is_not_an_offset_table_is_refused_by_name() -> None:
     disk = SimulatedDisk()
     disk.create(PATH, 2).write(0, b"[]")
     with closing(SimulatedLoop()) as loop, pytest.raises(StoreError, match=r"consumerOffset\.json"):

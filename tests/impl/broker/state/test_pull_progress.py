@@ -1,4 +1,4 @@
-"""How far and how fast groups pull."""
+"""Tests the progress and the rate of groups that pull."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from mqproof.impl.broker.state.pull_progress import PullProgress
 from mqproof.impl.runtime.rate import Pace
 
 
-def test_a_pace_is_that_of_the_last_ten_seconds_and_ends_when_nothing_comes() -> None:
+def test_the_rate_covers_the_last_ten_seconds_and_drops_to_zero() -> None:
     pace = Pace(0.0)
     for second in range(20):
         pace.add(3, float(second))
@@ -31,7 +31,7 @@ def test_each_pair_of_topic_and_group_has_its_own_progress() -> None:
     assert (pull_progress.rate("T", "G", 10.0), pull_progress.rate("U", "G", 10.0)) == (0.7, 0)
 
 
-def test_no_more_pairs_are_remembered_than_allowed() -> None:
+def test_the_number_of_remembered_pairs_is_limited() -> None:
     pull_progress = PullProgress(pairs_max=1)
     for group in "GH":
         pull_progress.note("T", group, 0, 5, 5, 0.0)

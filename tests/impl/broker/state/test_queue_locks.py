@@ -1,4 +1,4 @@
-"""Leases on queues. Source: docs/protocol.md, "Queue locks"."""
+"""Tests leases on queues. Source: docs/reference/protocol/groups.md, "Queue locks"."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +9,7 @@ from mqproof.impl.remoting.bodies import MessageQueue
 A, B = (MessageQueue("b", number, "T") for number in range(2))
 
 
-def test_a_queue_is_held_by_one_client_until_its_lease_is_over() -> None:
+def test_a_queue_is_locked_by_one_client_until_its_lease_ends() -> None:
     locks = QueueLockTable(lease_ms=60_000)
     assert locks.lock("G", "c1", [A, B], 0) == [A, B]
     assert locks.lock("G", "c2", [A], 60_000) == []
@@ -17,7 +17,7 @@ def test_a_queue_is_held_by_one_client_until_its_lease_is_over() -> None:
     assert locks.lock("G", "c1", [A, B], 60_002) == [B]
 
 
-def test_renewing_begins_the_lease_again() -> None:
+def test_renewing_restarts_the_lease() -> None:
     locks = QueueLockTable(lease_ms=60_000)
     locks.lock("G", "c1", [A], 0)
     assert locks.lock("G", "c1", [A], 50_000) == [A]
@@ -30,14 +30,14 @@ def test_groups_do_not_exclude_each_other() -> None:
     assert locks.lock("H", "c2", [A], 0) == [A]
 
 
-def test_only_the_holder_gives_a_queue_back() -> None:
+def test_only_the_holder_can_unlock_a_queue() -> None:
     locks = QueueLockTable(lease_ms=60_000)
     locks.lock("G", "c1", [A], 0)
     locks.unlock("G", "c2", [A])
     assert locks.lock("G", "c2", [A], 1) == []
     locks.unlock("G", "c1", [A, B])
     assert locks.lock("G", "c2", [A], 2) == [A]
-    locks.unlock("nobody", "c1", [A])
+    locks.unlock("unknown", "c1", [A])
 
 
 _steps = st.lists(
@@ -46,7 +46,9 @@ _steps = st.lists(
 
 
 @given(_steps)
-def test_two_clients_never_hold_one_queue_within_a_lease(steps: list[tuple[str, str, int]]) -> None:
+def test_two_clients_never_hold_the_lock_of_one_queue_within_a_lease(
+    steps: list[tuple[str, str, int]],
+) -> None:
     locks = QueueLockTable(lease_ms=60)
     now, holder, until = 0, None, -1
     for step, client, after in steps:

@@ -1,4 +1,4 @@
-"""Counters by name and key, over a minute, an hour and a day."""
+"""Tests counters by name and key over a minute, an hour and a day."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from mqproof.impl.broker.state import rolling_counts
 from mqproof.impl.broker.state.rolling_counts import Counted, RollingCounts
 
 
-def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None:
+def test_a_count_leaves_the_minute_then_the_hour_then_the_day() -> None:
     counts = RollingCounts()
     counts.add("N", "k", 5)
     counts.add("N", "k", 7)
-    assert counts.windows("N", "k", 0) == (Counted(),) * 3  # not rolled yet, but known
+    assert counts.windows("N", "k", 0) == (Counted(),) * 3  # not rolled yet, but already known
     counts.roll(100.0)
     assert counts.windows("N", "k", 100.0) == (Counted(12, 2, 10.0),) * 3
     sums = [
@@ -20,7 +20,7 @@ def test_what_was_counted_leaves_the_minute_then_the_hour_then_the_day() -> None
     assert sums == [[12, 12, 12], [0, 12, 12], [0, 12, 12], [0, 0, 12], [0, 0, 12], [0, 0, 0]]
 
 
-def test_names_and_keys_are_counted_apart() -> None:
+def test_names_and_keys_are_counted_separately() -> None:
     counts = RollingCounts()
     for name, key, count in (("N", "k", 1), ("N", "l", 2), ("M", "k", 4)):
         counts.add(name, key, count)
@@ -30,7 +30,7 @@ def test_names_and_keys_are_counted_apart() -> None:
     assert counts.windows("M", "l", 10.0) is None
 
 
-def test_windows_go_on_where_more_is_counted() -> None:
+def test_windows_advance_where_more_is_counted() -> None:
     counts = RollingCounts()
     for second in range(10, 130, 10):
         counts.add("N", "k", 1)
@@ -39,7 +39,7 @@ def test_windows_go_on_where_more_is_counted() -> None:
     assert counts.windows("N", "k", 120.0) == (minute, hour, day)
 
 
-def test_a_key_that_was_not_counted_for_a_day_is_forgotten() -> None:
+def test_a_key_without_counts_for_a_day_is_forgotten() -> None:
     counts = RollingCounts()
     counts.add("N", "k", 1)
     counts.roll(10.0)
@@ -47,7 +47,7 @@ def test_a_key_that_was_not_counted_for_a_day_is_forgotten() -> None:
     assert counts.windows("N", "k", 10.0 + 25 * 3600) is None
 
 
-def test_peers_cannot_have_more_keys_kept_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_keys_that_peers_can_create_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rolling_counts, "_KEYS_MAX", 2)
     counts = RollingCounts()
     for number in range(4):

@@ -1,11 +1,11 @@
-"""Counters: rates over windows, and where they stood each morning."""
+"""Tests counters: rates over windows, and their values at midnight."""
 
 import pytest
 
 from mqproof.impl.broker.state.statistics import Meter
 
 
-def test_rates_are_over_ten_seconds_a_minute_and_ten_minutes() -> None:
+def test_rates_cover_ten_seconds_a_minute_and_ten_minutes() -> None:
     meter = Meter()
     assert meter.rates() == (0, 0, 0)
     for second in range(601):
@@ -15,7 +15,7 @@ def test_rates_are_over_ten_seconds_a_minute_and_ten_minutes() -> None:
     assert meter.rates() == pytest.approx((10, 10, (539 + 610) / 600), abs=0.01)
 
 
-def test_a_short_life_has_rates_over_what_there_is() -> None:
+def test_rates_of_a_short_life_cover_the_available_time() -> None:
     meter = Meter()
     meter.sample(0.0, 0)
     meter.add(6)
@@ -23,7 +23,7 @@ def test_a_short_life_has_rates_over_what_there_is() -> None:
     assert meter.rates() == (3, 3, 3)
 
 
-def test_each_morning_the_count_is_noted() -> None:
+def test_the_count_is_recorded_each_midnight() -> None:
     meter = Meter()
     day_ms = 86_400_000
     for day, count in enumerate((5, 7, 11)):

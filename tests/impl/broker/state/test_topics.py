@@ -1,4 +1,4 @@
-"""Topics come into being, are on disk before they are used, and are found again."""
+"""Tests topics: they are created, are on disk before they are used, and are loaded again."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def loaded(loop: SimulatedLoop, disk: SimulatedDisk, *, auto_create: bool = True
     return table
 
 
-def test_a_topic_made_by_a_send_has_the_lesser_number_of_queues_and_no_inheritance() -> None:
+def test_a_topic_created_by_a_send_has_the_smaller_number_of_queues_and_no_inherit_flag() -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:
@@ -40,7 +40,7 @@ def test_a_topic_made_by_a_send_has_the_lesser_number_of_queues_and_no_inheritan
     run_simulated(main(), loop)
 
 
-def test_without_auto_creation_or_template_no_topic_is_made() -> None:
+def test_without_automatic_creation_or_template_no_topic_is_created() -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:
@@ -52,7 +52,7 @@ def test_without_auto_creation_or_template_no_topic_is_made() -> None:
     run_simulated(main(), loop)
 
 
-def test_a_created_topic_survives_the_loss_of_everything_not_synced() -> None:
+def test_a_created_topic_survives_the_loss_of_all_unsynced_data() -> None:
     loop = SimulatedLoop()
     disk = SimulatedDisk()
 
@@ -68,7 +68,7 @@ def test_a_created_topic_survives_the_loss_of_everything_not_synced() -> None:
     assert run_simulated(main(), loop) == (4, 2)
 
 
-def test_each_new_topic_is_announced_once_after_it_is_on_disk() -> None:
+def test_each_new_topic_is_announced_once_when_it_is_on_disk() -> None:
     loop = SimulatedLoop()
 
     async def main() -> list[int]:
@@ -85,7 +85,7 @@ def test_each_new_topic_is_announced_once_after_it_is_on_disk() -> None:
     assert run_simulated(main(), loop) == [2, 3]
 
 
-def test_a_file_that_is_no_topic_table_is_refused_by_name() -> None:
+def test_a_file_that_is_not_a_topic_table_is_refused_by_name() -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:
@@ -98,10 +98,10 @@ def test_a_file_that_is_no_topic_table_is_refused_by_name() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a@b", "ä", "x" * 128, "a\n", "../x"])
-def test_names_that_no_topic_can_have(name: str) -> None:
+def test_invalid_topic_names_are_refused(name: str) -> None:
     assert name_problem(name)
 
 
 @pytest.mark.parametrize("name", ["a", "%RETRY%G", "A-b_c|1", "x" * 127])
-def test_names_that_a_topic_can_have(name: str) -> None:
+def test_valid_topic_names_are_accepted(name: str) -> None:
     assert name_problem(name) is None

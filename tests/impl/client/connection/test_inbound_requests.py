@@ -1,4 +1,4 @@
-"""What brokers ask of a client, and its answers."""
+"""Tests the requests that brokers send to a client, and its answers."""
 
 import asyncio
 import inspect
@@ -38,13 +38,13 @@ class FakeMember:
     has_listener = True
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     def members_changed(self) -> None:
-        self.told.append("members")
+        self.reported.append("members")
 
     def reset_offsets(self, topic: str, offsets: Mapping[MessageQueue, int]) -> None:
-        self.told.append((topic, dict(offsets)))
+        self.reported.append((topic, dict(offsets)))
 
     def progress(self, topic: str) -> Mapping[MessageQueue, int]:
         return {QUEUE: 7} if topic == "T" else {}
@@ -53,7 +53,7 @@ class FakeMember:
         return RunningInfo({KEY: HeldQueue(3)})
 
     async def consume_directly(self, message: StoredMessage, broker_name: str) -> ConsumedDirectly | None:
-        self.told.append((message.message.body, broker_name))
+        self.reported.append((message.message.body, broker_name))
         return ConsumedDirectly(spent_time_mills=5) if self.has_listener else None
 
 
@@ -67,10 +67,10 @@ def ask(members: dict[str, FakeMember], code: int, header: headers.Header, body:
     return asyncio.run(answer())
 
 
-def test_a_change_of_one_group_makes_all_members_look_again() -> None:
+def test_a_change_of_one_group_makes_all_members_rebalance() -> None:
     members = {"G": FakeMember(), "H": FakeMember()}
     ask(members, RequestCode.NOTIFY_CONSUMER_IDS_CHANGED, ConsumerGroupRequest("G"))
-    assert [member.told for member in members.values()] == [["members"], ["members"]]
+    assert [member.reported for member in members.values()] == [["members"], ["members"]]
 
 
 @pytest.mark.parametrize(
@@ -80,29 +80,32 @@ def test_a_change_of_one_group_makes_all_members_look_again() -> None:
         java_json.write(QueueOffsets({KEY: 42}), standard=True),
     ],
 )
-def test_a_reset_reaches_the_member_of_the_group_in_either_dialect(body: bytes) -> None:
+def test_a_reset_in_either_format_reaches_the_member_of_the_group(body: bytes) -> None:
     members = {"G": FakeMember(), "H": FakeMember()}
     answer = ask(
         members, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, ResetOffsetRequest("T", "G", 0, True), body
     )
     assert answer.code == ResponseCode.SUCCESS
-    assert members["G"].told == [("T", {QUEUE: 42})]
-    assert members["H"].told == []
+    assert members["G"].reported == [("T", {QUEUE: 42})]
+    assert members["H"].reported == []
 
 
-def test_how_far_a_member_is() -> None:
+def test_a_member_reports_its_progress() -> None:
     header = ConsumerStatusRequest("T", "G")
     answer = ask({"G": FakeMember()}, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, header)
     assert java_json.read(ConsumerStatus, answer.body).message_queue_table == {KEY: 7}
 
 
-def test_what_is_asked_of_a_group_that_is_not_here_is_refused() -> None:
+def test_requests_for_an_unknown_group_are_refused() -> None:
     header = ConsumerStatusRequest("T", "G")
     answer = ask({}, RequestCode.GET_CONSUMER_STATUS_FROM_CLIENT, header)
-    assert (answer.code, answer.remark) == (ResponseCode.SYSTEM_ERROR, "no consumer of group G is here")
+    assert (answer.code, answer.remark) == (
+        ResponseCode.SYSTEM_ERROR,
+        "this client has no consumer of group G",
+    )
 
 
-def test_a_member_tells_what_it_does() -> None:
+def test_a_member_reports_its_running_information() -> None:
     answer = ask({"G": FakeMember()}, RequestCode.GET_CONSUMER_RUNNING_INFO, ConsumerRequest("G", "c"))
     assert java_json.read(RunningInfo, answer.body).mq_table == {KEY: HeldQueue(3)}
 
@@ -113,12 +116,12 @@ def stored_message(body: bytes) -> bytes:
     return bytes(draft)
 
 
-def test_a_message_is_consumed_on_demand() -> None:
+def test_a_message_is_consumed_on_request() -> None:
     member = FakeMember()
     header = ConsumerRequest("G", "c", broker_name="b")
     answer = ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, header, stored_message(b"x"))
     assert java_json.read(ConsumedDirectly, answer.body) == ConsumedDirectly(spent_time_mills=5)
-    assert member.told == [(b"x", "b")]
+    assert member.reported == [(b"x", "b")]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +133,9 @@ def test_a_message_is_consumed_on_demand() -> None:
         (stored_message(b"x"), False, "polls"),
     ],
 )
-def test_what_cannot_be_consumed_on_demand_is_refused(body: bytes, has_listener: bool, remark: str) -> None:
+def test_a_message_that_cannot_be_consumed_on_request_is_refused(
+    body: bytes, has_listener: bool, remark: str
+) -> None:
     member = FakeMember()
     member.has_listener = has_listener
     answer = ask({"G": member}, RequestCode.CONSUME_MESSAGE_DIRECTLY, ConsumerRequest("G", "c"), body)
@@ -139,9 +144,9 @@ def test_what_cannot_be_consumed_on_demand_is_refused(body: bytes, has_listener:
 
 
 @pytest.mark.parametrize("body", [b"", b'{"offsetTable":{"x":1}}', b'{"offsetTable":{{"topic":1}:1}}'])
-def test_a_body_that_makes_no_sense_resets_nothing(body: bytes) -> None:
+def test_an_invalid_body_resets_nothing(body: bytes) -> None:
     member = FakeMember()
     header = ResetOffsetRequest("T", "G", 0, True)
     answer = ask({"G": member}, RequestCode.RESET_CONSUMER_CLIENT_OFFSET, header, body)
     assert answer.code == ResponseCode.SYSTEM_ERROR
-    assert member.told == []
+    assert member.reported == []

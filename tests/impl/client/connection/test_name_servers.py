@@ -1,4 +1,7 @@
-"""Which name server is asked, and what happens when it is away. Source: docs/protocol.md, "Client"."""
+"""Tests the choice of a name server, also when one is down.
+
+Source: docs/reference/protocol/clients.md, "Name servers and routes".
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,7 +24,7 @@ from tests.impl.remoting.test_address_server import WHERE, ok, web_server
 
 
 class Site:
-    """Name servers on a network, and a client that asks them."""
+    """Name servers on a network, and a client that uses them."""
 
     def __init__(self, loop: SimulatedLoop) -> None:
         self.network = SimulatedNetwork()
@@ -36,17 +39,17 @@ class Site:
         return address
 
     async def asked(self, choice: NameServerChoice) -> Address:
-        """Ask something; returns who answered."""
+        """Send a request and return the server that answered."""
         await choice.invoke(RequestCode.GET_BROKER_CLUSTER_INFO, {})
         return (await choice.known())[0]
 
 
-def play(scene: Callable[[Site], Awaitable[None]]) -> None:
+def play(scenario: Callable[[Site], Awaitable[None]]) -> None:
     loop = SimulatedLoop()
 
     async def main() -> None:
         site = Site(loop)
-        await scene(site)
+        await scenario(site)
         await site.client.close()
         for server in site.servers.values():
             await server.stop()
@@ -58,62 +61,62 @@ def choice_of(site: Site, *addresses: Address, seed: int = 0) -> NameServerChoic
     return NameServerChoice(site.client, site.network, addresses, Random(seed))
 
 
-def test_one_name_server_is_asked_as_long_as_it_answers() -> None:
-    async def scene(site: Site) -> None:
+def test_one_name_server_is_used_as_long_as_it_answers() -> None:
+    async def scenario(site: Site) -> None:
         choice = choice_of(site, *[await site.start_server() for _ in range(3)])
         assert len({await site.asked(choice) for _ in range(5)}) == 1
 
-    play(scene)
+    play(scenario)
 
 
-def test_clients_begin_with_different_name_servers() -> None:
-    async def scene(site: Site) -> None:
+def test_clients_start_with_different_name_servers() -> None:
+    async def scenario(site: Site) -> None:
         addresses = [await site.start_server() for _ in range(3)]
         first = {await site.asked(choice_of(site, *addresses, seed=seed)) for seed in range(20)}
         assert first == set(addresses)
 
-    play(scene)
+    play(scenario)
 
 
-def test_the_next_one_is_asked_when_the_connection_to_this_one_breaks() -> None:
-    async def scene(site: Site) -> None:
+def test_the_next_name_server_is_used_when_the_connection_to_this_one_breaks() -> None:
+    async def scenario(site: Site) -> None:
         choice = choice_of(site, await site.start_server(), await site.start_server())
         first = await site.asked(choice)
         site.network.cut(first)
         await asyncio.sleep(0.1)
         second = await site.asked(choice)
-        assert second != first  # though the first one still listens
+        assert second != first  # although the first one still listens
         assert await site.asked(choice) == second
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_silent_name_server_is_left_after_its_time_and_requests_at_once_leave_it_once() -> None:
-    async def scene(site: Site) -> None:
+def test_concurrent_requests_leave_a_silent_name_server_only_once() -> None:
+    async def scenario(site: Site) -> None:
         choice = choice_of(site, await site.start_server(), await site.start_server())
         first = await site.asked(choice)
         site.network.silence(first)
         await asyncio.gather(*(site.asked(choice) for _ in range(2)))
         assert (await choice.known())[0] != first
 
-    play(scene)
+    play(scenario)
 
 
-def test_each_is_tried_once_before_a_request_fails() -> None:
-    async def scene(site: Site) -> None:
+def test_each_name_server_is_tried_once_before_a_request_fails() -> None:
+    async def scenario(site: Site) -> None:
         nowhere = [Address("10.9.9.9", port) for port in (1, 2, 3)]
         choice = choice_of(site, *nowhere, await site.start_server())
         await site.asked(choice)
         with pytest.raises(RemotingError):
             await site.asked(choice_of(site, *nowhere))
 
-    play(scene)
+    play(scenario)
 
 
-def test_new_addresses_keep_the_one_that_is_asked_if_it_is_among_them() -> None:
-    async def scene(site: Site) -> None:
+def test_new_addresses_keep_the_current_name_server_if_it_is_among_them() -> None:
+    async def scenario(site: Site) -> None:
         old, new = await site.start_server(), await site.start_server()
-        for seed in range(8):  # whatever the order in which they come
+        for seed in range(8):  # in any order
             choice = choice_of(site, old, seed=seed)
             await site.asked(choice)
             choice.become([old, new])
@@ -121,34 +124,34 @@ def test_new_addresses_keep_the_one_that_is_asked_if_it_is_among_them() -> None:
             choice.become([new])
             assert await site.asked(choice) == new
 
-    play(scene)
+    play(scenario)
 
 
-def test_an_address_server_tells_of_name_servers_that_come_and_go() -> None:
-    async def scene(site: Site) -> None:
+def test_an_address_server_adds_and_removes_name_servers() -> None:
+    async def scenario(site: Site) -> None:
         first, second = await site.start_server(), await site.start_server()
-        told: list[Address | None] = [first]
-        await web_server(site.network, lambda: ok(str(told[0])) if told[0] else None)
+        reported: list[Address | None] = [first]
+        await web_server(site.network, lambda: ok(str(reported[0])) if reported[0] else None)
         session = Session(AddressServer(WHERE, "/"), site.runtime)
         await session.start()
         assert await site.asked(session.name_servers) == first
-        told[0] = second
+        reported[0] = second
         await asyncio.sleep(FETCH_INTERVAL_S + 1)
         assert await session.name_servers.known() == [second]
-        told[0] = None
+        reported[0] = None
         await asyncio.sleep(2 * FETCH_INTERVAL_S)
         assert await session.name_servers.known() == [second]
         await session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_without_any_name_server_a_request_fails_and_says_who_told_none() -> None:
-    async def scene(site: Site) -> None:
+def test_a_request_without_any_name_server_fails_and_names_the_address_server() -> None:
+    async def scenario(site: Site) -> None:
         choice = NameServerChoice(site.client, site.network, AddressServer(WHERE, "/x"), Random(0))
         with pytest.raises(
-            ConnectError, match=r"no name server is known: http://10.0.0.7:8080/x: nobody listens"
+            ConnectError, match=r"no name server is known: http://10.0.0.7:8080/x: no server listens"
         ):
             await site.asked(choice)
 
-    play(scene)
+    play(scenario)

@@ -1,4 +1,4 @@
-"""Routes: which queues a route offers, and how name servers are asked."""
+"""Tests routes: the queues that a route offers, and the requests to name servers."""
 
 import asyncio
 import gc
@@ -30,7 +30,7 @@ def test_writable_queues_need_permission_and_a_master() -> None:
     assert publish_queues("T", route(6, ids=(1,))) == []
 
 
-def test_a_topic_with_an_order_has_the_queues_of_its_order() -> None:
+def test_a_topic_with_an_order_has_the_queues_of_that_order() -> None:
     ordered = msgspec.structs.replace(route(4), order_topic_conf="b:2;a:1;nonsense;c:x;")
     assert publish_queues("T", ordered) == [
         MessageQueue("T", "a", 0),
@@ -45,13 +45,13 @@ def test_readable_queues_need_permission_and_any_replica() -> None:
     assert subscribe_queues("T", route(6, ids=())) == []
 
 
-def test_queues_of_a_broker_that_is_gone_are_left_out() -> None:
+def test_queues_of_a_missing_broker_are_left_out() -> None:
     gone = TopicRoute([], [QueueData("b", 6, 2, 0, 2)])
     assert publish_queues("T", gone) == subscribe_queues("T", gone) == []
 
 
-def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_all_are() -> None:
-    async def scene(world: World) -> None:
+def test_another_name_server_is_used_when_one_is_down_and_the_route_is_kept_when_all_are() -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         empty = NameServer(NameServerConfig(port=0), world.runtime)
         dead = await empty.start()
@@ -66,22 +66,22 @@ def test_another_name_server_is_asked_when_one_is_gone_and_the_route_stays_when_
         await session.routes.refresh_all()
         await session.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_name_server_that_forgot_a_topic_does_not_take_its_route_away() -> None:
-    async def scene(world: World) -> None:
+def test_a_route_is_kept_when_the_name_server_no_longer_knows_the_topic() -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"))
         await asyncio.sleep(0.1)
         known = await world.session.routes.refresh("T")
         await world.stop_broker()
         assert await world.session.routes.refresh("T") is known
 
-    play(scene)
+    play(scenario)
 
 
 def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
-    async def scene(world: World) -> None:
+    async def scenario(world: World) -> None:
         assert await world.session.routes.get("T") is None
         other = Session([world.namesrv_address], world.runtime)
         await Producer(other).send(Message("T", b"x"))
@@ -89,13 +89,15 @@ def test_a_topic_created_elsewhere_is_found_by_the_next_refresh() -> None:
         assert await world.session.routes.get("T") is not None
         await other.stop()
 
-    play(scene)
+    play(scenario)
 
 
-def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
-    async def scene(world: World) -> list[str]:
+def test_a_failed_route_request_without_waiting_caller_logs_nothing() -> None:
+    async def scenario(world: World) -> list[str]:
         complaints: list[str] = []
-        asyncio.get_running_loop().set_exception_handler(lambda _, told: complaints.append(told["message"]))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, reported: complaints.append(reported["message"])
+        )
         world.network.silence(world.namesrv_address)
         session = Session([world.namesrv_address], world.runtime)
         with pytest.raises(TimeoutError):
@@ -104,4 +106,4 @@ def test_a_route_that_nobody_waits_for_any_more_fails_in_silence() -> None:
         gc.collect()
         return complaints
 
-    assert play(scene) == []
+    assert play(scenario) == []

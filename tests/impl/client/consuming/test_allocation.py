@@ -1,4 +1,4 @@
-"""The strategies, by the numbers of "Queue allocation" in docs/protocol.md."""
+"""Tests the strategies with the numbers of docs/reference/protocol/groups.md, "Queue allocation"."""
 
 from collections.abc import Sequence
 
@@ -25,24 +25,24 @@ def queues(count: int, broker: str = "b") -> list[MessageQueue]:
     return [MessageQueue("T", broker, queue_id) for queue_id in range(count)]
 
 
-def shares(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
+def allocated(strategy: Strategy, of: Sequence[MessageQueue], ids: Sequence[str] = IDS) -> list[list[int]]:
     return [[queue.queue_id for queue in strategy(of, ids, own)] for own in ids]
 
 
-def test_averagely_gives_blocks_and_the_first_get_one_more() -> None:
-    assert shares(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
-    assert shares(averagely, queues(2)) == [[0], [1], []]
+def test_averagely_gives_blocks_and_the_first_members_get_one_more() -> None:
+    assert allocated(averagely, queues(7)) == [[0, 1, 2], [3, 4], [5, 6]]
+    assert allocated(averagely, queues(2)) == [[0], [1], []]
 
 
-def test_by_circle_deals_the_queues_out() -> None:
-    assert shares(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
-    assert shares(by_circle, queues(2)) == [[0], [1], []]
+def test_by_circle_gives_queues_in_turn() -> None:
+    assert allocated(by_circle, queues(7)) == [[0, 3, 6], [1, 4], [2, 5]]
+    assert allocated(by_circle, queues(2)) == [[0], [1], []]
 
 
-def test_by_machine_room_takes_rooms_that_are_configured_and_gives_the_rest_from_the_end() -> None:
+def test_by_machine_room_uses_the_configured_rooms_and_gives_the_rest_from_the_end() -> None:
     some = queues(5, "r1@x") + queues(3, "r2@y") + queues(2, "z")
-    assert shares(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
-    assert shares(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
+    assert allocated(by_machine_room({"r1"}), some, ("a", "b")) == [[0, 1, 4], [2, 3]]
+    assert allocated(by_machine_room({"z"}), some, ("a", "b")) == [[], []]
 
 
 def of_three_rooms() -> list[MessageQueue]:
@@ -53,28 +53,31 @@ def of_three_rooms() -> list[MessageQueue]:
 NEARBY = by_nearest_room(averagely, {"a": "r1", "b": "r1", "c": "r3"}.get)
 
 
-def test_by_nearest_room_shares_each_room_among_its_members_and_one_without_members_among_all() -> None:
+def test_by_nearest_room_divides_a_room_among_its_members_or_else_among_all() -> None:
     near = [NEARBY(of_three_rooms(), IDS, own) for own in IDS]
-    rooms = [[f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in share] for share in near]
+    rooms = [
+        [f"{queue.broker_name[:2]}:{queue.queue_id}" for queue in queues_of_member]
+        for queues_of_member in near
+    ]
     assert rooms == [["r1:0", "r1:1", "r2:0"], ["r1:2", "r1:3", "r2:1"], ["r2:2", "r3:0", "r3:1"]]
 
 
-def test_by_nearest_room_uses_the_strategy_and_the_rooms_it_is_given() -> None:
+def test_by_nearest_room_uses_the_given_strategy_and_rooms() -> None:
     strategy = by_nearest_room(by_circle, lambda _: None, lambda _: "everywhere")
-    assert shares(strategy, queues(7, "r1@x")) == shares(by_circle, queues(7))
+    assert allocated(strategy, queues(7, "r1@x")) == allocated(by_circle, queues(7))
 
 
-def test_by_config_is_what_was_configured_as_far_as_it_exists() -> None:
+def test_by_config_returns_the_configured_queues_that_exist() -> None:
     strategy = by_config([MessageQueue("T", "b", 3), MessageQueue("T", "b", 1), MessageQueue("U", "b", 0)])
-    assert shares(strategy, queues(3)) == [[1], [1], [1]]
+    assert allocated(strategy, queues(3)) == [[1], [1], [1]]
 
 
-def test_positions_on_the_ring_are_those_of_the_document() -> None:
+def test_positions_on_the_ring_are_those_of_the_documentation() -> None:
     assert ring_position("cid-0") == 2711717015
     assert ring_position("cid-1") == 2502203909
 
 
-def test_consistent_hash_moves_only_queues_of_who_comes() -> None:
+def test_consistent_hash_moves_only_the_queues_of_a_new_member() -> None:
     some = queues(64)
     before = {queue: own for own in IDS for queue in consistent_hash(some, IDS, own)}
     after = {queue: own for own in "abcd" for queue in consistent_hash(some, "abcd", own)}
@@ -86,7 +89,7 @@ STRATEGIES = [
     by_circle,
     by_machine_room({"r"}),
     consistent_hash,
-    by_nearest_room(averagely, lambda client_id: client_id[-3:]),  # nobody where the queues are
+    by_nearest_room(averagely, lambda client_id: client_id[-3:]),  # no member is in the room of the queues
     by_nearest_room(by_circle, lambda _: "r"),
 ]
 
@@ -115,8 +118,8 @@ def room_of_member(client_id: str) -> str:
         ),
     ],
 )
-def test_shares_are_those_of_released_clients(strategy: Strategy, expected: tuple[str, ...]) -> None:
-    """Taken from 4.9.5's and 5.5.0's strategies, by calling them: members of both may be in one group."""
+def test_allocations_are_those_of_released_clients(strategy: Strategy, expected: tuple[str, ...]) -> None:
+    """The values were recorded from the strategies of 4.9.5 and 5.5.0: one group may have members of both."""
     some = [queue for room in ("r1@x", "r2@y", "r3@z") for queue in queues(8, room)]
     got = [
         " ".join(f"{queue.broker_name[1]}{queue.queue_id}" for queue in strategy(some, MEMBERS, own))
@@ -126,14 +129,14 @@ def test_shares_are_those_of_released_clients(strategy: Strategy, expected: tupl
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_who_is_not_among_the_ids_gets_nothing(strategy: Strategy) -> None:
+def test_a_client_that_is_not_among_the_ids_gets_no_queue(strategy: Strategy) -> None:
     assert strategy(queues(5, "r@b"), IDS, "z") == []
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @given(count=st.integers(0, 40), members=st.integers(1, 9))
 def test_deliv_6_one_owner(strategy: Strategy, count: int, members: int) -> None:
-    """DELIV-6 OneOwner: the shares of members that see the same are a partition."""
+    """DELIV-6 OneOwner: members that see the same group get a partition of the queues."""
     ids = [f"10.0.0.{n}@x" for n in range(members)]
     given_out = [queue for own in ids for queue in strategy(queues(count, "r@b"), ids, own)]
     assert sorted(given_out) == queues(count, "r@b")

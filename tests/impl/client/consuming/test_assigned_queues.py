@@ -1,4 +1,4 @@
-"""Pull loops with a scripted broker: what is pulled, from where, and what ends a queue's assignment."""
+"""Tests pull loops with a scripted broker: offsets of pulls, and the end of an assignment."""
 # ruff: noqa: ARG002  # fakes have the signatures of what they stand for
 
 import asyncio
@@ -51,7 +51,7 @@ class ScriptedCalls(GroupRequests):
 
 
 class KeptOffsets:
-    """An OffsetStore in memory; `slow_s` is how long a save takes."""
+    """An OffsetStore in memory; a save takes `slow_s`."""
 
     def __init__(self) -> None:
         self.resets: list[int] = []
@@ -70,7 +70,7 @@ class KeptOffsets:
 
 
 class Site:
-    """Queues read of scripted calls, and what came of that."""
+    """Queues that are read with scripted calls, and the results."""
 
     def __init__(self, calls: ScriptedCalls) -> None:
         self.calls = calls
@@ -95,29 +95,29 @@ class Site:
         await asyncio.sleep(self.settle_s)
 
 
-def at(scene: Callable[[Site], Awaitable[T]], *answers: PullResult | Exception) -> T:
+def at(scenario: Callable[[Site], Awaitable[T]], *answers: PullResult | Exception) -> T:
     async def main() -> T:
         site = Site(ScriptedCalls(*answers))
         try:
-            return await scene(site)
+            return await scenario(site)
         finally:
             site.queues.stop()
 
     return run_simulated(main())
 
 
-def test_each_pull_begins_where_the_last_answer_said() -> None:
-    async def scene(site: Site) -> tuple[list[int], list[int]]:
+def test_each_pull_starts_at_the_offset_of_the_last_answer() -> None:
+    async def scenario(site: Site) -> tuple[list[int], list[int]]:
         site.queues.assign(QUEUE, 3)
         await asyncio.sleep(1)
         return [offset for offset, _ in site.calls.asked], site.received
 
     answers = [found(3, 4), nothing(5), nothing(9, "NO_MATCHED_MESSAGE"), found(11, next_offset=20)]
-    assert at(scene, *answers) == ([3, 5, 5, 9, 20], [3, 4, 11])
+    assert at(scenario, *answers) == ([3, 5, 5, 9, 20], [3, 4, 11])
 
 
-def test_what_is_passed_over_is_consumed_only_while_nothing_is_held() -> None:
-    async def scene(site: Site) -> list[int | None]:
+def test_skipped_messages_count_as_consumed_only_while_no_message_is_held() -> None:
+    async def scenario(site: Site) -> list[int | None]:
         seen = []
         held = site.queues.assign(QUEUE, 0)
         await asyncio.sleep(0.1)
@@ -126,71 +126,74 @@ def test_what_is_passed_over_is_consumed_only_while_nothing_is_held() -> None:
         seen.append(site.offsets.get(QUEUE))
         return seen
 
-    assert at(scene, nothing(5, "NO_MATCHED_MESSAGE"), found(5), nothing(9, "NO_MATCHED_MESSAGE")) == [5, 6]
+    assert at(scenario, nothing(5, "NO_MATCHED_MESSAGE"), found(5), nothing(9, "NO_MATCHED_MESSAGE")) == [
+        5,
+        6,
+    ]
 
 
-def test_pulling_goes_on_as_soon_as_there_is_room() -> None:
-    async def scene(site: Site) -> list[int]:
+def test_pulling_continues_as_soon_as_there_is_room() -> None:
+    async def scenario(site: Site) -> list[int]:
         asked = []
         held = site.queues.assign(QUEUE, 0)
         await asyncio.sleep(1)
         asked.append(len(site.calls.asked))
-        held.remove(held.first(1))  # 1 and 2001 are near enough to each other
+        held.remove(held.first(1))  # 1 and 2001 are close enough to each other
         await asyncio.sleep(0)
         asked.append(len(site.calls.asked))
         return asked
 
-    assert at(scene, found(0, 1, 2001)) == [1, 2]
+    assert at(scenario, found(0, 1, 2001)) == [1, 2]
 
 
-def test_errors_are_waited_out_and_flow_control_for_less_long() -> None:
-    async def scene(site: Site) -> list[tuple[int, float]]:
+def test_pulling_pauses_after_errors_and_more_briefly_after_flow_control() -> None:
+    async def scenario(site: Site) -> list[tuple[int, float]]:
         site.queues.assign(QUEUE, 0)
         await asyncio.sleep(5)
         return site.calls.asked
 
     errors = [ClientError("away"), RefusalError("slowly", ResponseCode.FLOW_CONTROL), RefusalError("no", 1)]
-    assert at(scene, *errors) == [(0, 0.0), (0, 1.0), (0, 1.02), (0, 2.02)]
+    assert at(scenario, *errors) == [(0, 0.0), (0, 1.0), (0, 1.02), (0, 2.02)]
 
 
-def test_a_mistake_of_ours_does_not_leave_a_queue_that_nobody_reads() -> None:
-    async def scene(site: Site) -> tuple[list[int], list[int]]:
+def test_an_unexpected_error_does_not_stop_the_reading_of_a_queue() -> None:
+    async def scenario(site: Site) -> tuple[list[int], list[int]]:
         site.queues.assign(QUEUE, 0)
         await asyncio.sleep(5)
         return [offset for offset, _ in site.calls.asked], site.received
 
-    assert at(scene, found(0), RuntimeError("planted"), found(1)) == ([0, 1, 1, 2], [0, 1])
+    assert at(scenario, found(0), RuntimeError("injected"), found(1)) == ([0, 1, 1, 2], [0, 1])
 
 
 @pytest.mark.parametrize(
     "nonsense", [found(4, 4), found(5, 4), found(2), found(4, 6, next_offset=6), nothing(2)]
 )
-def test_deliv_4_an_answer_that_does_not_go_forward_is_an_error_and_nothing_of_it_is_consumed(
+def test_deliv_4_an_answer_that_does_not_advance_is_an_error_and_none_of_it_is_consumed(
     nonsense: PullResult,
 ) -> None:
-    """DELIV-4 QueueOrder: whatever a broker says."""
+    """DELIV-4 QueueOrder: whatever a broker answers."""
 
-    async def scene(site: Site) -> tuple[list[tuple[int, float]], list[int]]:
+    async def scenario(site: Site) -> tuple[list[tuple[int, float]], list[int]]:
         site.queues.assign(QUEUE, 3)
         await asyncio.sleep(5)
         return site.calls.asked, site.received
 
-    assert at(scene, nonsense, found(3)) == ([(3, 0.0), (3, 1.0), (4, 1.0)], [3])
+    assert at(scenario, nonsense, found(3)) == ([(3, 0.0), (3, 1.0), (4, 1.0)], [3])
 
 
-def test_a_corrected_offset_is_stored_as_a_reset_and_read_on_from_with_nothing_held() -> None:
-    async def scene(site: Site) -> tuple[list[int], list[int], bool, list[int]]:
+def test_a_corrected_offset_is_stored_as_a_reset_and_read_from_with_no_message_held() -> None:
+    async def scenario(site: Site) -> tuple[list[int], list[int], bool, list[int]]:
         first = site.queues.assign(QUEUE, 3)
         await asyncio.sleep(1)
         (held,) = site.queues.process_queues()
         asked = [offset for offset, _ in site.calls.asked]
         return asked, site.kept.resets, first.is_dropped, [m.queue_offset for m in held.first(9)]
 
-    assert at(scene, found(3), nothing(1, "OFFSET_ILLEGAL"), found(1)) == ([3, 4, 1, 2], [1], True, [1])
+    assert at(scenario, found(3), nothing(1, "OFFSET_ILLEGAL"), found(1)) == ([3, 4, 1, 2], [1], True, [1])
 
 
-def test_a_move_waits_for_what_is_being_consumed_and_then_stores_and_reads() -> None:
-    async def scene(site: Site) -> list[object]:
+def test_a_move_waits_for_running_listeners_and_then_stores_and_reads() -> None:
+    async def scenario(site: Site) -> list[object]:
         seen: list[object] = []
         held = site.queues.assign(QUEUE, 3)
         await asyncio.sleep(1)
@@ -202,7 +205,7 @@ def test_a_move_waits_for_what_is_being_consumed_and_then_stores_and_reads() -> 
         await asyncio.sleep(0)
         return [*seen, list(site.kept.resets), site.calls.asked[-1], QUEUE in site.queues]
 
-    assert at(scene, found(3)) == [True, [], 2, [50], (50, 6.0), True]
+    assert at(scenario, found(3)) == [True, [], 2, [50], (50, 6.0), True]
 
 
 @pytest.mark.parametrize(("settle_s", "slow_s"), [(5.0, 0.0), (0.0, 5.0)])
@@ -211,7 +214,7 @@ def test_deliv_6_a_queue_that_is_lost_while_it_moves_is_not_taken_back(
 ) -> None:
     """DELIV-6 OneOwner: the move ends with the assignment."""
 
-    async def scene(site: Site) -> tuple[bool, list[int], int]:
+    async def scenario(site: Site) -> tuple[bool, list[int], int]:
         site.queues.assign(QUEUE, 3)
         await asyncio.sleep(1)
         site.settle_s, site.kept.slow_s = settle_s, slow_s
@@ -222,17 +225,17 @@ def test_deliv_6_a_queue_that_is_lost_while_it_moves_is_not_taken_back(
         await asyncio.sleep(1)
         return QUEUE in site.queues, site.kept.resets, len(site.calls.asked)
 
-    is_read, resets, asked = at(scene, found(3))
+    is_read, resets, asked = at(scenario, found(3))
     assert (is_read, asked) == (False, 2)
     assert resets == ([] if settle_s else [50])
 
 
-def test_a_queue_that_is_not_read_cannot_move_and_one_that_moves_does_not_move_twice() -> None:
-    async def scene(site: Site) -> list[int]:
+def test_a_queue_that_is_not_read_cannot_move_and_a_moving_one_does_not_move_twice() -> None:
+    async def scenario(site: Site) -> list[int]:
         await site.queues.go_to(QUEUE, 50)
         site.queues.assign(QUEUE, 3)
         site.settle_s = 1.0
         await asyncio.gather(site.queues.go_to(QUEUE, 60), site.queues.go_to(QUEUE, 70))
         return site.kept.resets
 
-    assert at(scene) == [60]
+    assert at(scenario) == [60]

@@ -1,4 +1,4 @@
-"""How fast a consumer is, topic by topic."""
+"""Tests the rates of a consumer, topic by topic."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from mqproof.impl.client.consuming.consume_rates import ConsumeRates
 from mqproof.impl.remoting.bodies import TopicPace
 
 
-def test_paces_are_of_the_last_ten_seconds_and_averages_of_what_was_then() -> None:
+def test_rates_and_averages_cover_the_last_ten_seconds() -> None:
     rates = ConsumeRates()
     rates.pulled("T", 30, 0.02, 0.0)
     rates.pulled("T", 10, 0.04, 5.0)

@@ -1,4 +1,4 @@
-"""What a consumer asks of brokers: of which replica, and what it makes of answers."""
+"""Tests the requests of a consumer to brokers: the choice of the replica, and the use of answers."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -28,7 +28,7 @@ QUEUE, OTHER = MessageQueue("T", "b", 0), MessageQueue("T", "b", 1)
 
 
 class Site:
-    """A master and its slaves, which answer pulls with a suggestion and other requests as they are told."""
+    """A master and its slaves with scripted answers. Pulls are answered with a suggested broker."""
 
     def __init__(self) -> None:
         self.suggested = 0
@@ -74,7 +74,7 @@ class Site:
         }
 
 
-def with_site(scene: Callable[[Site, GroupRequests], Awaitable[T]], *broker_ids: int) -> T:
+def with_site(scenario: Callable[[Site, GroupRequests], Awaitable[T]], *broker_ids: int) -> T:
     loop = SimulatedLoop()
 
     async def main() -> T:
@@ -86,7 +86,7 @@ def with_site(scene: Callable[[Site, GroupRequests], Awaitable[T]], *broker_ids:
         name_server = Address.parse(site.addresses[min(broker_ids)])  # it answers route queries too
         session = Session([name_server], simulated(loop, network))
         try:
-            return await scene(site, GroupRequests(session, "G"))
+            return await scenario(site, GroupRequests(session, "G"))
         finally:
             await session.stop()
             for server in site.servers.values():
@@ -99,38 +99,38 @@ def with_site(scene: Callable[[Site, GroupRequests], Awaitable[T]], *broker_ids:
     ("there", "suggested", "second"),
     [((0, 1), 0, 0), ((0, 1), 1, 1), ((0, 2), 1, 2), ((0, 3), 1, 0), ((1, 2), 0, 1)],
 )
-def test_a_pull_goes_where_the_last_answer_said_or_to_the_next_slave_or_to_anybody(
+def test_a_pull_goes_to_the_suggested_broker_or_the_next_slave_or_any_broker(
     there: tuple[int, ...], suggested: int, second: int
 ) -> None:
-    async def scene(site: Site, calls: GroupRequests) -> list[int]:
+    async def scenario(site: Site, calls: GroupRequests) -> list[int]:
         site.suggested = suggested
         await calls.pull(QUEUE, 0)
         await calls.pull(QUEUE, 0)
-        await calls.pull(OTHER, 0)  # of another queue nothing was said
+        await calls.pull(OTHER, 0)  # the answer says nothing about another queue
         return site.pulled_at
 
-    assert with_site(scene, *there) == [min(there), second, min(there)]
+    assert with_site(scenario, *there) == [min(there), second, min(there)]
 
 
-def test_locks_are_those_of_the_answer_that_were_asked_for() -> None:
-    async def scene(site: Site, calls: GroupRequests) -> set[MessageQueue]:
+def test_only_locks_that_were_requested_are_taken_from_the_answer() -> None:
+    async def scenario(site: Site, calls: GroupRequests) -> set[MessageQueue]:
         given = [NamedQueue("b", 1, "T"), NamedQueue("b", 7, "T")]
         site.answers[RequestCode.LOCK_BATCH_MQ] = java_json.write(LockedQueues(given))
         return await calls.lock([QUEUE, OTHER])
 
-    assert with_site(scene, 0) == {OTHER}
+    assert with_site(scenario, 0) == {OTHER}
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b'{"lockOKMQSet":7,"consumerIdList":7}'])
-def test_bodies_that_make_no_sense_are_one_clear_error(body: bytes) -> None:
-    async def scene(site: Site, calls: GroupRequests) -> None:
+def test_invalid_bodies_are_one_clear_error(body: bytes) -> None:
+    async def scenario(site: Site, calls: GroupRequests) -> None:
         site.answers = {RequestCode.LOCK_BATCH_MQ: body, RequestCode.GET_CONSUMER_LIST_BY_GROUP: body}
-        with pytest.raises(ClientError, match="makes no sense"):
+        with pytest.raises(ClientError, match="is invalid"):
             await calls.lock([QUEUE])
-        with pytest.raises(ClientError, match="makes no sense"):
+        with pytest.raises(ClientError, match="is invalid"):
             await calls.members("T")
 
-    with_site(scene, 0)
+    with_site(scenario, 0)
 
 
 LOCK, UNLOCK = RequestCode.LOCK_BATCH_MQ, RequestCode.UNLOCK_BATCH_MQ
@@ -143,11 +143,13 @@ OF_MASTER: dict[RequestCode, Callable[[GroupRequests], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("code", OF_MASTER)
-def test_locks_and_commits_are_the_masters_and_no_slaves(code: RequestCode) -> None:
-    """DELIV-6 OneOwner, DELIV-5 OffsetMonotone: a slave knows neither who holds a queue nor, when its master
-    speaks, what it was told itself."""
+def test_locks_and_commits_go_to_the_master_only(code: RequestCode) -> None:
+    """DELIV-6 OneOwner, DELIV-5 OffsetMonotone:
 
-    async def scene(site: Site, calls: GroupRequests) -> tuple[list[tuple[int, int]], int]:
+    a slave knows neither the holder of a queue nor the offsets committed to its master.
+    """
+
+    async def scenario(site: Site, calls: GroupRequests) -> tuple[list[tuple[int, int]], int]:
         site.answers[code] = java_json.write(LockedQueues([NamedQueue("b", 0, "T")]))
         master = site.addresses.pop(0)
         with pytest.raises(ClientError, match="no master"):
@@ -163,45 +165,45 @@ def test_locks_and_commits_are_the_masters_and_no_slaves(code: RequestCode) -> N
         await OF_MASTER[code](calls)
         return site.asked, again
 
-    assert with_site(scene, 0, 1) == ([(code, 0)], 1)
+    assert with_site(scenario, 0, 1) == ([(code, 0)], 1)
 
 
 @pytest.mark.parametrize("code", [ResponseCode.SUCCESS, ResponseCode.QUERY_NOT_FOUND])
-def test_without_a_master_a_slave_tells_the_offset_but_not_that_there_is_none(code: ResponseCode) -> None:
-    """DELIV-1 NoAckedLost: who takes its word for none begins at the end of the queue."""
+def test_without_a_master_a_slaves_offset_counts_but_not_its_lack_of_one(code: ResponseCode) -> None:
+    """DELIV-1 NoAckedLost: a member that believed the slave would begin at the end of the queue."""
 
-    async def scene(site: Site, calls: GroupRequests) -> int | None:
+    async def scenario(site: Site, calls: GroupRequests) -> int | None:
         del site.addresses[0]
         site.answers[QUERY] = Command(code, 0, fields={"offset": "7"})
         return await calls.committed(QUEUE)
 
     if code is ResponseCode.SUCCESS:
-        assert with_site(scene, 0, 1) == 7
+        assert with_site(scenario, 0, 1) == 7
     else:
         with pytest.raises(ClientError, match="its master may have one"):
-            with_site(scene, 0, 1)
+            with_site(scenario, 0, 1)
 
 
-def test_with_a_master_none_is_none() -> None:
-    async def scene(site: Site, calls: GroupRequests) -> int | None:
+def test_a_master_without_an_offset_is_believed() -> None:
+    async def scenario(site: Site, calls: GroupRequests) -> int | None:
         site.answers[QUERY] = Command(ResponseCode.QUERY_NOT_FOUND, 0)
         return await calls.committed(QUEUE)
 
-    assert with_site(scene, 0, 1) is None
+    assert with_site(scenario, 0, 1) is None
 
 
-def test_a_refusal_names_queue_and_code() -> None:
-    async def scene(site: Site, calls: GroupRequests) -> str:
+def test_a_refusal_names_the_queue_and_the_code() -> None:
+    async def scenario(site: Site, calls: GroupRequests) -> str:
         site.answers[RequestCode.GET_MAX_OFFSET] = Command(ResponseCode.SYSTEM_BUSY, 0)
         with pytest.raises(ClientError) as caught:
             await calls.max_offset(QUEUE)
         return str(caught.value)
 
-    assert with_site(scene, 0) == "T@b:0: SYSTEM_BUSY: no remark"
+    assert with_site(scenario, 0) == "T@b:0: SYSTEM_BUSY: no remark"
 
 
-def test_an_answer_that_does_not_come_is_an_error_in_time() -> None:
-    async def scene(site: Site, calls: GroupRequests) -> float:
+def test_a_missing_answer_is_an_error_within_the_time_limit() -> None:
+    async def scenario(site: Site, calls: GroupRequests) -> float:
         await calls.pull(QUEUE, 0)
         began_s = asyncio.get_running_loop().time()
         await site.servers[0].stop()
@@ -209,4 +211,4 @@ def test_an_answer_that_does_not_come_is_an_error_in_time() -> None:
             await calls.pull(QUEUE, 0, hold_ms=1000)
         return asyncio.get_running_loop().time() - began_s
 
-    assert with_site(scene, 0) < 12
+    assert with_site(scenario, 0) < 12

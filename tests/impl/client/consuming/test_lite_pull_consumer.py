@@ -1,4 +1,4 @@
-"""Polling: what a poll gives, what counts as consumed, seeking, and sharing with the group."""
+"""Tests polling: the result of a poll, consumed offsets, seeking, and dividing queues among the group."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,8 +32,8 @@ async def poll_all(consumer: LitePullConsumer) -> list[bytes]:
     return bodies
 
 
-def test_a_poll_gives_messages_of_one_queue_in_its_order_and_queues_take_turns() -> None:
-    async def scene(world: World) -> list[list[tuple[int, int]]]:
+def test_a_poll_returns_messages_of_one_queue_in_order_and_queues_take_turns() -> None:
+    async def scenario(world: World) -> list[list[tuple[int, int]]]:
         for queue in (QUEUE, OTHER):
             await fill(world, queue, 3)
         async with polling(world) as consumer:
@@ -42,11 +42,11 @@ def test_a_poll_gives_messages_of_one_queue_in_its_order_and_queues_take_turns()
             polls = [await consumer.poll(max_count=2) for _ in range(4)]
         return [[(message.queue.queue_id, message.queue_offset) for message in poll] for poll in polls]
 
-    assert play(scene) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)], [(0, 2)], [(1, 2)]]
+    assert play(scenario) == [[(0, 0), (0, 1)], [(1, 0), (1, 1)], [(0, 2)], [(1, 2)]]
 
 
-def test_a_poll_waits_for_the_first_message_and_not_for_ever() -> None:
-    async def scene(world: World) -> tuple[int, float, int, float]:
+def test_a_poll_waits_for_the_first_message_up_to_its_timeout() -> None:
+    async def scenario(world: World) -> tuple[int, float, int, float]:
         await make_topic(world)
         loop = asyncio.get_running_loop()
         async with polling(world) as consumer:
@@ -59,14 +59,14 @@ def test_a_poll_waits_for_the_first_message_and_not_for_ever() -> None:
             await sending
             return nothing, waited_s, something, loop.time() - began_s
 
-    nothing, waited_s, something, all_s = play(scene)
+    nothing, waited_s, something, all_s = play(scenario)
     assert (nothing, something) == (0, 1)
     assert waited_s == pytest.approx(0.7)
     assert all_s < 1.5
 
 
-def test_members_share_the_queues_and_every_message_is_polled_once() -> None:
-    async def scene(world: World) -> tuple[list[bytes], int]:
+def test_members_divide_the_queues_and_every_message_is_polled_once() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], int]:
         await send(world, numbers(0, 8))
         async with (
             polling(world) as first,
@@ -80,7 +80,7 @@ def test_members_share_the_queues_and_every_message_is_polled_once() -> None:
             await send(world, numbers(8, 20))
             return await poll_all(first) + await poll_all(second), len(await second.queues("T"))
 
-    bodies, queues = play(scene)
+    bodies, queues = play(scenario)
     assert sorted(bodies) == sorted(numbers(0, 20))
     assert queues == 4
 
@@ -99,14 +99,14 @@ async def _poll_again(consumer: LitePullConsumer) -> None:
 
 
 async def _fail(consumer: LitePullConsumer) -> None:
-    raise RuntimeError("planted")
+    raise RuntimeError("injected")
 
 
 @pytest.mark.parametrize(("then", "stored"), [(_leave, 2), (_commit, 2), (_poll_again, 3), (_fail, 0)])
-def test_polled_messages_are_consumed_when_the_application_says_so(
+def test_polled_messages_are_consumed_when_the_application_commits(
     then: Callable[[LitePullConsumer], Awaitable[None]], stored: int
 ) -> None:
-    async def scene(world: World) -> int | None:
+    async def scenario(world: World) -> int | None:
         await fill(world, QUEUE, 5)
         try:
             async with polling(world) as consumer:
@@ -117,11 +117,11 @@ def test_polled_messages_are_consumed_when_the_application_says_so(
             pass
         return (await committed(world))[0]
 
-    assert play(scene) == stored
+    assert play(scenario) == stored
 
 
-def test_without_auto_commit_only_commit_stores() -> None:
-    async def scene(world: World) -> tuple[int | None, int | None]:
+def test_without_auto_commit_only_a_commit_stores_offsets() -> None:
+    async def scenario(world: World) -> tuple[int | None, int | None]:
         await fill(world, QUEUE, 5)
         async with polling(world, LitePullConfig(auto_commit=False)) as consumer:
             await consumer.assign([QUEUE])
@@ -135,11 +135,11 @@ def test_without_auto_commit_only_commit_stores() -> None:
         assert (await committed(world))[0] == after
         return before, after
 
-    assert play(scene) == (0, 5)
+    assert play(scenario) == (0, 5)
 
 
-def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
-    async def scene(world: World) -> int | None:
+def test_with_auto_commit_messages_of_earlier_polls_are_stored_in_time() -> None:
+    async def scenario(world: World) -> int | None:
         await fill(world, QUEUE, 5)
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
@@ -148,11 +148,11 @@ def test_with_auto_commit_what_was_polled_before_is_stored_in_time() -> None:
             await asyncio.sleep(6)
             return (await committed(world))[0]
 
-    assert play(scene) == 2
+    assert play(scenario) == 2
 
 
-def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
-    async def scene(world: World) -> tuple[list[list[bytes]], list[int | None]]:
+def test_seeking_moves_forward_and_back_and_is_reported_as_a_reset() -> None:
+    async def scenario(world: World) -> tuple[list[list[bytes]], list[int | None]]:
         await fill(world, QUEUE, 5)
         seen = []
         async with polling(world) as consumer:
@@ -165,18 +165,18 @@ def test_seeking_goes_forward_and_back_and_is_said_to_be_a_reset() -> None:
             await consumer.seek(QUEUE, 1)
             await consumer.seek_to_end(QUEUE)
             seen.append(await poll_all(consumer))
-            with pytest.raises(ClientError, match="not among"):
+            with pytest.raises(ClientError, match="not one of"):
                 await consumer.seek(OTHER, 0)
         resets = [e.queue_offset for e in world.events if e.node == "lite" and e.attrs.get("reset")]
         return seen, resets
 
-    assert play(scene) == ([numbers(0, 5), numbers(3, 5), numbers(0, 5), []], [3, 0, 1, 5])
+    assert play(scenario) == ([numbers(0, 5), numbers(3, 5), numbers(0, 5), []], [3, 0, 1, 5])
 
 
-def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_after_it() -> None:
-    """DELIV-5 OffsetMonotone: an explicit reset is the last word."""
+def test_deliv_5_offset_monotone_messages_polled_before_a_seek_do_not_count_after_it() -> None:
+    """DELIV-5 OffsetMonotone: an explicit reset is final."""
 
-    async def scene(world: World) -> int | None:
+    async def scenario(world: World) -> int | None:
         await fill(world, QUEUE, 5)
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
@@ -185,11 +185,11 @@ def test_deliv_5_offset_monotone_what_was_polled_before_a_seek_does_not_count_af
             await consumer.commit()
             return await consumer.committed(QUEUE)
 
-    assert play(scene) == 2
+    assert play(scenario) == 2
 
 
-def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+def test_a_queue_that_is_moving_is_not_polled() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         await fill(world, QUEUE, 5)
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
@@ -200,11 +200,11 @@ def test_while_a_queue_moves_nothing_of_it_is_polled() -> None:
             await seeking
             return meanwhile, await poll_all(consumer)
 
-    assert play(scene) == ([], [b"4"])
+    assert play(scenario) == ([], [b"4"])
 
 
-def test_paused_queues_give_nothing_until_resumed() -> None:
-    async def scene(world: World) -> list[list[bytes]]:
+def test_paused_queues_return_nothing_until_resumed() -> None:
+    async def scenario(world: World) -> list[list[bytes]]:
         await fill(world, QUEUE, 2)
         async with polling(world) as consumer:
             await consumer.assign([QUEUE])
@@ -213,11 +213,11 @@ def test_paused_queues_give_nothing_until_resumed() -> None:
             consumer.resume([QUEUE])
             return [paused, await poll_all(consumer)]
 
-    assert play(scene) == [[], numbers(0, 2)]
+    assert play(scenario) == [[], numbers(0, 2)]
 
 
-def test_a_poll_that_waits_has_what_is_resumed_at_once() -> None:
-    async def scene(world: World) -> tuple[int, float]:
+def test_a_waiting_poll_returns_resumed_messages_at_once() -> None:
+    async def scenario(world: World) -> tuple[int, float]:
         await fill(world, QUEUE, 2)
         loop = asyncio.get_running_loop()
         async with polling(world) as consumer:
@@ -230,11 +230,11 @@ def test_a_poll_that_waits_has_what_is_resumed_at_once() -> None:
             resumed_s = loop.time()
             return len(await waiting), loop.time() - resumed_s
 
-    assert play(scene) == (2, 0.0)
+    assert play(scenario) == (2, 0.0)
 
 
 def test_another_assignment_replaces_the_first() -> None:
-    async def scene(world: World) -> tuple[list[MessageQueue], list[bytes]]:
+    async def scenario(world: World) -> tuple[list[MessageQueue], list[bytes]]:
         await fill(world, QUEUE, 2)
         await fill(world, OTHER, 3)
         async with polling(world) as consumer:
@@ -242,11 +242,11 @@ def test_another_assignment_replaces_the_first() -> None:
             await consumer.assign([OTHER])
             return consumer.assignment(), await poll_all(consumer)
 
-    assert play(scene) == ([OTHER], numbers(0, 3))
+    assert play(scenario) == ([OTHER], numbers(0, 3))
 
 
-def test_offsets_are_found_by_time_and_deliveries_told() -> None:
-    async def scene(world: World) -> tuple[int, list[int | None]]:
+def test_offsets_are_found_by_time_and_deliveries_are_logged() -> None:
+    async def scenario(world: World) -> tuple[int, list[int | None]]:
         await fill(world, QUEUE, 1)
         await asyncio.sleep(60)
         now_ms = world.runtime.clock.now_us() // 1000
@@ -257,4 +257,4 @@ def test_offsets_are_found_by_time_and_deliveries_told() -> None:
             offset = await consumer.offset_for_time(QUEUE, now_ms)
         return offset, [e.queue_offset for e in world.events if e.node == "lite" and e.kind is Kind.DELIVER]
 
-    assert play(scene) == (1, [0, 1])
+    assert play(scenario) == (1, [0, 1])

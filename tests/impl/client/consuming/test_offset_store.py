@@ -1,4 +1,4 @@
-"""Where offsets are kept: the file of a broadcast consumer, and a queue's last word."""
+"""Tests where offsets are stored: the file of a broadcast consumer, and the last commit of a queue."""
 
 import asyncio
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def store(runtime: Runtime) -> FileOffsets:
     return FileOffsets("/offsets", "10.0.0.9@DEFAULT", "G", runtime)
 
 
-def test_offsets_in_a_file_are_found_again_in_rocketmqs_form() -> None:
+def test_offsets_in_a_file_survive_in_rocketmqs_format() -> None:
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork())
 
@@ -39,7 +39,7 @@ def test_offsets_in_a_file_are_found_again_in_rocketmqs_form() -> None:
     )
 
 
-def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_two_such_files_are_an_error() -> None:
+def test_an_invalid_file_is_replaced_by_its_backup_and_two_invalid_files_are_an_error() -> None:
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork())
 
@@ -57,7 +57,7 @@ def test_a_file_that_makes_no_sense_is_replaced_by_its_backup_and_two_such_files
     assert run_simulated(main(), loop) == 7
 
 
-def test_a_disk_error_is_made_good_by_the_next_save() -> None:
+def test_the_next_save_repairs_a_failed_one() -> None:
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork())
 
@@ -78,7 +78,7 @@ def test_a_disk_error_is_made_good_by_the_next_save() -> None:
     assert run_simulated(main(), loop) == 7
 
 
-def test_saves_at_the_same_time_leave_the_later_one() -> None:
+def test_concurrent_saves_leave_the_later_state() -> None:
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork(), seed=3)
 
@@ -90,7 +90,7 @@ def test_saves_at_the_same_time_leave_the_later_one() -> None:
     assert run_simulated(main(), loop) == 19
 
 
-def test_a_client_id_cannot_lead_out_of_the_directory() -> None:
+def test_a_client_id_cannot_name_a_path_outside_the_directory() -> None:
     loop = SimulatedLoop()
     runtime = simulated(loop, SimulatedNetwork())
 
@@ -107,7 +107,7 @@ class FakeCalls(GroupRequests):
     def __init__(self, known: int | ClientError | None) -> None:
         self.known = known
         self.commits: list[int] = []
-        self.told: list[tuple[int, bool]] = []
+        self.reported: list[tuple[int, bool]] = []
         """What was asked to be committed, taken or not, and whether it may only go forward."""
 
     async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # as GroupRequests has it
@@ -116,7 +116,7 @@ class FakeCalls(GroupRequests):
         return self.known
 
     async def commit(self, queue: MessageQueue, offset: int, *, only_forward: bool = False) -> None:  # noqa: ARG002
-        self.told.append((offset, only_forward))
+        self.reported.append((offset, only_forward))
         if isinstance(self.known, ClientError):
             raise self.known
         self.commits.append(offset)
@@ -125,7 +125,7 @@ class FakeCalls(GroupRequests):
 @pytest.mark.parametrize(
     ("known", "commits"), [(None, [5]), (4, [5]), (5, []), (9, []), (ClientError("away"), [])]
 )
-def test_deliv_5_offset_monotone_the_last_word_of_an_owner_does_not_take_the_next_ones_back(
+def test_deliv_5_offset_monotone_the_last_commit_of_an_owner_does_not_undo_the_next_owners(
     known: int | ClientError | None, commits: list[int]
 ) -> None:
     """DELIV-5 OffsetMonotone: GroupShipped's late commit."""
@@ -134,8 +134,8 @@ def test_deliv_5_offset_monotone_the_last_word_of_an_owner_does_not_take_the_nex
     assert calls.commits == commits
 
 
-def test_deliv_5_offset_monotone_all_but_a_reset_goes_forward_and_a_reset_is_told_until_heard() -> None:
-    """DELIV-5 OffsetMonotone: GroupShipped's late commit, of a member that reads the queue still."""
+def test_deliv_5_offset_monotone_only_a_reset_lowers_an_offset_and_is_sent_until_confirmed() -> None:
+    """DELIV-5 OffsetMonotone: GroupShipped's late commit, by a member that still reads the queue."""
     calls = FakeCalls(None)
     offsets = BrokerOffsets(calls, ConsumerEvents(None, "G", "c"))
 
@@ -149,27 +149,27 @@ def test_deliv_5_offset_monotone_all_but_a_reset_goes_forward_and_a_reset_is_tol
         await offsets.save({QUEUE: 6})
 
     run_simulated(main())
-    assert calls.told == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
+    assert calls.reported == [(5, True), (2, False), (3, False), (4, False), (1, True), (6, True)]
 
 
 class Recorder:
-    """A store that tells what it was given."""
+    """A store that records the calls that it receives."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.reported: list[object] = []
 
     async def load(self, queue: MessageQueue) -> int | None:  # noqa: ARG002  # an OffsetStore's signature
         return None
 
     async def save(self, offsets: Mapping[MessageQueue, int], *, reset: bool = False) -> None:
-        self.told.append((dict(offsets), reset))
+        self.reported.append((dict(offsets), reset))
 
     async def release(self, queue: MessageQueue, offset: int) -> None:
-        self.told.append((queue, offset))
+        self.reported.append((queue, offset))
 
 
-def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
-    """DELIV-5 OffsetMonotone: batches that end in another order than they began take no offset back."""
+def test_deliv_5_offset_monotone_consuming_only_raises_the_offset() -> None:
+    """DELIV-5 OffsetMonotone: batches that finish out of order do not lower the offset."""
     kept = Recorder()
     offsets = Offsets(kept)
 
@@ -183,4 +183,4 @@ def test_deliv_5_offset_monotone_consuming_goes_forward_only() -> None:
         await offsets.save()
 
     run_simulated(main())
-    assert kept.told == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]
+    assert kept.reported == [({QUEUE: 5}, False), ({QUEUE: 2}, True), (QUEUE, 2)]

@@ -1,4 +1,4 @@
-"""Orderly consumption in the simulated world: each queue in its order, by one member at a time."""
+"""Tests orderly consumption in the simulated world: each queue in order, by one member at a time."""
 
 import asyncio
 from collections import defaultdict
@@ -33,9 +33,9 @@ async def send_to_queue(world: World, bodies: Sequence[bytes]) -> None:
 
 
 def test_deliv_4_queue_order() -> None:
-    """DELIV-4 QueueOrder: within each queue in order, whatever the listener takes."""
+    """DELIV-4 QueueOrder: in order within each queue, however long the listener takes."""
 
-    async def scene(world: World) -> list[tuple[int, int]]:
+    async def scenario(world: World) -> list[tuple[int, int]]:
         heard: list[tuple[int, int]] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> None:
@@ -48,16 +48,18 @@ def test_deliv_4_queue_order() -> None:
         return heard
 
     by_queue = defaultdict(list)
-    for queue_id, offset in play(scene):
+    for queue_id, offset in play(scenario):
         by_queue[queue_id].append(offset)
     assert by_queue == {queue_id: list(range(10)) for queue_id in range(4)}
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_come_and_go(seed: int) -> None:
-    """DELIV-4 QueueOrder: a queue moves only when its listener has ended, and goes on where that was."""
+def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_join_and_leave(
+    seed: int,
+) -> None:
+    """DELIV-4 QueueOrder: a queue moves only after its listener has ended, and continues there."""
 
-    async def scene(world: World) -> tuple[list[bytes], int]:
+    async def scenario(world: World) -> tuple[list[bytes], int]:
         running: set[MessageQueue] = set()
         done: list[bytes] = []
         overlaps = 0
@@ -78,15 +80,15 @@ def test_deliv_4_orderly_consumption_never_overlaps_in_a_queue_while_members_com
             await asyncio.sleep(90)
         return done, overlaps
 
-    done, overlaps = play(scene, seed=seed)
+    done, overlaps = play(scenario, seed=seed)
     assert overlaps == 0
     assert set(done) == set(numbers(0, 80))
-    # What was in a listener when its queue moved comes again, and nothing else does.
+    # Messages that a listener had when their queue moved are redelivered, and no others.
     assert len(done) <= 80 + 8
 
 
-def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
-    async def scene(world: World) -> list[tuple[int, bytes, int]]:
+def test_a_message_that_fails_blocks_its_queue_and_no_other() -> None:
+    async def scenario(world: World) -> list[tuple[int, bytes, int]]:
         heard: list[tuple[int, bytes, int]] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -101,7 +103,7 @@ def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
             await asyncio.sleep(5)
         return heard
 
-    heard = play(scene)
+    heard = play(scenario)
     assert [rest for queue_id, *rest in heard if queue_id == 0] == [
         [b"0", 0],
         [b"0", 1],
@@ -112,8 +114,10 @@ def test_a_message_that_fails_holds_up_its_queue_and_not_the_others() -> None:
 
 
 @pytest.mark.parametrize(("asked_ms", "waited_s"), [(5000, 5.0), (1, 0.01), (99_000, 30.0)])
-def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int, waited_s: float) -> None:
-    async def scene(world: World) -> list[float]:
+def test_a_queue_pauses_for_the_time_that_its_listener_requests_within_bounds(
+    asked_ms: int, waited_s: float
+) -> None:
+    async def scenario(world: World) -> list[float]:
         called_s: list[float] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -125,12 +129,12 @@ def test_a_queue_waits_as_long_as_its_listener_asked_within_bounds(asked_ms: int
             await asyncio.sleep(40)
         return called_s
 
-    first, second = play(scene)
+    first, second = play(scenario)
     assert second - first == pytest.approx(waited_s, abs=0.001)
 
 
-def test_a_lock_counts_from_when_it_was_asked_for() -> None:
-    """The broker may have given it at once, and its answer may have taken long."""
+def test_a_lock_counts_from_the_time_of_its_request() -> None:
+    """The broker may have granted it at once, and its answer may have taken long."""
 
     class Slow:
         async def lock(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
@@ -149,7 +153,7 @@ def test_a_lock_counts_from_when_it_was_asked_for() -> None:
 
 
 def test_an_orderly_queue_may_have_gaps_of_any_length() -> None:
-    async def scene(world: World) -> int:
+    async def scenario(world: World) -> int:
         ear = Ear()
         for number in range(12):
             message = Message("T", b"x", {"TAGS": "A" if number % 4 == 0 else "B"})
@@ -160,11 +164,11 @@ def test_an_orderly_queue_may_have_gaps_of_any_length() -> None:
             (held,) = [held for held in consumer._queues.process_queues() if held.queue == QUEUE]
             return len(held)
 
-    assert play(scene) == 3
+    assert play(scenario) == 3
 
 
-def test_what_was_done_of_a_batch_is_not_repeated() -> None:
-    async def scene(world: World) -> list[list[bytes]]:
+def test_the_consumed_part_of_a_batch_is_not_repeated() -> None:
+    async def scenario(world: World) -> list[list[bytes]]:
         calls: list[list[bytes]] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -176,13 +180,13 @@ def test_what_was_done_of_a_batch_is_not_repeated() -> None:
             await asyncio.sleep(5)
         return calls
 
-    assert play(scene) == [numbers(0, 2), numbers(1, 3)]
+    assert play(scenario) == [numbers(0, 2), numbers(1, 3)]
 
 
-def test_deliv_7_a_message_that_came_often_enough_is_a_dead_letter_and_the_queue_goes_on() -> None:
-    """DELIV-7 RetryThenDeadLetter: orderly; the offset passes it only when the broker has it."""
+def test_deliv_7_a_message_that_failed_too_often_is_a_dead_letter_and_the_queue_continues() -> None:
+    """DELIV-7 RetryThenDeadLetter, orderly: the offset passes the message only when the broker has it."""
 
-    async def scene(world: World) -> tuple[list[bytes], list[bytes], int | None]:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes], int | None]:
         heard: list[bytes] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -195,13 +199,15 @@ def test_deliv_7_a_message_that_came_often_enough_is_a_dead_letter_and_the_queue
             dead = await world.consumer.pull(MessageQueue(f"%DLQ%{GROUP}", "broker-a", 0), 0)
             return heard, [stored.message.body for stored in dead.messages], (await committed(world))[0]
 
-    assert play(scene) == ([b"0", b"0", b"0", b"1"], [b"0"], 2)
+    assert play(scenario) == ([b"0", b"0", b"0", b"1"], [b"0"], 2)
 
 
-def test_deliv_7_a_message_that_nobody_takes_stays_in_front(monkeypatch: pytest.MonkeyPatch) -> None:
-    """DELIV-7 RetryThenDeadLetter: no dead letter, no progress."""
+def test_deliv_7_a_message_that_no_broker_accepts_stays_at_the_head_of_its_queue(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DELIV-7 RetryThenDeadLetter: without a dead letter there is no progress."""
 
-    async def scene(world: World) -> tuple[set[bytes], int | None]:
+    async def scenario(world: World) -> tuple[set[bytes], int | None]:
         ear = Ear()
         ear.answer = RetryLater(pause_ms=100)
         await send_to_queue(world, numbers(0, 2))
@@ -214,22 +220,22 @@ def test_deliv_7_a_message_that_nobody_takes_stays_in_front(monkeypatch: pytest.
         return None
 
     refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
-    bodies, offset = play(scene)
+    bodies, offset = play(scenario)
     assert (bodies, offset) == ({b"0"}, 0)
 
 
 def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
-    """The broker might hear of the renewal later, and our client would believe its answer."""
-    told: list[str] = []
+    """The broker might receive the renewal later, and our client would believe its answer."""
+    reported: list[str] = []
 
     class Slow:
         async def lock(self, queues: Collection[MessageQueue]) -> set[MessageQueue]:
             await asyncio.sleep(1)
-            told.append("locked")
+            reported.append("locked")
             return set(queues)
 
         async def unlock(self, _: Collection[MessageQueue]) -> None:
-            told.append("unlocked")
+            reported.append("unlocked")
 
     async def main() -> float | None:
         locks = QueueLocks(cast(GroupRequests, Slow()))
@@ -241,13 +247,13 @@ def test_a_queue_is_not_unlocked_while_its_lock_is_being_renewed() -> None:
         return locks.confirmed_s(QUEUE)
 
     assert run_simulated(main(), SimulatedLoop()) is None
-    assert told == ["locked", "locked", "unlocked"]
+    assert reported == ["locked", "locked", "unlocked"]
 
 
-def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> None:
-    """Its broker was started again, and another member was sooner, while its offset was looked up."""
+def test_a_lock_that_was_lost_before_reading_is_requested_again() -> None:
+    """Its broker restarted, and another member locked the queue first while the offset was requested."""
 
-    async def scene(world: World) -> list[bytes]:
+    async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         await send_to_queue(world, numbers(0, 2))
         gained = asyncio.Event()
@@ -263,16 +269,16 @@ def test_a_queue_whose_lock_is_lost_before_it_is_read_is_asked_for_again() -> No
             async with member(world, "c1", ear, ORDERLY) as consumer:
                 assert consumer._locks is not None
                 assert consumer._locks.holds(QUEUE)
-                consumer._locks._confirmed_s.pop(QUEUE)  # what a renewal does that is refused
+                consumer._locks._confirmed_s.pop(QUEUE)  # the effect of a refused renewal
                 gained.set()
                 await asyncio.sleep(5)
         return ear.bodies()
 
-    assert play(scene) == numbers(0, 2)
+    assert play(scenario) == numbers(0, 2)
 
 
-def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+def test_a_queue_locked_by_another_client_is_not_read_until_it_is_free() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         await send_to_queue(world, numbers(0, 2))
         async with Session([world.namesrv_address], world.runtime, "other") as session:
@@ -285,13 +291,13 @@ def test_a_queue_that_somebody_else_has_locked_is_not_read_until_it_is_free() ->
                 await asyncio.sleep(21)
                 return early, ear.bodies()
 
-    early, late = play(scene)
+    early, late = play(scenario)
     assert early == []
     assert late == numbers(0, 2)
 
 
-def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() -> None:
-    async def scene(world: World) -> tuple[set[MessageQueue], int]:
+def test_losing_a_lock_gives_up_the_queue_and_its_pulled_messages() -> None:
+    async def scenario(world: World) -> tuple[set[MessageQueue], int]:
         ear = Ear()
         ear.takes_s = 30.0
         await send_to_queue(world, numbers(0, 5))
@@ -299,19 +305,19 @@ def test_a_lock_that_was_lost_gives_the_queue_up_with_what_was_pulled_of_it() ->
             assert world.broker is not None
             assert QUEUE in consumer.owned()
             await world.stop_broker()
-            await world.start_broker()  # it knows of no lock
+            await world.start_broker()  # the broker has no lock
             async with Session([world.namesrv_address], world.runtime, "other") as session:
                 assert await GroupRequests(session, GROUP).lock([QUEUE]) == {QUEUE}
                 await asyncio.sleep(55)
             return set(consumer.owned()), len(ear.heard)
 
-    owned, heard = play(scene, config=FIXED_PORT)
+    owned, heard = play(scenario, config=FIXED_PORT)
     assert QUEUE not in owned
     assert heard == 1
 
 
-def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_them_away() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+def test_consumption_stops_before_an_unrenewed_lock_expires() -> None:
+    async def scenario(world: World) -> tuple[int, int]:
         ear = Ear()
         await make_topic(world)
         await send_to_queue(world, numbers(0, 100))
@@ -323,18 +329,18 @@ def test_a_broker_that_does_not_renew_locks_stops_consumption_before_it_gives_th
             await asyncio.sleep(9)
             return paused, len(ear.heard)
 
-    paused, later = play(scene)
+    paused, later = play(scenario)
     assert 25 <= paused <= 45
     assert later == paused
 
 
 @pytest.mark.parametrize("storing_takes_s", [0.0, 2.0])
-def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it(
+def test_deliv_4_a_queue_that_is_reassigned_while_its_listener_runs_waits_for_it(
     monkeypatch: pytest.MonkeyPatch, storing_takes_s: float
 ) -> None:
-    """DELIV-4 QueueOrder: lost and gained again at once, as when a member comes and goes."""
+    """DELIV-4 QueueOrder: the queue is lost and regained at once, as when a member joins and leaves."""
 
-    async def scene(world: World) -> tuple[int, list[bytes]]:
+    async def scenario(world: World) -> tuple[int, list[bytes]]:
         ear = Ear()
         ear.takes_s = 4.0
         await send_to_queue(world, numbers(0, 2))
@@ -352,13 +358,13 @@ def test_deliv_4_a_queue_that_comes_back_while_its_listener_runs_waits_for_it(
         await asyncio.sleep(storing_takes_s)
 
     monkeypatch.setattr(Offsets, "release", slowly)
-    most, bodies = play(scene)
+    most, bodies = play(scenario)
     assert most == 1
     assert bodies == [b"0", b"0", b"1"]
 
 
-def test_a_stop_unlocks_so_that_the_next_member_need_not_wait() -> None:
-    async def scene(world: World) -> list[bytes]:
+def test_a_stop_unlocks_so_that_the_next_member_does_not_wait() -> None:
+    async def scenario(world: World) -> list[bytes]:
         first, second = Ear(), Ear()
         await send_to_queue(world, numbers(0, 2))
         async with member(world, "c1", first, ORDERLY):
@@ -368,18 +374,18 @@ def test_a_stop_unlocks_so_that_the_next_member_need_not_wait() -> None:
             pass
         return second.bodies()
 
-    assert play(scene) == numbers(2, 4)
+    assert play(scenario) == numbers(2, 4)
 
 
-def test_events_tell_each_delivery_of_an_orderly_queue_with_its_end() -> None:
-    async def scene(world: World) -> list[tuple[Kind, int | None]]:
+def test_events_record_each_delivery_of_an_orderly_queue_with_its_result() -> None:
+    async def scenario(world: World) -> list[tuple[Kind, int | None]]:
         await send_to_queue(world, numbers(0, 2))
         async with member(world, "c1", Ear(), ORDERLY):
             pass
         kinds = (Kind.DELIVER, Kind.CONSUME_OK)
         return [(e.kind, e.queue_offset) for e in world.events if e.node == "c1" and e.kind in kinds]
 
-    assert play(scene) == [
+    assert play(scenario) == [
         (Kind.DELIVER, 0),
         (Kind.CONSUME_OK, 0),
         (Kind.DELIVER, 1),

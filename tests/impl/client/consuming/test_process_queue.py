@@ -1,4 +1,4 @@
-"""What a process queue says may be committed, and how full it is."""
+"""Tests a process queue: the offset that may be committed, and its size."""
 
 from mqproof.impl.client.consuming.process_queue import ProcessQueue
 from mqproof.impl.client.model import MessageQueue, ReceivedMessage
@@ -18,7 +18,7 @@ def holding(*offsets: int) -> tuple[ProcessQueue, dict[int, ReceivedMessage]]:
     return held, messages
 
 
-def test_what_may_be_committed_is_the_least_offset_still_held() -> None:
+def test_the_offset_to_commit_is_the_lowest_one_still_held() -> None:
     held, messages = holding(3, 4, 5, 8)
     assert held.remove([messages[4]]) == 3
     assert held.remove([messages[3]]) == 5
@@ -34,7 +34,7 @@ def test_a_message_that_is_removed_twice_counts_once() -> None:
     assert (len(held), held.bytes) == (1, 1)
 
 
-def test_count_bytes_and_span_are_of_what_is_held() -> None:
+def test_count_bytes_and_span_cover_the_held_messages() -> None:
     held = ProcessQueue(QUEUE)
     assert (len(held), held.bytes, held.span) == (0, 0, 0)
     first, last = received(10, b"abc"), received(2010, b"d")
@@ -45,7 +45,7 @@ def test_count_bytes_and_span_are_of_what_is_held() -> None:
     assert (len(held), held.bytes, held.span) == (1, 1, 0)
 
 
-def test_the_first_messages_are_looked_at_and_replaced_in_their_place() -> None:
+def test_the_first_messages_can_be_replaced_in_place() -> None:
     held, messages = holding(0, 1, 2)
     assert held.first(2) == [messages[0], messages[1]]
     again = ReceivedMessage(messages[0].stored, QUEUE, 1)
@@ -53,7 +53,7 @@ def test_the_first_messages_are_looked_at_and_replaced_in_their_place() -> None:
     assert held.first(3) == [again, messages[1], messages[2]]
 
 
-def test_overdue_is_what_was_begun_before_and_is_not_done() -> None:
+def test_overdue_messages_were_started_before_and_are_not_done() -> None:
     held, messages = holding(0, 1, 2, 3)
     held.begin([messages[0], messages[1]], 10.0)
     held.begin([messages[2]], 20.0)

@@ -1,4 +1,4 @@
-"""A pull consumer is known to a broker before it commits: 5.x takes no offset of an unknown group."""
+"""Tests that a pull consumer registers before it commits: 5.x accepts no offset of an unknown group."""
 
 from mqproof.impl.client.consuming.pull_consumer import PullConsumer
 from mqproof.impl.client.model import MessageQueue
@@ -12,14 +12,14 @@ from tests.impl.world import World, play
 QUEUE = MessageQueue("T", "broker-a", 0)
 
 
-def test_the_first_commit_tells_the_broker_of_the_group() -> None:
-    async def scene(world: World) -> None:
+def test_the_first_commit_registers_the_group_at_the_broker() -> None:
+    async def scenario(world: World) -> None:
         await world.producer.send(Message("T", b"x"), QUEUE)
         await world.session.heartbeat()
-        later = PullConsumer(world.session, "Later")  # of this group that heartbeat did not tell
+        later = PullConsumer(world.session, "Later")  # the heartbeat before did not contain this group
         await later.commit(QUEUE, 1)
         answer = await world.ask(RequestCode.GET_CONSUMER_LIST_BY_GROUP, ConsumerGroupRequest("Later"))
         assert answer.code == ResponseCode.SUCCESS
         assert java_json.read(ConsumerIds, answer.body).consumer_id_list == [world.session.client_id]
 
-    play(scene)
+    play(scenario)

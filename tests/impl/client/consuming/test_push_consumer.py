@@ -1,4 +1,4 @@
-"""A push consumer in the simulated world: what its listener gets, when offsets move, who reads what."""
+"""Tests a push consumer in the simulated world: deliveries, offsets, and the owners of queues."""
 
 import asyncio
 import contextlib
@@ -35,17 +35,17 @@ FIXED_PORT = BrokerConfig(store_directory="/store", port=10_911, store=SMALL_STO
 
 
 def refuse(monkeypatch: pytest.MonkeyPatch, code: RequestCode, response: ResponseCode) -> None:
-    """Brokers answer this request like that."""
+    """Replace the answer of brokers to this request."""
 
     def processor(services: object, request: Command, channel: object) -> Reply:
-        raise RefusedError(response, "planted")
+        raise RefusedError(response, "injected")
 
     monkeypatch.setitem(all_processors.PROCESSORS, code, processor)
 
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is to come again comes at once: the broker's delays are not what is tested."""
+    """Redeliver at once, because the delays of the broker are not tested here."""
 
     def at_once(services: object, message: Message) -> Message:
         return message
@@ -57,8 +57,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 # Consuming.
 
 
-def test_every_message_is_consumed_once_and_its_offset_stored() -> None:
-    async def scene(world: World) -> tuple[list[bytes], dict[int, int | None]]:
+def test_every_message_is_consumed_once_and_its_offset_is_stored() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None]]:
         ear = Ear()
         await send(world, numbers(0, 8))
         async with member(world, "c1", ear):
@@ -66,13 +66,13 @@ def test_every_message_is_consumed_once_and_its_offset_stored() -> None:
             await asyncio.sleep(6)
             return ear.bodies(), await committed(world)
 
-    bodies, offsets = play(scene)
+    bodies, offsets = play(scenario)
     assert sorted(bodies) == sorted(numbers(0, 20))
     assert offsets == dict.fromkeys(range(4), 5)
 
 
-def test_a_group_goes_on_where_it_was_stopped_without_waiting_for_the_next_time_offsets_are_stored() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+def test_a_restarted_group_continues_without_waiting_for_the_periodic_store_of_offsets() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         first, second = Ear(), Ear()
         await send(world, numbers(0, 10))
         async with member(world, "c1", first):
@@ -82,24 +82,24 @@ def test_a_group_goes_on_where_it_was_stopped_without_waiting_for_the_next_time_
             pass
         return first.bodies(), second.bodies()
 
-    first, second = play(scene)
+    first, second = play(scenario)
     assert sorted(first) == sorted(numbers(0, 10))
     assert sorted(second) == sorted(numbers(10, 14))
 
 
-def test_a_topic_that_comes_later_is_found() -> None:
-    async def scene(world: World) -> list[bytes]:
+def test_a_topic_that_is_created_later_is_found() -> None:
+    async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         async with member(world, "c1", ear):
             await send(world, [b"x"])
             await asyncio.sleep(21)
         return ear.bodies()
 
-    assert play(scene) == [b"x"]
+    assert play(scenario) == [b"x"]
 
 
-def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -> None:
-    async def scene(world: World) -> tuple[list[bytes], int]:
+def test_only_wanted_tags_are_delivered_compared_as_text_and_the_rest_is_skipped() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], int]:
         await make_topic(world)
         ear = Ear()
         async with member(world, "c1", ear, tags=" Aa || C "):
@@ -108,13 +108,13 @@ def test_only_wanted_tags_come_compared_as_texts_and_the_rest_is_passed_over() -
             await asyncio.sleep(26)
         return ear.bodies(), sum(offset or 0 for offset in (await committed(world)).values())
 
-    bodies, offsets = play(scene)
+    bodies, offsets = play(scenario)
     assert Counter(bodies) == {b"Aa": 4, b"C": 4}
     assert offsets == 20
 
 
-def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
-    async def scene(world: World) -> tuple[list[bytes], set[str]]:
+def test_an_unsubscribed_topic_is_no_longer_read() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], set[str]]:
         ear = Ear()
         await make_topic(world)
         async with member(world, "c1", ear) as consumer:
@@ -126,13 +126,13 @@ def test_a_topic_that_is_unsubscribed_is_read_no_more() -> None:
             await asyncio.sleep(21)
             return ear.bodies(), {queue.topic for queue in consumer.owned()}
 
-    bodies, topics = play(scene)
+    bodies, topics = play(scenario)
     assert sorted(bodies) == numbers(0, 4)
     assert topics == {f"%RETRY%{GROUP}"}
 
 
-def test_a_message_has_what_its_producer_gave() -> None:
-    async def scene(world: World) -> ReceivedMessage:
+def test_a_message_has_all_that_its_producer_gave_it() -> None:
+    async def scenario(world: World) -> ReceivedMessage:
         await make_topic(world)
         ear = Ear()
         message = Message("T", b"long " * 2000, {"KEYS": "k1 k2", "TAGS": "A", "mine": "1"})
@@ -143,13 +143,13 @@ def test_a_message_has_what_its_producer_gave() -> None:
             assert heard.message_id == outcome.message_id
             return heard
 
-    heard = play(scene)
+    heard = play(scenario)
     assert (heard.body, heard.topic, heard.tag, heard.keys) == (b"long " * 2000, "T", "A", ["k1", "k2"])
     assert (heard.properties["mine"], heard.reconsume_times) == ("1", 0)
 
 
-def test_a_plain_function_is_a_listener_too_and_batches_are_as_long_as_configured() -> None:
-    async def scene(world: World) -> list[int]:
+def test_a_plain_function_can_be_a_listener_and_batches_have_the_configured_size() -> None:
+    async def scenario(world: World) -> list[int]:
         sizes: list[int] = []
 
         def listener(messages: Sequence[ReceivedMessage]) -> None:
@@ -159,11 +159,11 @@ def test_a_plain_function_is_a_listener_too_and_batches_are_as_long_as_configure
         async with member(world, "c1", listener, PushConsumerConfig(batch_max=3)):
             return sizes
 
-    assert sorted(play(scene)) == [2, 2, 2, 2, 3, 3, 3, 3]
+    assert sorted(play(scenario)) == [2, 2, 2, 2, 3, 3, 3, 3]
 
 
 def test_no_more_listeners_run_than_configured() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         ear = Ear()
         ear.takes_s = 0.1
         await send(world, numbers(0, 40))
@@ -171,7 +171,7 @@ def test_no_more_listeners_run_than_configured() -> None:
             await asyncio.sleep(1)
         return ear.busy_most, len(ear.heard)
 
-    assert play(scene) == (3, 40)
+    assert play(scenario) == (3, 40)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_no_more_listeners_run_than_configured() -> None:
     [PullLimits(messages_max=40, batch=8), PullLimits(bytes_max=40), PullLimits(span_max=40, batch=8)],
 )
 def test_pulling_pauses_while_too_much_is_held(limits: PullLimits) -> None:
-    async def scene(world: World) -> tuple[int, int]:
+    async def scenario(world: World) -> tuple[int, int]:
         ear = Ear()
         ear.takes_s = 1000.0
         queue = MessageQueue("T", "broker-a", 0)
@@ -191,36 +191,36 @@ def test_pulling_pauses_while_too_much_is_held(limits: PullLimits) -> None:
             stuck = max(len(held) for held in consumer._queues.process_queues())
             return stuck, len(ear.heard)
 
-    held, heard = play(scene)
+    held, heard = play(scenario)
     assert 40 < held <= 40 + 32
     assert heard == 20
 
 
-# Sharing.
+# Dividing queues.
 
 
 def owners(consumers: Sequence[PushConsumer]) -> Counter[MessageQueue]:
     return Counter(queue for consumer in consumers for queue in consumer.owned())
 
 
-def test_members_are_counted_in_the_order_in_which_java_sorts_texts() -> None:
-    """By UTF-16: else members in two languages would take the same queue, and nobody another one."""
+def test_members_are_sorted_as_java_sorts_strings() -> None:
+    """The order is by UTF-16. Otherwise, members in two languages would choose the same queue."""
     names = ["c", "\uff61", "a", "\U0001f600"]
 
-    async def scene(world: World) -> list[list[int]]:
+    async def scenario(world: World) -> list[list[int]]:
         await make_topic(world)
         async with contextlib.AsyncExitStack() as stack:
             members = [await stack.enter_async_context(member(world, name, Ear())) for name in names]
             await asyncio.sleep(30)
             return [[queue.queue_id for queue in one.owned() if queue.topic == "T"] for one in members]
 
-    assert play(scene) == [[1], [3], [0], [2]]
+    assert play(scenario) == [[1], [3], [0], [2]]
 
 
-def test_deliv_6_one_owner_while_members_come_and_go() -> None:
-    """DELIV-6 OneOwner: after each change every queue has one; and no message comes twice or never."""
+def test_deliv_6_one_owner_while_members_join_and_leave() -> None:
+    """DELIV-6 OneOwner: each queue has one owner after each change, and every message is consumed once."""
 
-    async def scene(world: World) -> tuple[list[Counter[MessageQueue]], list[bytes]]:
+    async def scenario(world: World) -> tuple[list[Counter[MessageQueue]], list[bytes]]:
         seen = []
         ears = [Ear() for _ in range(3)]
         await send(world, numbers(0, 4))
@@ -237,16 +237,16 @@ def test_deliv_6_one_owner_while_members_come_and_go() -> None:
             await asyncio.sleep(1)
         return seen, [body for ear in ears for body in ear.bodies()]
 
-    seen, bodies = play(scene)
+    seen, bodies = play(scenario)
     topic = {MessageQueue("T", "broker-a", queue_id): 1 for queue_id in range(4)}
     assert seen == [topic | {MessageQueue(f"%RETRY%{GROUP}", "broker-a", 0): 1}] * 3
     assert sorted(bodies) == sorted(numbers(0, 44))
 
 
-def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_stored() -> None:
-    """DELIV-3 DuplicatesExplained: what comes again was consumed after the last time offsets were stored."""
+def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_messages_it_had_not_stored() -> None:
+    """DELIV-3 DuplicatesExplained: repeated messages were consumed after offsets were last stored."""
 
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         await make_topic(world)
         first, second = Ear(), Ear()
         session = Session([world.namesrv_address], world.runtime)
@@ -260,22 +260,22 @@ def test_deliv_3_duplicates_explained_a_member_that_dies_leaves_what_it_had_not_
         for task in dying._tasks:
             task.cancel()
         dying._queues.stop()
-        await session.remoting.close()  # without a good-bye
+        await session.remoting.close()  # without unregistering
         async with member(world, "c2", second):
             await send(world, numbers(12, 16))
             await asyncio.sleep(1)
         await dying._consumption.stop(0)
         return first.bodies(), second.bodies()
 
-    first, second = play(scene)
+    first, second = play(scenario)
     assert sorted(first) == sorted(numbers(0, 12))
     assert sorted(second) == sorted(numbers(8, 16))
 
 
-def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count() -> None:
-    """DELIV-5 OffsetMonotone: the old owner's listener ends late; the new owner's offset stays."""
+def test_deliv_5_offset_monotone_results_for_a_reassigned_queue_do_not_count() -> None:
+    """DELIV-5 OffsetMonotone: the old owner's listener ends late, and the new owner's offset stays."""
 
-    async def scene(world: World) -> list[tuple[str, int | None, int | None]]:
+    async def scenario(world: World) -> list[tuple[str, int | None, int | None]]:
         slow, quick = Ear(), Ear()
         slow.takes_s = 9.0
         await send(world, numbers(0, 8))
@@ -288,7 +288,7 @@ def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count()
         ]
 
     reached: Counter[int] = Counter()
-    for _, queue_id, offset in play(scene):
+    for _, queue_id, offset in play(scenario):
         assert queue_id is not None
         assert offset is not None
         assert offset >= reached[queue_id]
@@ -296,11 +296,14 @@ def test_deliv_5_offset_monotone_results_of_a_queue_that_moved_on_do_not_count()
     assert reached == dict.fromkeys(range(4), 2)
 
 
-def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queue_meanwhile() -> None:
-    """DELIV-5 OffsetMonotone: a broker that comes back knows some members before the others, who have read on
-    all the while; the first to greet it reads all queues until the group agrees."""
+def test_deliv_5_offset_monotone_a_member_that_reads_again_does_not_undo_commits_made_meanwhile() -> None:
+    """DELIV-5 OffsetMonotone: a restarted broker knows some members before the others.
 
-    async def scene(world: World) -> tuple[int | None, int | None]:
+    The others have read on meanwhile. The first member that the broker knows reads all queues until the group
+    agrees.
+    """
+
+    async def scenario(world: World) -> tuple[int | None, int | None]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         for body in numbers(0, 8):
             await world.producer.send(Message("T", body), queue)
@@ -311,22 +314,25 @@ def test_deliv_5_offset_monotone_who_reads_on_takes_back_nobody_who_had_the_queu
                 await world.producer.send(Message("T", body), queue)
             assert world.broker is not None
             assert world.broker.services is not None
-            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # another member's word
+            world.broker.services.offsets.commit(GROUP, "T", 0, 10)  # the offset of another member
             await asyncio.sleep(6)
             early = (await committed(world))[0]
         return early, (await committed(world))[0]
 
-    assert play(scene) == (10, 10)
+    assert play(scenario) == (10, 10)
 
 
 @pytest.mark.parametrize("orderly", [False, True])
 @pytest.mark.parametrize("answer", [None, RetryLater()])
-def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
+def test_deliv_3_a_listeners_result_for_a_reassigned_queue_does_not_count(
     orderly: bool, answer: RetryLater | None
 ) -> None:
-    """DELIV-3 DuplicatesExplained: nothing is sent back, told or committed of it; the next owner has it."""
+    """DELIV-3 DuplicatesExplained:
 
-    async def scene(world: World) -> tuple[Counter[Kind], list[int]]:
+    nothing is sent back, logged or committed; the next owner has the message.
+    """
+
+    async def scenario(world: World) -> tuple[Counter[Kind], list[int]]:
         ear = Ear()
         ear.takes_s, ear.answer = 4.0, answer
         await send(world, numbers(0, 8))
@@ -338,19 +344,19 @@ def test_deliv_3_what_a_listener_says_of_a_queue_that_moved_on_does_not_count(
             kinds = Counter(event.kind for event in world.events if event.node == "c1")
             return kinds, [offset or 0 for offset in (await committed(world)).values()]
 
-    kinds, offsets = play(scene)
+    kinds, offsets = play(scenario)
     assert kinds[Kind.DELIVER] == (4 if orderly else 8)
     assert not {Kind.CONSUME_OK, Kind.CONSUME_FAIL, Kind.RETRY} & kinds.keys()
     assert offsets == [0, 0, 0, 0]
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotten(
+def test_deliv_5_a_queue_reassigned_while_a_message_is_sent_back_is_forgotten(
     monkeypatch: pytest.MonkeyPatch, orderly: bool
 ) -> None:
-    """DELIV-5 OffsetMonotone: an offset kept for a queue of others would be stored again and again."""
+    """DELIV-5 OffsetMonotone: an offset kept for a queue of another member would be stored repeatedly."""
 
-    async def scene(world: World) -> tuple[bool, int | None]:
+    async def scenario(world: World) -> tuple[bool, int | None]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         ear.answer = RetryLater()
         await world.producer.send(Message("T", b"x"), queue)
@@ -369,12 +375,12 @@ def test_deliv_5_a_queue_that_moves_on_while_a_message_is_given_back_is_forgotte
         given_back = True
 
     monkeypatch.setattr(GroupRequests, "send_back", slowly)
-    assert play(scene) == (True, None)
+    assert play(scenario) == (True, None)
 
 
 def test_a_strategy_that_fails_is_tried_again() -> None:
-    async def scene(world: World) -> int:
-        failures = [RuntimeError("planted")] * 2
+    async def scenario(world: World) -> int:
+        failures = [RuntimeError("injected")] * 2
 
         def strategy(queues: Sequence[MessageQueue], ids: Sequence[str], own: str) -> list[MessageQueue]:
             if failures:
@@ -386,11 +392,11 @@ def test_a_strategy_that_fails_is_tried_again() -> None:
             await asyncio.sleep(3)
             return len(consumer.owned())
 
-    assert play(scene) == 5
+    assert play(scenario) == 5
 
 
-def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_another() -> None:
-    async def scene(world: World) -> tuple[list[str], list[str]]:
+def test_a_heartbeat_is_sent_as_soon_as_a_lost_connection_is_replaced() -> None:
+    async def scenario(world: World) -> tuple[list[str], list[str]]:
         assert world.broker is not None
         await make_topic(world)
         clients = world.broker._clients
@@ -401,13 +407,13 @@ def test_a_broker_that_lost_the_connection_is_greeted_as_soon_as_there_is_anothe
             await asyncio.sleep(5)  # sooner than the next rebalance
             return gone, clients.consumer_ids(GROUP)
 
-    gone, known = play(scene)
+    gone, known = play(scenario)
     assert gone == []
     assert sorted(known) == ["127.0.0.1@c1", "127.0.0.1@c2"]
 
 
-def test_a_broker_that_comes_back_is_read_on() -> None:
-    async def scene(world: World) -> list[bytes]:
+def test_a_restarted_broker_is_read_again() -> None:
+    async def scenario(world: World) -> list[bytes]:
         ear = Ear()
         await send(world, numbers(0, 4))
         async with member(world, "c1", ear):
@@ -419,19 +425,19 @@ def test_a_broker_that_comes_back_is_read_on() -> None:
             await asyncio.sleep(5)
         return ear.bodies()
 
-    assert sorted(play(scene, config=FIXED_PORT)) == numbers(0, 8)
+    assert sorted(play(scenario, config=FIXED_PORT)) == numbers(0, 8)
 
 
-# Where to begin.
+# The first offset.
 
 
 @pytest.mark.parametrize("response", [ResponseCode.SYSTEM_BUSY, ResponseCode.SYSTEM_ERROR])
-def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
+def test_deliv_1_a_member_that_cannot_fetch_its_offset_skips_no_message(
     monkeypatch: pytest.MonkeyPatch, response: ResponseCode
 ) -> None:
-    """DELIV-1 NoAckedLost: only the broker's word that there is no offset counts as none (GroupShipped)."""
+    """DELIV-1 NoAckedLost: only an answer of the broker counts as "no offset" (GroupShipped)."""
 
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         await send(world, numbers(0, 8))
         async with member(world, "c1", ear) as consumer:
@@ -439,12 +445,12 @@ def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
             assert list(consumer.owned()) == []
             monkeypatch.undo()
             await world.stop_broker()
-            await world.start_broker()  # the processors are bound when it starts
+            await world.start_broker()  # the processors are bound at the start
             await asyncio.sleep(60)
         return early, ear.bodies()
 
     refuse(monkeypatch, RequestCode.QUERY_CONSUMER_OFFSET, response)
-    early, late = play(scene, config=FIXED_PORT)
+    early, late = play(scenario, config=FIXED_PORT)
     assert early == []
     assert sorted(late) == numbers(0, 8)
 
@@ -461,10 +467,10 @@ def test_deliv_1_a_member_that_cannot_learn_its_offset_does_not_skip(
         ),
     ],
 )
-def test_a_new_group_begins_where_it_is_told_to(
+def test_a_new_group_starts_at_the_configured_position(
     monkeypatch: pytest.MonkeyPatch, config: PushConsumerConfig, expected: list[bytes]
 ) -> None:
-    async def scene(world: World) -> list[bytes]:
+    async def scenario(world: World) -> list[bytes]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         await world.producer.send(Message("T", b"hour"), queue)
         await asyncio.sleep(2700)
@@ -477,13 +483,13 @@ def test_a_new_group_begins_where_it_is_told_to(
             await asyncio.sleep(1)
         return ear.bodies()
 
-    # A real broker says so when the queue's first messages have expired.
+    # A real broker answers this way when the queue's first messages have expired.
     refuse(monkeypatch, RequestCode.QUERY_CONSUMER_OFFSET, ResponseCode.QUERY_NOT_FOUND)
-    assert play(scene) == expected
+    assert play(scenario) == expected
 
 
-def test_an_offset_beyond_the_end_is_corrected_and_said_to_be() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[tuple[int | None, str | None]]]:
+def test_an_offset_beyond_the_end_is_corrected_and_reported() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[tuple[int | None, str | None]]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         for body in numbers(0, 4):
             await world.producer.send(Message("T", body), queue)
@@ -492,21 +498,21 @@ def test_an_offset_beyond_the_end_is_corrected_and_said_to_be() -> None:
         async with member(world, "c1", ear):
             await world.producer.send(Message("T", b"new"), queue)
             await asyncio.sleep(6)
-        told = [
+        reported = [
             (event.queue_offset, event.attrs.get("reset"))
             for event in world.events
             if event.kind is Kind.OFFSET_COMMIT and event.node == "c1" and event.queue_id == 0
             if event.topic == "T"
         ]
-        return ear.bodies(), told[-3:]
+        return ear.bodies(), reported[-3:]
 
-    bodies, told = play(scene)
+    bodies, reported = play(scenario)
     assert bodies == [*numbers(0, 4), b"new"]
-    assert told == [(4, "true"), (5, None), (5, None)]
+    assert reported == [(4, "true"), (5, None), (5, None)]
 
 
-def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
-    async def scene(world: World) -> tuple[list[bytes], dict[int, int | None]]:
+def test_a_group_that_an_operator_resets_reports_the_reset() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         for body in numbers(0, 4):
             await world.producer.send(Message("T", body), queue)
@@ -516,14 +522,14 @@ def test_an_operator_sends_the_group_back_and_it_says_so() -> None:
             assert consumer.progress("T")[queue] == 4
         return ear.bodies(), await committed(world)
 
-    bodies, offsets = play(scene)
+    bodies, offsets = play(scenario)
     assert bodies == numbers(0, 4) + numbers(2, 4)
     assert offsets[0] == 4
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_again(orderly: bool) -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[bytes]]:
+def test_a_reset_by_time_reaches_the_member_and_messages_are_redelivered(orderly: bool) -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[bytes]]:
         ear = Ear()
         await send(world, numbers(0, 8))
         await asyncio.sleep(60)
@@ -538,18 +544,21 @@ def test_a_reset_by_time_at_the_broker_reaches_the_member_and_messages_come_agai
             await asyncio.sleep(2)
             return early, ear.bodies()[len(early) :]
 
-    early, again = play(scene)
+    early, again = play(scenario)
     assert sorted(early) == sorted(numbers(0, 12))
     assert sorted(again) == sorted(numbers(8, 12))
 
 
-# What fails.
+# Failures.
 
 
 def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
-    """DELIV-7 RetryThenDeadLetter: as often as it may, and then among the dead letters; others go on."""
+    """DELIV-7 RetryThenDeadLetter:
 
-    async def scene(world: World) -> tuple[list[tuple[int, str]], list[bytes], dict[int, int | None]]:
+    it is retried up to the limit and becomes a dead letter; others continue.
+    """
+
+    async def scenario(world: World) -> tuple[list[tuple[int, str]], list[bytes], dict[int, int | None]]:
         await make_topic(world)
         came, good = [], []
 
@@ -568,16 +577,16 @@ def test_deliv_7_retry_then_dead_letter(at_once: None) -> None:
             assert [stored.message.body for stored in dead.messages] == [b"bad"]
             return came, good, await committed(world)
 
-    came, good, offsets = play(scene)
+    came, good, offsets = play(scenario)
     assert came == [(0, "T"), (1, "T"), (2, "T")]
     assert sorted(good) == numbers(0, 7)
     assert offsets == dict.fromkeys(range(4), 2)
 
 
-def test_deliv_7_the_ladder_of_retries() -> None:
+def test_deliv_7_the_delay_of_retries_increases() -> None:
     """DELIV-7 RetryThenDeadLetter: after 10 s, 30 s and 1 min."""
 
-    async def scene(world: World) -> list[float]:
+    async def scenario(world: World) -> list[float]:
         loop, came_s = asyncio.get_running_loop(), []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater:
@@ -589,18 +598,18 @@ def test_deliv_7_the_ladder_of_retries() -> None:
             await asyncio.sleep(110)
         return came_s
 
-    came_s = play(scene)
+    came_s = play(scenario)
     waits_s = [later - earlier for earlier, later in pairwise(came_s)]
     assert [round(wait_s) for wait_s in waits_s] == [10, 30, 60]
 
 
-def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
-    async def scene(world: World) -> Counter[Kind]:
+def test_a_listener_that_raises_or_returns_an_invalid_value_has_not_consumed() -> None:
+    async def scenario(world: World) -> Counter[Kind]:
         await make_topic(world)
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             if messages[0].body == b"1":
-                raise RuntimeError("planted")
+                raise RuntimeError("injected")
             return True  # type: ignore[return-value]  # the mistake that is tested
 
         async with member(world, "c1", listener):
@@ -608,13 +617,13 @@ def test_a_listener_that_raises_or_answers_nonsense_has_not_consumed() -> None:
             await asyncio.sleep(5)
         return Counter(event.kind for event in world.events if event.node == "c1")
 
-    kinds = play(scene)
+    kinds = play(scenario)
     assert kinds[Kind.CONSUME_FAIL] == kinds[Kind.RETRY] == 2
     assert kinds[Kind.CONSUME_OK] == 0
 
 
-def test_what_was_done_of_a_batch_is_not_repeated(at_once: None) -> None:
-    async def scene(world: World) -> list[list[bytes]]:
+def test_the_consumed_part_of_a_batch_is_not_repeated(at_once: None) -> None:
+    async def scenario(world: World) -> list[list[bytes]]:
         calls: list[list[bytes]] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -628,17 +637,17 @@ def test_what_was_done_of_a_batch_is_not_repeated(at_once: None) -> None:
             await asyncio.sleep(10)
         return calls
 
-    first, *later = play(scene)
+    first, *later = play(scenario)
     assert first == numbers(0, 4)
     assert sorted(body for call in later for body in call) == numbers(2, 4)
 
 
-def test_deliv_7_what_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
+def test_deliv_7_a_message_that_cannot_be_sent_back_is_sent_to_the_retry_topic(
     monkeypatch: pytest.MonkeyPatch, at_once: None
 ) -> None:
-    """DELIV-7 RetryThenDeadLetter: a copy, under the same id, and with its body as it was."""
+    """DELIV-7 RetryThenDeadLetter: a copy with the same id and the original body."""
 
-    async def scene(world: World) -> list[tuple[str, int, int]]:
+    async def scenario(world: World) -> list[tuple[str, int, int]]:
         await make_topic(world)
         ear = Ear()
         ear.answer = RetryLater(delay_level=1)
@@ -648,17 +657,17 @@ def test_deliv_7_what_the_broker_does_not_take_back_is_sent_to_the_retry_topic(
         return [(m.message_id, m.reconsume_times, len(m.body)) for m in ear.heard]
 
     refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
-    heard = play(scene)
+    heard = play(scenario)
     assert [(times, size) for _, times, size in heard] == [(0, 5000), (1, 5000), (2, 5000)]
     assert len({message_id for message_id, _, _ in heard}) == 1
 
 
-def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed(
+def test_deliv_7_a_message_that_no_broker_accepts_is_consumed_again_here_and_not_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """DELIV-7 RetryThenDeadLetter: it stays ours until somebody has it."""
+    """DELIV-7 RetryThenDeadLetter: the member keeps it until a broker has stored it."""
 
-    async def scene(world: World) -> tuple[list[int], dict[int, int | None]]:
+    async def scenario(world: World) -> tuple[list[int], dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         ear.answer = RetryLater()
         await make_topic(world)
@@ -681,15 +690,15 @@ def test_deliv_7_what_nobody_takes_back_is_consumed_again_here_and_not_committed
             }
 
     refuse(monkeypatch, RequestCode.CONSUMER_SEND_MSG_BACK, ResponseCode.SYSTEM_ERROR)
-    times, offsets = play(scene)
+    times, offsets = play(scenario)
     assert times == [0, 1, 2, 3]  # every 5 s
     assert (offsets[0], offsets[9]) == (0, 1)
 
 
-def test_a_message_whose_listener_does_not_end_is_given_back_and_its_late_answer_changes_nothing(
+def test_a_message_whose_listener_hangs_is_sent_back_and_a_late_result_changes_nothing(
     at_once: None,
 ) -> None:
-    async def scene(world: World) -> tuple[list[int], dict[int, int | None]]:
+    async def scenario(world: World) -> tuple[list[int], dict[int, int | None]]:
         came: list[int] = []
 
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
@@ -702,14 +711,14 @@ def test_a_message_whose_listener_does_not_end_is_given_back_and_its_late_answer
         await world.producer.send(Message("T", b"x"), MessageQueue("T", "broker-a", 0))
         async with member(world, "c1", listener, PushConsumerConfig(consume_timeout_ms=10_000)):
             await asyncio.sleep(15)
-            assert came == [0]  # looked at after 10 s, when it had not been late
+            assert came == [0]  # checked after 10 s, when it was not late yet
             await asyncio.sleep(6)
             assert came == [0, 1]  # while the first listener still runs
             await asyncio.sleep(29)
             return came, await committed(world)
 
-    came, offsets = play(scene)
-    assert came == [0, 1]  # the late answer sent nothing back
+    came, offsets = play(scenario)
+    assert came == [0, 1]  # the late result sent nothing back
     assert offsets[0] == 1
 
 
@@ -724,9 +733,9 @@ BROADCAST = PushConsumerConfig(
 
 
 def test_deliv_11_broadcast_to_all() -> None:
-    """DELIV-11 BroadcastToAll: every member gets every message, and after a restart what it has not had."""
+    """DELIV-11 BroadcastToAll: every member gets every message, and after a restart the ones it missed."""
 
-    async def scene(world: World) -> list[list[bytes]]:
+    async def scenario(world: World) -> list[list[bytes]]:
         ears = [Ear() for _ in range(3)]
         await send(world, numbers(0, 4))
         async with member(world, "c1", ears[0], BROADCAST):
@@ -738,11 +747,11 @@ def test_deliv_11_broadcast_to_all() -> None:
             await asyncio.sleep(1)
         return [sorted(ear.bodies(), key=int) for ear in ears]
 
-    assert play(scene) == [numbers(0, 12), numbers(0, 8), numbers(8, 12)]
+    assert play(scenario) == [numbers(0, 12), numbers(0, 8), numbers(8, 12)]
 
 
-def test_a_broadcast_does_not_repeat_what_failed() -> None:
-    async def scene(world: World) -> tuple[int, Counter[Kind]]:
+def test_a_failed_broadcast_message_is_not_redelivered() -> None:
+    async def scenario(world: World) -> tuple[int, Counter[Kind]]:
         await make_topic(world)
         ear = Ear()
         ear.answer = RetryLater()
@@ -752,27 +761,27 @@ def test_a_broadcast_does_not_repeat_what_failed() -> None:
             await asyncio.sleep(100)
         return len(ear.heard), Counter(event.kind for event in world.events if event.node == "c1")
 
-    heard, kinds = play(scene)
+    heard, kinds = play(scenario)
     assert heard == 4
     assert kinds[Kind.CONSUME_FAIL] == 4
     assert kinds[Kind.RETRY] == 0
 
 
-def test_what_cannot_work_is_said_before_it_begins() -> None:
-    async def scene(world: World) -> None:
+def test_a_configuration_that_cannot_work_is_refused_before_the_start() -> None:
+    async def scenario(world: World) -> None:
         with pytest.raises(ValueError, match="offsets_directory"):
             PushConsumer(world.session, "G", Ear(), replace(BROADCAST, offsets_directory=None))
         with pytest.raises(ValueError, match="group 'a b'"):
             PushConsumer(world.session, "a b", Ear())
 
-    play(scene)
+    play(scenario)
 
 
-# The end.
+# Stopping.
 
 
-def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye() -> None:
-    async def scene(world: World) -> tuple[Counter[int], int, float, list[str]]:
+def test_a_stop_waits_for_listeners_stores_their_offsets_and_unregisters() -> None:
+    async def scenario(world: World) -> tuple[Counter[int], int, float, list[str]]:
         await make_topic(world)
         ear = Ear()
         ear.takes_s = 2.0
@@ -800,14 +809,14 @@ def test_a_stop_waits_for_listeners_stores_how_far_they_came_and_says_good_bye()
                 ids,
             )
 
-    heard, stored, took_s, ids = play(scene)
+    heard, stored, took_s, ids = play(scenario)
     assert stored == heard.total()
     assert took_s < 2.5
     assert ids == []
 
 
-def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_committed() -> None:
-    async def scene(world: World) -> tuple[float, dict[int, int | None]]:
+def test_a_stop_waits_for_a_hanging_listener_only_for_its_timeout_and_does_not_commit() -> None:
+    async def scenario(world: World) -> tuple[float, dict[int, int | None]]:
         ear, queue = Ear(), MessageQueue("T", "broker-a", 0)
         ear.takes_s = 1000.0
         outcome = await world.producer.send(Message("T", b"x"), queue)
@@ -816,17 +825,17 @@ def test_a_listener_that_does_not_end_holds_a_stop_up_only_so_long_and_is_not_co
             began_s = asyncio.get_running_loop().time()
         return asyncio.get_running_loop().time() - began_s, await committed(world)
 
-    took_s, offsets = play(scene)
+    took_s, offsets = play(scenario)
     assert took_s == pytest.approx(3, abs=0.5)
     assert offsets[0] == 0
 
 
-# Asked by administrators, through the broker.
+# Requests of administrators through the broker.
 
 
 @pytest.mark.parametrize("orderly", [False, True])
-def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
-    async def scene(world: World) -> RunningInfo:
+def test_a_member_reports_the_queues_it_reads_and_the_messages_it_holds_and_consumes(orderly: bool) -> None:
+    async def scenario(world: World) -> RunningInfo:
         ear = Ear()
         ear.takes_s = 30.0
         async with member(world, "c1", ear, PushConsumerConfig(orderly=orderly, concurrency=1)):
@@ -837,13 +846,13 @@ def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
             assert answer.code == ResponseCode.SUCCESS
             return java_json.read(RunningInfo, answer.body)
 
-    info = play(scene)
+    info = play(scenario)
     queues = {key.as_a(bodies.MessageQueue): held for key, held in info.mq_table.items()}
     read = {queue.queue_id: held for queue, held in queues.items() if queue.topic == "T"}
     assert sorted(read) == [0, 1, 2, 3]
     assert [(held.cached_msg_count, held.cached_msg_max_offset) for held in read.values()] == [(2, 1)] * 4
     assert all(held.last_pull_timestamp > 0 for held in read.values())
-    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at once
+    assert sum(held.last_consume_timestamp > 0 for held in read.values()) == 1  # one call at a time
     assert {held.locked for held in read.values()} == {orderly}
     assert sum(held.transaction_msg_count for held in read.values()) == orderly
     assert info.properties["PROP_CONSUMEORDERLY"] == str(orderly).lower()
@@ -852,8 +861,8 @@ def test_a_member_tells_what_it_reads_holds_and_consumes(orderly: bool) -> None:
     assert info.status_table["T"].pull_tps > 0
 
 
-def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
-    async def scene(world: World) -> list[ConsumedDirectly]:
+def test_a_message_consumed_on_request_has_no_other_effect() -> None:
+    async def scenario(world: World) -> list[ConsumedDirectly]:
         async def listener(messages: Sequence[ReceivedMessage]) -> RetryLater | None:
             heard.extend(messages)
             if messages[0].body == b"broken":
@@ -876,13 +885,13 @@ def test_a_message_is_consumed_on_demand_and_nothing_else_comes_of_it() -> None:
                 results.append(java_json.read(ConsumedDirectly, answer.body))
             await asyncio.sleep(60)
         assert [(one.body, one.queue.broker_name) for one in heard] == [
-            (b"fine" * 2000, "broker-a"),  # it travelled compressed
+            (b"fine" * 2000, "broker-a"),  # it was sent compressed
             (b"later", "broker-a"),
             (b"broken", "broker-a"),
         ]
         return results
 
-    fine, later, broken = play(scene)
+    fine, later, broken = play(scenario)
     assert (fine.consume_result, fine.order, fine.remark) == ("CR_SUCCESS", False, None)
     assert later.consume_result == "CR_LATER"
     assert (broken.consume_result, broken.remark) == ("CR_THROW_EXCEPTION", "ValueError: no such order")

@@ -1,4 +1,4 @@
-"""Giving messages back: what the broker is asked, and the copy that is sent when it does not take them."""
+"""Tests sending messages back: the request to the broker, and the copy that is sent when it fails."""
 # ruff: noqa: ARG002  # fakes have the signatures of what they stand for
 
 import pytest
@@ -59,26 +59,26 @@ def received(times: int, **properties: str) -> ReceivedMessage:
 def give_back(
     times: int = 1, level: int = 0, *, works: bool = False, outcome: Outcome = STORED, **properties: str
 ) -> tuple[bool, FakeCalls, list[Message], list[Kind]]:
-    """Of a message that came `times` before and may come 3 times."""
+    """A message that was redelivered `times` times and may be redelivered 3 times."""
     calls, producer = FakeCalls(works=works), FakeProducer(outcome)
-    told: list[Event] = []
-    events = ConsumerEvents(EventLog(told.append, "c", ManualClock()), "G", "c")
+    reported: list[Event] = []
+    events = ConsumerEvents(EventLog(reported.append, "c", ManualClock()), "G", "c")
     taken = run_simulated(
         Redelivery(calls, producer, 3, events).send_back(received(times, **properties), level)
     )
-    return taken, calls, producer.sent, [event.kind for event in told]
+    return taken, calls, producer.sent, [event.kind for event in reported]
 
 
 @pytest.mark.parametrize(
     ("times", "level", "kind"),
     [(0, 0, Kind.RETRY), (2, 5, Kind.RETRY), (3, 0, Kind.DEAD_LETTER), (0, -1, Kind.DEAD_LETTER)],
 )
-def test_the_broker_is_asked_first_and_what_becomes_of_it_is_told(times: int, level: int, kind: Kind) -> None:
+def test_the_broker_is_tried_first_and_the_result_is_logged(times: int, level: int, kind: Kind) -> None:
     taken, calls, sent, kinds = give_back(times, level, works=True)
     assert (taken, calls.asked, sent, kinds) == (True, [(level, 3)], [], [kind])
 
 
-def test_a_copy_is_as_the_broker_would_have_made_it() -> None:
+def test_a_copy_is_equal_to_the_one_the_broker_would_have_made() -> None:
     taken, _, (copy,), kinds = give_back(1)
     assert taken
     assert (copy.topic, copy.body, copy.reconsume_times, copy.sys_flag) == ("%RETRY%G", b"body", 2, 0)
@@ -93,21 +93,21 @@ def test_a_copy_is_as_the_broker_would_have_made_it() -> None:
     assert kinds == [Kind.RETRY]
 
 
-def test_a_copy_keeps_where_its_message_came_from_and_the_level_that_was_asked_for() -> None:
+def test_a_copy_keeps_the_origin_of_its_message_and_the_requested_level() -> None:
     _, _, (copy,), _ = give_back(1, 9, RETRY_TOPIC="T", ORIGIN_MESSAGE_ID="first")
     assert (copy.properties["RETRY_TOPIC"], copy.properties["ORIGIN_MESSAGE_ID"]) == ("T", "first")
     assert copy.properties["DELAY"] == "9"
 
 
 @pytest.mark.parametrize(("times", "level"), [(3, 0), (0, -1)])
-def test_a_copy_that_is_to_be_a_dead_letter_may_come_no_more(times: int, level: int) -> None:
+def test_a_copy_that_must_become_a_dead_letter_allows_no_more_redelivery(times: int, level: int) -> None:
     _, _, (copy,), kinds = give_back(times, level)
     assert copy.properties["MAX_RECONSUME_TIMES"] == "0"
     assert kinds == [Kind.DEAD_LETTER]
 
 
 @pytest.mark.parametrize("outcome", [Refused("K", "NO_ROUTE", "", 0), Unknown("K", "", 1)])
-def test_deliv_7_what_is_not_certainly_stored_is_the_consumers_still(outcome: Outcome) -> None:
+def test_deliv_7_a_message_that_is_not_certainly_stored_stays_with_the_consumer(outcome: Outcome) -> None:
     """DELIV-7 RetryThenDeadLetter"""
     taken, _, _, kinds = give_back(outcome=outcome)
     assert (taken, kinds) == (False, [])

@@ -1,4 +1,4 @@
-"""The scheduled pull service: who is called, when, and never twice at once for a queue."""
+"""Tests the scheduled pull service: tasks are called on time and never concurrently for a queue."""
 
 import asyncio
 from collections import Counter
@@ -18,8 +18,8 @@ async def consume(bodies: list[bytes], consumer: PullConsumer, queue: MessageQue
     return None if result.messages else 1000
 
 
-def test_members_work_through_their_shares_each_message_once() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[int], dict[int, int | None]]:
+def test_members_process_their_queues_and_each_message_once() -> None:
+    async def scenario(world: World) -> tuple[list[bytes], list[int], dict[int, int | None]]:
         first: list[bytes] = []
         second: list[bytes] = []
         await send(world, numbers(0, 8))
@@ -37,14 +37,14 @@ def test_members_work_through_their_shares_each_message_once() -> None:
             assert len(one.owned()) == len(two.owned()) == 2
         return first + second, [len(first), len(second)], await committed(world)
 
-    bodies, counts, offsets = play(scene)
+    bodies, counts, offsets = play(scenario)
     assert sorted(bodies) == sorted(numbers(0, 16))
     assert counts == [12, 4]
     assert offsets == dict.fromkeys(range(4), 4)
 
 
-def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_it_runs() -> None:
-    async def scene(world: World) -> tuple[Counter[int], int]:
+def test_a_task_is_called_again_after_its_delay_even_after_a_failure_but_never_concurrently() -> None:
+    async def scenario(world: World) -> tuple[Counter[int], int]:
         calls: Counter[int] = Counter()
         running: Counter[int] = Counter()
         most = 0
@@ -57,7 +57,7 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
             await asyncio.sleep(0.3)
             running[queue.queue_id] -= 1
             if queue.queue_id == 1:
-                raise RuntimeError("planted")
+                raise RuntimeError("injected")
             return [700, None, 0, 60_000][queue.queue_id]
 
         await make_topic(world)
@@ -66,7 +66,7 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
             await asyncio.sleep(30.5)
         return calls, most
 
-    calls, most = play(scene)
+    calls, most = play(scenario)
     assert most == 1
     assert 28 <= calls[0] <= 31  # every second
     assert 55 <= calls[1] <= 61  # every half second
@@ -74,8 +74,8 @@ def test_a_task_is_called_again_when_it_said_also_after_it_failed_and_not_while_
     assert calls[3] == 1
 
 
-def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
-    async def scene(world: World) -> int:
+def test_a_queue_that_is_reassigned_while_its_task_runs_waits_for_it() -> None:
+    async def scenario(world: World) -> int:
         running: Counter[MessageQueue] = Counter()
         most = 0
 
@@ -98,11 +98,11 @@ def test_a_queue_that_comes_back_while_its_task_runs_waits_for_it() -> None:
             assert len(service.owned()) == 4
         return most
 
-    assert play(scene) == 1
+    assert play(scenario) == 1
 
 
-def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
-    async def scene(world: World) -> dict[int, int | None]:
+def test_an_operators_reset_is_stored_for_our_queues() -> None:
+    async def scenario(world: World) -> dict[int, int | None]:
         await send(world, numbers(0, 8))
         bodies: list[bytes] = []
 
@@ -119,11 +119,11 @@ def test_an_operators_reset_is_stored_for_the_queues_that_are_ours() -> None:
             await asyncio.sleep(1)
             return await committed(world)
 
-    assert play(scene) == {0: 1, 1: 2, 2: 2, 3: 2}
+    assert play(scenario) == {0: 1, 1: 2, 2: 2, 3: 2}
 
 
-def test_the_end_waits_for_the_call_that_runs() -> None:
-    async def scene(world: World) -> tuple[int, int]:
+def test_a_stop_waits_for_the_running_call() -> None:
+    async def scenario(world: World) -> tuple[int, int]:
         began, ended = [], []
 
         async def task(consumer: PullConsumer, queue: MessageQueue) -> None:
@@ -137,4 +137,4 @@ def test_the_end_waits_for_the_call_that_runs() -> None:
             await asyncio.sleep(3)
         return len(began), len(ended)
 
-    assert play(scene) == (4, 4)
+    assert play(scenario) == (4, 4)

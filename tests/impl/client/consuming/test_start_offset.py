@@ -1,4 +1,4 @@
-"""Where a group begins in a queue of which it has no offset."""
+"""Tests where a group begins in a queue of which it has no offset."""
 
 import pytest
 
@@ -33,7 +33,7 @@ class FakeCalls(GroupRequests):
 
 
 def begins(known: int | None, consume_from: ConsumeFrom, topic: str = "T") -> tuple[int, int | None]:
-    """Where it begins, and the offset that will be stored."""
+    """Return the first offset to read, and the offset that will be stored."""
     calls, queue = FakeCalls(known), MessageQueue(topic, "b", 0)
     offsets = Offsets(BrokerOffsets(calls, ConsumerEvents(None, "G", "c")))
     return run_simulated(start_offset(queue, calls, offsets, consume_from, 1000)), offsets.get(queue)
@@ -47,24 +47,26 @@ def begins(known: int | None, consume_from: ConsumeFrom, topic: str = "T") -> tu
         (ConsumeFrom.TIMESTAMP, AT_TIME),
     ],
 )
-def test_a_new_group_begins_as_configured_and_that_is_stored(consume_from: ConsumeFrom, offset: int) -> None:
+def test_a_new_group_starts_as_configured_and_its_offset_is_stored(
+    consume_from: ConsumeFrom, offset: int
+) -> None:
     assert begins(None, consume_from) == (offset, offset)
 
 
 @pytest.mark.parametrize("consume_from", list(ConsumeFrom))
-def test_a_group_goes_on_where_it_is_also_at_the_very_beginning(consume_from: ConsumeFrom) -> None:
+def test_a_group_continues_at_its_offset_even_at_offset_0(consume_from: ConsumeFrom) -> None:
     assert begins(5, consume_from) == (5, None)
     assert begins(0, consume_from) == (0, None)
 
 
 @pytest.mark.parametrize("consume_from", list(ConsumeFrom))
-def test_deliv_7_nothing_of_a_retry_topic_is_passed_over(consume_from: ConsumeFrom) -> None:
-    """DELIV-7 RetryThenDeadLetter: it holds what the group owes its listener."""
+def test_deliv_7_no_message_of_a_retry_topic_is_skipped(consume_from: ConsumeFrom) -> None:
+    """DELIV-7 RetryThenDeadLetter: it holds messages that the listener must still consume."""
     assert begins(None, consume_from, "%RETRY%G") == (0, 0)
 
 
-def test_deliv_1_what_is_not_known_is_not_guessed() -> None:
-    """DELIV-1 NoAckedLost"""
+def test_deliv_1_an_unknown_offset_is_not_guessed() -> None:
+    """DELIV-1 NoAckedLost."""
 
     class Away(FakeCalls):
         async def committed(self, queue: MessageQueue) -> int | None:  # noqa: ARG002

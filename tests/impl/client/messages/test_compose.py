@@ -1,4 +1,4 @@
-"""What applications write: properties by their names, and batches byte by byte."""
+"""Tests what applications send: properties by name, and batches byte by byte."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from mqproof.impl.client.model import MessageError
 from mqproof.impl.remoting.message import Message, decode_properties
 
 
-def test_a_message_has_its_parts_as_properties() -> None:
+def test_the_parts_of_a_message_become_properties() -> None:
     message = new_message(
         "T", b"x", tag="A", keys=["k1", "k2"], delay_level=3, wait_for_flush=False, properties={"mine": "1"}
     )
@@ -19,21 +19,21 @@ def test_a_message_has_its_parts_as_properties() -> None:
 @pytest.mark.parametrize(
     ("properties", "keys", "reason"),
     [
-        ({"DELAY": "3"}, (), "'DELAY' has a meaning of its own"),
-        ({" ": "x"}, (), "neither may be blank"),
-        ({"a": " "}, (), "neither may be blank"),
+        ({"DELAY": "3"}, (), "'DELAY' is reserved by RocketMQ"),
+        ({" ": "x"}, (), "name and value must not be blank"),
+        ({"a": " "}, (), "name and value must not be blank"),
         ({}, ("two words",), "without spaces expected"),
         ({}, ("",), "without spaces expected"),
     ],
 )
-def test_properties_that_would_be_misunderstood_are_refused(
+def test_reserved_and_invalid_properties_are_refused(
     properties: dict[str, str], keys: tuple[str, ...], reason: str
 ) -> None:
     with pytest.raises(MessageError, match=reason):
         new_message("T", b"x", keys=keys, properties=properties)
 
 
-def test_a_batch_is_its_messages_one_behind_the_other() -> None:
+def test_a_batch_is_the_concatenation_of_its_messages() -> None:
     first = Message("T", b"ab", {"UNIQ_KEY": "K", "WAIT": "true"}, flag=7)
     second = Message("T", b"c", {})
     assert encode_batch([first, second]) == b"".join(
@@ -50,13 +50,13 @@ def test_a_batch_is_its_messages_one_behind_the_other() -> None:
 @pytest.mark.parametrize(
     ("messages", "reason"),
     [
-        ([], "no messages"),
+        ([], "without messages"),
         ([Message("T", b"x"), Message("U", b"x")], "topics T and U"),
         ([Message("T", b"x"), Message("T", b"x", {"WAIT": "false"})], "wait for the flush"),
         ([Message("T", b"x", {"DELAY": "1"})], "delayed message"),
         ([Message("%RETRY%G", b"x")], "retry topic"),
     ],
 )
-def test_what_cannot_go_in_one_request_is_refused(messages: list[Message], reason: str) -> None:
+def test_messages_that_cannot_be_in_one_batch_are_refused(messages: list[Message], reason: str) -> None:
     with pytest.raises(MessageError, match=reason):
         check_batch(messages)

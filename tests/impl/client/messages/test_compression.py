@@ -1,4 +1,4 @@
-"""Compressed bodies: what is sent, and what arrives whatever was sent."""
+"""Tests compressed bodies: the sent format, and the handling of every received one."""
 
 import sys
 import zlib
@@ -21,14 +21,14 @@ def stored(body: bytes, sys_flag: int) -> StoredMessage:
     return StoredMessage(Message("T", body, sys_flag=sys_flag), 0, 0, 0, 0, 0)
 
 
-def test_a_deflated_body_is_a_zlib_stream_that_the_system_flag_names() -> None:
+def test_a_compressed_body_is_a_zlib_stream_and_the_system_flag_names_the_method() -> None:
     message = deflated(Message("T", b"x" * 10_000, sys_flag=0x4))
     assert message.sys_flag == 0x305
     assert zlib.decompress(message.body) == b"x" * 10_000
     assert inflated(stored(message.body, message.sys_flag)).message.body == b"x" * 10_000
 
 
-def test_older_clients_leave_the_method_open_and_mean_zlib() -> None:
+def test_without_a_method_as_from_older_clients_zlib_is_used() -> None:
     assert inflated(stored(zlib.compress(b"abc"), 0x1)).message.body == b"abc"
 
 
@@ -36,7 +36,9 @@ def test_older_clients_leave_the_method_open_and_mean_zlib() -> None:
     ("flag", "compress"),
     [(0x101, lz4.frame.compress), (0x201, zstd.compress), (0x301, zlib.compress)],
 )
-def test_the_methods_of_java_producers_are_understood(flag: int, compress: Callable[[bytes], bytes]) -> None:
+def test_the_compression_methods_of_java_producers_are_supported(
+    flag: int, compress: Callable[[bytes], bytes]
+) -> None:
     for body in (b"", b"abc" * 10_000, Random(0).randbytes(1 << 20)):
         whole = compress(body)
         assert inflated(stored(whole, flag)).message.body == body
@@ -44,7 +46,7 @@ def test_the_methods_of_java_producers_are_understood(flag: int, compress: Calla
             assert inflated(stored(broken, flag)).message.body == broken
 
 
-def test_what_is_not_a_whole_zlib_stream_stays_as_it_is() -> None:
+def test_an_incomplete_zlib_stream_is_left_as_it_is() -> None:
     whole = zlib.compress(b"abc" * 1000)
     for body, flag in [(b"plain", 0), (b"garbage", 0x1), (whole, 0x401), (whole[:-5], 0x1), (b"", 0x1)]:
         assert inflated(stored(body, flag)).message.body == body
@@ -54,8 +56,6 @@ def test_what_is_not_a_whole_zlib_stream_stays_as_it_is() -> None:
     ("flag", "compress"),
     [(0x1, zlib.compress), (0x101, lz4.frame.compress), (0x201, zstd.compress)],
 )
-def test_a_body_that_would_not_fit_into_memory_stays_compressed(
-    flag: int, compress: Callable[[bytes], bytes]
-) -> None:
+def test_a_body_too_large_for_memory_stays_compressed(flag: int, compress: Callable[[bytes], bytes]) -> None:
     bomb = compress(bytes(65 << 20))
     assert inflated(stored(bomb, flag)).message.body == bomb

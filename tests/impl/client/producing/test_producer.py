@@ -1,4 +1,4 @@
-"""The producer: where it sends, when it tries again, and that it never claims more than it knows."""
+"""Tests the producer: its targets, its retries, and that its outcome never claims more than is known."""
 
 import asyncio
 import zlib
@@ -43,7 +43,7 @@ MESSAGE = Message("T", b"body")
 
 
 class Script:
-    """Two brokers that answer sends as they are told, and a name server that knows both.
+    """Two brokers with scripted answers to sends, and a name server that knows both.
 
     An answer is a response code, or None for silence, or "cut" for a broken connection.
     """
@@ -54,7 +54,7 @@ class Script:
         self.answers = answers
         self.attempts: list[str] = []
         self.requests: list[Command] = []
-        self.told: list[Command] = []
+        self.reported: list[Command] = []
         """Heartbeats and good-byes."""
         self.routes_asked: list[str] = []
         self.unknown: set[str] = set()
@@ -71,8 +71,8 @@ class Script:
                 {
                     RequestCode.SEND_MESSAGE_V2: sender,
                     RequestCode.SEND_BATCH_MESSAGE: sender,
-                    RequestCode.HEART_BEAT: self._is_told,
-                    RequestCode.UNREGISTER_CLIENT: self._is_told,
+                    RequestCode.HEART_BEAT: self._acknowledge,
+                    RequestCode.UNREGISTER_CLIENT: self._acknowledge,
                 },
             )
         brokers = [BrokerData({0: str(self.addresses[name])}, name, "C") for name in ("a", "b")]
@@ -98,8 +98,8 @@ class Script:
             return request.answer(ResponseCode.TOPIC_NOT_EXIST)
         return request.answer(0, body=java_json.write(self.route))
 
-    def _is_told(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
-        self.told.append(request)
+    def _acknowledge(self, request: Command, channel: Channel) -> Reply:  # noqa: ARG002
+        self.reported.append(request)
         return request.answer(0)
 
     def _sender(self, name: str) -> object:
@@ -120,20 +120,20 @@ class Script:
 def send(
     *answers: int | str | None, config: ProducerConfig | None = None
 ) -> tuple[Outcome, list[str], list[Event]]:
-    """What one send ends in when the brokers answer like that, who was tried, and the events."""
+    """Return the outcome of one send with these answers, the brokers tried, and the events."""
     loop = SimulatedLoop()
 
     async def main() -> tuple[Outcome, list[str], list[Event]]:
         async with Script(loop, list(answers)) as script:
-            told: list[Event] = []
-            events = EventLog(told.append, "p", script.runtime.clock)
+            reported: list[Event] = []
+            events = EventLog(reported.append, "p", script.runtime.clock)
             outcome = await Producer(script.session, None, events).send(MESSAGE)
-            return outcome, script.attempts, told
+            return outcome, script.attempts, reported
 
     return run_simulated(main(), loop)
 
 
-def test_a_stored_message_is_sent_with_its_status() -> None:
+def test_a_stored_message_is_reported_with_its_status() -> None:
     outcome, attempts, _ = send(0)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue_offset, outcome.attempts, len(attempts)) == ("SEND_OK", 7, 1, 1)
@@ -142,7 +142,7 @@ def test_a_stored_message_is_sent_with_its_status() -> None:
 @pytest.mark.parametrize(
     ("code", "status"), [(10, "FLUSH_DISK_TIMEOUT"), (11, "SLAVE_NOT_AVAILABLE"), (12, "FLUSH_SLAVE_TIMEOUT")]
 )
-def test_a_stored_message_with_a_warning_is_sent_and_not_tried_again(code: int, status: str) -> None:
+def test_a_message_stored_with_a_warning_is_not_sent_again(code: int, status: str) -> None:
     outcome, attempts, _ = send(code)
     assert isinstance(outcome, Sent)
     assert (outcome.status, len(attempts)) == (status, 1)
@@ -155,25 +155,25 @@ def test_a_retry_goes_to_the_other_broker() -> None:
     assert attempts in (["a", "b", "a"], ["b", "a", "b"])
 
 
-def test_retries_end_and_the_last_refusal_is_the_outcome() -> None:
+def test_retries_are_limited_and_the_last_refusal_is_the_outcome() -> None:
     outcome, attempts, _ = send(14, 17, 16)
     assert outcome == Refused(outcome.message_id, "NO_PERMISSION", "scripted", 3)
     assert len(attempts) == 3
 
 
-def test_a_final_refusal_is_not_tried_again() -> None:
+def test_a_final_refusal_is_not_retried() -> None:
     outcome, attempts, _ = send(ResponseCode.MESSAGE_ILLEGAL)
     assert isinstance(outcome, Refused)
     assert (outcome.status, len(attempts)) == ("MESSAGE_ILLEGAL", 1)
 
 
-def test_silence_uses_up_the_time_and_leaves_the_outcome_unknown() -> None:
+def test_without_an_answer_the_time_runs_out_and_the_outcome_is_unknown() -> None:
     outcome, attempts, _ = send(None, 0)
     assert isinstance(outcome, Unknown)
     assert len(attempts) == 1
 
 
-def test_a_lost_connection_is_tried_again_and_a_success_after_it_is_sent() -> None:
+def test_a_send_on_a_lost_connection_is_retried_and_can_succeed() -> None:
     outcome, attempts, _ = send("cut", 0)
     assert isinstance(outcome, Sent)
     assert len(attempts) == 2
@@ -191,7 +191,7 @@ def test_a_system_error_may_have_stored_the_message() -> None:
     assert len(attempts) == 3
 
 
-def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
+def test_every_attempt_and_its_result_are_logged_under_one_message_id() -> None:
     outcome, _, events = send(14, "cut", 0)
     assert [(event.kind, event.attempt, event.status) for event in events] == [
         (Kind.SEND, 1, None),
@@ -204,67 +204,67 @@ def test_every_attempt_is_told_with_its_end_under_one_message_id() -> None:
     assert {event.msg_id for event in events} == {outcome.message_id}
 
 
-def scripted(scene: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
-    """What a scene gives with brokers that answer like that."""
+def scripted(scenario: Callable[[Script], Awaitable[T]], *answers: int | str | None) -> T:
+    """Run a scenario with brokers that answer like this."""
     loop = SimulatedLoop()
 
     async def main() -> T:
         async with Script(loop, list(answers)) as script:
-            return await scene(script)
+            return await scenario(script)
 
     return run_simulated(main(), loop)
 
 
 @pytest.mark.parametrize("code", [1, 2, 14, 16, 17, 204, 205, 1500])
-def test_route_5_each_code_of_the_retry_set_is_tried_at_the_other_broker(code: int) -> None:
-    """ROUTE-5 RetryAvoidsLastBroker"""
+def test_route_5_each_code_of_the_retry_set_is_retried_at_the_other_broker(code: int) -> None:
+    """ROUTE-5 RetryAvoidsLastBroker."""
     outcome, attempts, _ = send(code, 0)
     assert isinstance(outcome, Sent)
     assert sorted(attempts) == ["a", "b"]
 
 
-def test_an_unconfirmed_message_is_tried_again_where_that_is_wanted_and_the_confirmed_place_is_told() -> None:
-    async def scene(script: Script) -> tuple[Outcome, list[str]]:
+def test_an_unconfirmed_message_is_retried_on_request_and_the_confirmed_position_is_returned() -> None:
+    async def scenario(script: Script) -> tuple[Outcome, list[str]]:
         producer = Producer(script.session, ProducerConfig(retry_unconfirmed=True))
         return await producer.send(MESSAGE), script.attempts
 
-    outcome, attempts = scripted(scene, 10, 0)
+    outcome, attempts = scripted(scenario, 10, 0)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue.broker_name) == ("SEND_OK", attempts[1])
-    outcome, attempts = scripted(scene, 10, 14, 13)
+    outcome, attempts = scripted(scenario, 10, 14, 13)
     assert isinstance(outcome, Sent)
     assert (outcome.status, outcome.queue.broker_name) == ("FLUSH_DISK_TIMEOUT", attempts[0])
 
 
-def test_the_time_of_a_call_is_for_all_its_attempts() -> None:
-    async def scene(script: Script) -> tuple[Outcome, int, float]:
+def test_the_timeout_of_a_call_covers_all_its_attempts() -> None:
+    async def scenario(script: Script) -> tuple[Outcome, int, float]:
         script.delay_s = 0.2
         began_s = asyncio.get_running_loop().time()
         outcome = await Producer(script.session).send(MESSAGE, timeout_ms=300)
         return outcome, len(script.attempts), asyncio.get_running_loop().time() - began_s
 
-    outcome, attempts, took_s = scripted(scene, 14, 14, 14)
+    outcome, attempts, took_s = scripted(scenario, 14, 14, 14)
     assert isinstance(outcome, Unknown)  # the second attempt was not answered in time
     assert attempts == 2
     assert took_s == pytest.approx(0.3, abs=0.01)
 
 
-def test_a_route_that_does_not_come_in_time_is_a_refusal() -> None:
-    async def scene(script: Script) -> tuple[Outcome, float]:
+def test_a_route_that_does_not_arrive_in_time_is_a_refusal() -> None:
+    async def scenario(script: Script) -> tuple[Outcome, float]:
         script.network.silence(script.addresses["namesrv"])
         outcome = await Producer(script.session).send(MESSAGE, timeout_ms=100)
         return outcome, asyncio.get_running_loop().time()
 
-    outcome, now_s = scripted(scene)
+    outcome, now_s = scripted(scenario)
     assert isinstance(outcome, Refused)
     assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
     assert now_s < 0.2
 
 
-def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_rested() -> None:
-    """ROUTE-6 FaultyBrokerRested"""
+def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_avoided() -> None:
+    """ROUTE-6 FaultyBrokerRested."""
 
-    async def scene(script: Script) -> tuple[list[str], set[str]]:
+    async def scenario(script: Script) -> tuple[list[str], set[str]]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
         for _ in range(6):
             await producer.send(MESSAGE)
@@ -274,15 +274,15 @@ def test_route_6_a_broker_that_failed_gets_no_more_sends_while_it_is_to_be_reste
             await producer.send(MESSAGE)
         return early, set(script.attempts[len(early) :])
 
-    early, late = scripted(scene, 14, *[0] * 10)
+    early, late = scripted(scenario, 14, *[0] * 10)
     assert early.count(early[0]) == 1
     assert late == {"a", "b"}
 
 
-def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to_be_rested() -> None:
-    """ROUTE-6 FaultyBrokerRested"""
+def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_avoided() -> None:
+    """ROUTE-6 FaultyBrokerRested."""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session, ProducerConfig(latency_fault_strategy=True))
         script.delay_s = 0.6
         await producer.send(MESSAGE)
@@ -291,12 +291,12 @@ def test_route_6_a_broker_that_answered_slowly_gets_no_more_sends_while_it_is_to
             await producer.send(MESSAGE)
         return script.attempts
 
-    slow, *others = scripted(scene, *[0] * 7)
+    slow, *others = scripted(scenario, *[0] * 7)
     assert slow not in others
 
 
-def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> None:
-    async def scene(script: Script) -> tuple[set[MessageQueue], Outcome]:
+def test_a_selector_chooses_a_writable_queue_and_has_one_attempt() -> None:
+    async def scenario(script: Script) -> tuple[set[MessageQueue], Outcome]:
         producer = Producer(script.session)
         places = set()
         for _ in range(5):
@@ -305,15 +305,15 @@ def test_a_selector_chooses_among_the_writable_queues_and_has_one_attempt() -> N
             places.add(MessageQueue("T", outcome.queue.broker_name, _sent_to(script)))
         return places, await producer.send(MESSAGE, select=by_hash("order-5"))
 
-    places, refused = scripted(scene, *[0] * 5, 14, 0)
+    places, refused = scripted(scenario, *[0] * 5, 14, 0)
     four = [MessageQueue("T", broker, queue_id) for broker in "ab" for queue_id in range(2)]
     assert places == {by_hash("order-5")(four)}
     assert places != {four[0]}
     assert isinstance(refused, Refused)
 
 
-def test_a_route_that_was_asked_for_again_counts() -> None:
-    async def scene(script: Script) -> list[str]:
+def test_a_refreshed_route_is_used() -> None:
+    async def scenario(script: Script) -> list[str]:
         producer = Producer(script.session)
         await producer.send(MESSAGE)
         script.route = TopicRoute(script.route.broker_datas, [QueueData("b", 6, 1, 0, 1)])
@@ -323,14 +323,14 @@ def test_a_route_that_was_asked_for_again_counts() -> None:
             await producer.send(MESSAGE)
         return script.attempts
 
-    assert scripted(scene, *[0] * 5) == ["b"] * 4
+    assert scripted(scenario, *[0] * 5) == ["b"] * 4
 
 
 QUEUE = MessageQueue("T", "a", 0)
 
 
 async def asks_again(script: Script, call: Callable[[Producer], Awaitable[object]]) -> list[str]:
-    """Whose routes are asked for because of a call that fails, a second after they were."""
+    """Return the topics whose routes are requested after a call failed, one second after the last request."""
     producer = Producer(script.session, ProducerConfig(retries=0))
     await producer.send(MESSAGE, QUEUE)
     await asyncio.sleep(1)
@@ -351,26 +351,24 @@ async def asks_again(script: Script, call: Callable[[Producer], Awaitable[object
         (ResponseCode.SUCCESS, []),
     ],
 )
-def test_a_send_that_is_not_taken_or_may_not_be_asks_for_the_route_anew(
-    answer: int | str, asked: list[str]
-) -> None:
-    """A message that is wrong says nothing of its broker."""
+def test_a_refused_send_requests_the_route_again(answer: int | str, asked: list[str]) -> None:
+    """An invalid message says nothing about its broker."""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         script.answers += [ResponseCode.SUCCESS, answer]
         return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
 
-    assert scripted(scene) == asked
+    assert scripted(scenario) == asked
 
 
 @pytest.mark.parametrize("oneway", [False, True])
 @pytest.mark.parametrize("queue", [QUEUE, None])
-def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
+def test_without_a_master_to_send_to_the_route_is_requested_again(
     oneway: bool, queue: MessageQueue | None
 ) -> None:
-    """Whether the queue was given, or none can be chosen."""
+    """The queue is given, or none can be chosen."""
 
-    async def scene(script: Script) -> list[str]:
+    async def scenario(script: Script) -> list[str]:
         script.answers.append(ResponseCode.SUCCESS)
         slaves = [BrokerData({1: str(script.addresses[name])}, name, "C") for name in ("a", "b")]
 
@@ -383,41 +381,41 @@ def test_without_a_master_to_send_to_the_route_is_asked_for_anew(
 
         return await asks_again(script, call)
 
-    assert scripted(scene) == ["T"]
+    assert scripted(scenario) == ["T"]
 
 
-def test_of_a_topic_without_a_route_that_of_its_template_is_asked_for_anew() -> None:
-    async def scene(script: Script) -> list[str]:
+def test_for_a_topic_without_a_route_the_route_of_its_template_is_requested_again() -> None:
+    async def scenario(script: Script) -> list[str]:
         script.unknown.add("T")
         script.answers += [ResponseCode.SUCCESS, ResponseCode.SERVICE_NOT_AVAILABLE]
         return await asks_again(script, lambda producer: producer.send(MESSAGE, QUEUE))
 
-    assert scripted(scene) == ["T", "TBW102"]
+    assert scripted(scenario) == ["T", "TBW102"]
 
 
-def test_brokers_hear_of_the_producer_every_half_minute_and_of_its_end() -> None:
-    async def scene(script: Script) -> list[Command]:
+def test_brokers_receive_heartbeats_every_half_minute_and_an_unregistration_at_the_end() -> None:
+    async def scenario(script: Script) -> list[Command]:
         await script.session.start()
         await Producer(script.session, ProducerConfig(group="orders")).send(MESSAGE)
         await asyncio.sleep(100)
         await script.session.stop()
-        return script.told
+        return script.reported
 
-    told = scripted(scene, 0)
-    assert [request.code for request in told] == [
+    reported = scripted(scenario, 0)
+    assert [request.code for request in reported] == [
         *[RequestCode.HEART_BEAT] * 2 * 3,
         *[RequestCode.UNREGISTER_CLIENT] * 2,
     ]
-    assert all(b'"orders"' in request.body for request in told[:6])
-    assert {request.fields["producerGroup"] for request in told[6:]} == {"orders"}
+    assert all(b'"orders"' in request.body for request in reported[:6])
+    assert {request.fields["producerGroup"] for request in reported[6:]} == {"orders"}
 
 
-def test_a_topic_that_a_send_makes_has_as_many_queues_as_the_producer_wants() -> None:
-    async def scene(world: World) -> list[Outcome]:
+def test_a_topic_created_by_a_send_has_the_number_of_queues_that_the_producer_requests() -> None:
+    async def scenario(world: World) -> list[Outcome]:
         producer = Producer(world.session, ProducerConfig(default_topic_queues=1))
         return [await producer.send(Message(f"New_{number}", b"x")) for number in range(8)]
 
-    for outcome in play(scene):
+    for outcome in play(scenario):
         assert isinstance(outcome, Sent)
         assert (outcome.queue.queue_id, outcome.attempts) == (0, 1)
 
@@ -427,19 +425,19 @@ def _sent_to(script: Script) -> int:
 
 
 def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
-    async def scene(script: Script) -> tuple[list[Outcome], Command]:
-        told: list[Event] = []
-        events = EventLog(told.append, "p", script.runtime.clock)
+    async def scenario(script: Script) -> tuple[list[Outcome], Command]:
+        reported: list[Event] = []
+        events = EventLog(reported.append, "p", script.runtime.clock)
         messages = [Message("T", b"a" * 5000, {"TAGS": "x"}), Message("T", b"b")]
         outcomes = await Producer(script.session, None, events).send_batch(messages)
-        assert [(event.kind, event.msg_id, event.queue_offset) for event in told] == [
+        assert [(event.kind, event.msg_id, event.queue_offset) for event in reported] == [
             *((Kind.SEND, outcome.message_id, None) for outcome in outcomes),
             *((Kind.SEND_ACK, outcome.message_id, 7 + place) for place, outcome in enumerate(outcomes)),
         ]
         (request,) = script.requests
         return outcomes, request
 
-    outcomes, request = scripted(scene, 0)
+    outcomes, request = scripted(scenario, 0)
     header = headers.read_send_v2(request.fields)
     assert request.code == RequestCode.SEND_BATCH_MESSAGE
     assert (header.batch, header.sys_flag, header.properties) == (True, 0, "WAIT\x01true")
@@ -453,40 +451,40 @@ def test_a_batch_is_one_request_with_an_outcome_for_each_message() -> None:
     assert b"a" * 5000 in request.body  # not compressed
 
 
-def test_a_batch_that_is_not_to_wait_says_so_for_all_its_messages() -> None:
-    async def scene(script: Script) -> Command:
+def test_the_wait_flag_of_a_batch_applies_to_all_its_messages() -> None:
+    async def scenario(script: Script) -> Command:
         await Producer(script.session).send_batch(
             [Message("T", body, {"WAIT": "false"}) for body in (b"a", b"b")]
         )
         return script.requests[0]
 
-    assert headers.read_send_v2(scripted(scene, 0).fields).properties == "WAIT\x01false"
+    assert headers.read_send_v2(scripted(scenario, 0).fields).properties == "WAIT\x01false"
 
 
-def test_a_batch_that_is_too_long_is_the_callers_fault() -> None:
-    async def scene(script: Script) -> None:
+def test_a_batch_that_is_too_long_is_an_error_of_the_caller() -> None:
+    async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=300))
         with pytest.raises(MessageError, match="the batch has"):
             await producer.send_batch([Message("T", b"x" * 100)] * 3)
 
-    scripted(scene)
+    scripted(scenario)
 
 
-def test_long_bodies_travel_compressed() -> None:
-    async def scene(script: Script) -> list[Command]:
+def test_long_bodies_are_sent_compressed() -> None:
+    async def scenario(script: Script) -> list[Command]:
         producer = Producer(script.session)
         await producer.send(Message("T", b"x" * 4095))
         await producer.send(Message("T", b"x" * 4096))
         return script.requests
 
-    short, long = scripted(scene, 0, 0)
+    short, long = scripted(scenario, 0, 0)
     assert (headers.read_send_v2(short.fields).sys_flag, len(short.body)) == (0, 4095)
     assert headers.read_send_v2(long.fields).sys_flag == 0x301
     assert zlib.decompress(long.body) == b"x" * 4096
 
 
-def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
-    async def scene(script: Script) -> tuple[int | None, ...]:
+def test_a_message_to_a_retry_topic_has_its_maximum_of_redeliveries() -> None:
+    async def scenario(script: Script) -> tuple[int | None, ...]:
         producer = Producer(script.session)
         again = {"MAX_RECONSUME_TIMES": "5"}
         await producer.send(Message("%RETRY%G", b"x", again, reconsume_times=2))
@@ -494,10 +492,10 @@ def test_a_message_to_a_retry_topic_says_how_often_it_may_come_back() -> None:
         read = [headers.read_send_v2(request.fields) for request in script.requests]
         return read[0].reconsume_times, read[0].max_reconsume_times, read[1].max_reconsume_times
 
-    assert scripted(scene, 0, 0) == (2, 5, None)
+    assert scripted(scenario, 0, 0) == (2, 5, None)
 
 
-def test_queues_take_turns() -> None:
+def test_queues_are_used_in_turn() -> None:
     loop = SimulatedLoop()
 
     async def main() -> Counter[str]:
@@ -534,16 +532,16 @@ def test_a_send_to_a_given_queue_has_one_attempt() -> None:
         (Message("\ud800", b"x"), "surrogates not allowed"),
     ],
 )
-def test_a_message_that_cannot_be_sent_is_the_callers_fault(message: Message, reason: str) -> None:
-    async def scene(script: Script) -> None:
+def test_a_message_that_cannot_be_sent_is_an_error_of_the_caller(message: Message, reason: str) -> None:
+    async def scenario(script: Script) -> None:
         producer = Producer(script.session, ProducerConfig(body_bytes_max=10))
         with pytest.raises(MessageError, match=reason):
             await producer.send(message)
 
-    scripted(scene)
+    scripted(scenario)
 
 
-def test_without_a_name_server_nothing_was_sent() -> None:
+def test_without_a_name_server_the_outcome_is_not_sent() -> None:
     loop = SimulatedLoop()
 
     async def main() -> tuple[Outcome, str]:
@@ -560,11 +558,11 @@ def test_without_a_name_server_nothing_was_sent() -> None:
     outcome, error = run_simulated(main(), loop)
     assert isinstance(outcome, Refused)
     assert (outcome.status, outcome.attempts) == ("NO_ROUTE", 0)
-    assert "nobody listens" in outcome.remark
+    assert "no server listens" in outcome.remark
     assert error == "ConnectError"
 
 
-def test_a_topic_nobody_can_create_has_no_route() -> None:
+def test_a_topic_that_cannot_be_created_has_no_route() -> None:
     loop = SimulatedLoop()
 
     async def main() -> Outcome:
@@ -579,10 +577,10 @@ def test_a_topic_nobody_can_create_has_no_route() -> None:
     assert outcome.status == "NO_ROUTE"
 
 
-def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered() -> None:
-    """The broker answers with the place among those that wait, which is no place of the topic."""
+def test_events_of_a_delayed_message_have_no_offset_before_its_delivery() -> None:
+    """The broker answers with the position in its queue of waiting messages, which is not in the topic."""
 
-    async def scene(world: World) -> list[tuple[Kind, bool, int | None]]:
+    async def scenario(world: World) -> list[tuple[Kind, bool, int | None]]:
         queue = MessageQueue("T", "broker-a", 0)
         plain = await world.producer.send(Message("T", b"plain"), queue)
         for _ in range(2):
@@ -599,7 +597,7 @@ def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered()
 
     sends = [(Kind.SEND, True, None), (Kind.SEND_ACK, True, 0)]
     sends += 2 * [(Kind.SEND, False, None), (Kind.SEND_ACK, False, None)]
-    assert play(scene) == [
+    assert play(scenario) == [
         *sends,
         (Kind.DELIVER, True, 0),
         (Kind.DELIVER, False, 1),
@@ -608,7 +606,7 @@ def test_of_a_delayed_message_the_events_tell_no_offset_before_it_is_delivered()
 
 
 def test_a_oneway_message_arrives_without_an_answer() -> None:
-    async def scene(world: World) -> tuple[list[bytes], list[Kind]]:
+    async def scenario(world: World) -> tuple[list[bytes], list[Kind]]:
         await world.producer.send_oneway(MESSAGE)
         await asyncio.sleep(1)
         found = []
@@ -616,11 +614,11 @@ def test_a_oneway_message_arrives_without_an_answer() -> None:
             found += [stored.message.body for stored in (await world.consumer.pull(queue, 0)).messages]
         return found, [event.kind for event in world.events if event.kind in (Kind.SEND, Kind.SEND_ACK)]
 
-    assert play(scene) == ([b"body"], [Kind.SEND])
+    assert play(scenario) == ([b"body"], [Kind.SEND])
 
 
-def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and_none_lost() -> None:
-    async def scene(world: World) -> None:
+def test_a_broker_that_is_disconnected_meanwhile_loses_no_acknowledged_send() -> None:
+    async def scenario(world: World) -> None:
         sends = [asyncio.create_task(world.producer.send(MESSAGE)) for _ in range(50)]
         await asyncio.sleep(0.003)
         world.network.cut(world.broker_address)
@@ -635,4 +633,4 @@ def test_a_broker_that_is_cut_off_in_the_middle_leaves_sends_unknown_or_sent_and
             if isinstance(outcome, Refused):
                 assert stored[outcome.message_id] == 0
 
-    play(scene)
+    play(scenario)

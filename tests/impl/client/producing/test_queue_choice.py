@@ -1,4 +1,4 @@
-"""Queue choice, by the numbers and promises of "Queue choice" in docs/protocol.md."""
+"""Tests queue choice with the numbers of docs/reference/protocol/clients.md, "Queue choice"."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ def queues(brokers: str, each: int = 2) -> list[MessageQueue]:
     return [MessageQueue("T", broker, queue_id) for broker in brokers for queue_id in range(each)]
 
 
-def test_round_robin_goes_through_the_queues_in_order_and_begins_anew() -> None:
+def test_round_robin_visits_the_queues_in_order_and_starts_over() -> None:
     choice = QueueChoice(3)
     chosen = [choice.choose(queues("ab"), None, 0.0) for _ in range(5)]
     assert [(queue.broker_name, queue.queue_id) for queue in chosen] == [
@@ -33,12 +33,12 @@ def test_round_robin_goes_through_the_queues_in_order_and_begins_anew() -> None:
 
 @pytest.mark.parametrize("turn", range(6))
 def test_route_5_retry_avoids_last_broker(turn: int) -> None:
-    """ROUTE-5 RetryAvoidsLastBroker"""
+    """ROUTE-5 RetryAvoidsLastBroker."""
     assert QueueChoice(turn).choose(queues("abc"), "b", 0.0).broker_name != "b"
     assert QueueChoice(turn).choose(queues("b"), "b", 0.0).broker_name == "b"
 
 
-def test_going_forward_every_broker_is_tried_before_one_is_tried_again() -> None:
+def test_every_broker_is_tried_before_one_is_tried_again() -> None:
     choice, tried = QueueChoice(1), ["b"]
     for _ in range(2):
         tried.append(choice.choose(queues("abc", 1), tried[-1], 0.0).broker_name)
@@ -60,7 +60,7 @@ def test_going_forward_every_broker_is_tried_before_one_is_tried_again() -> None
         (LEVELS_5, 15_000, 30_000),
     ],
 )
-def test_the_largest_threshold_reached_counts(levels: LatencyLevels, took_ms: int, rest_ms: int) -> None:
+def test_the_largest_threshold_reached_applies(levels: LatencyLevels, took_ms: int, rest_ms: int) -> None:
     assert levels.rest_ms(took_ms) == rest_ms
 
 
@@ -74,21 +74,21 @@ def test_route_6_faulty_broker_rested() -> None:
     assert rested == {"a": 4, "b": 4}
 
 
-def test_route_6_also_for_a_retry_the_only_broker_that_is_not_rested_is_chosen_again() -> None:
-    """ROUTE-6 FaultyBrokerRested: the wish to rest goes before the wish to go elsewhere."""
+def test_route_6_a_retry_may_use_the_same_broker_if_all_others_are_avoided() -> None:
+    """ROUTE-6 FaultyBrokerRested: avoiding a slow broker has priority over changing the broker."""
     choice = QueueChoice(0, LEVELS_5)
     choice.failed("a", 0.0)
     assert {choice.choose(queues("ab"), "b", 1.0).broker_name for _ in range(4)} == {"b"}
 
 
-def test_when_every_broker_is_to_be_rested_a_retry_still_goes_elsewhere() -> None:
+def test_if_every_broker_is_avoided_a_retry_still_goes_to_another() -> None:
     choice = QueueChoice(0, LEVELS_5)
     for broker in "ab":
         choice.failed(broker, 0.0)
     assert {choice.choose(queues("ab"), "a", 1.0).broker_name for _ in range(4)} == {"b"}
 
 
-def test_a_quick_answer_ends_a_rest_and_a_slow_one_begins_one() -> None:
+def test_a_quick_answer_ends_the_avoidance_and_a_slow_one_starts_it() -> None:
     choice = QueueChoice(0, LEVELS_5)
     choice.failed("a", 0.0)
     choice.answered("a", 0.01, 1.0)
@@ -96,18 +96,18 @@ def test_a_quick_answer_ends_a_rest_and_a_slow_one_begins_one() -> None:
     assert {choice.choose(queues("ab"), None, 2.0).broker_name for _ in range(4)} == {"a"}
 
 
-def test_without_the_strategy_nobody_is_rested() -> None:
+def test_without_the_strategy_no_broker_is_avoided() -> None:
     choice = QueueChoice(0)
     choice.failed("a", 0.0)
     assert {choice.choose(queues("ab"), None, 0.0).broker_name for _ in range(4)} == {"a", "b"}
 
 
 @pytest.mark.parametrize("key", ["order-1", "order-2", "polygenelubricants", ""])
-def test_a_sharding_key_has_its_queue(key: str) -> None:
+def test_a_sharding_key_always_has_the_same_queue(key: str) -> None:
     some = queues("ab", 3)
     assert by_hash(key)(some) == some[abs(java_hash(key)) % 6] == by_hash(key)(some)
 
 
-def test_the_hash_that_has_no_positive_counterpart_has_a_queue_too() -> None:
+def test_the_hash_without_a_positive_counterpart_has_a_queue_too() -> None:
     assert java_hash("polygenelubricants") == -(2**31)
     assert by_hash("polygenelubricants")(queues("abc")) == MessageQueue("T", "b", 0)

@@ -1,0 +1,13 @@
+"""The generated pages, and the function that writes each one."""
+
+from collections.abc import Callable
+from typing import Final
+
+from docs_site import api, catalogue, commands, configuration
+
+PAGES: Final[dict[str, Callable[[], str]]] = {
+    "reference/api.md": api.page,
+    "reference/catalogue.md": catalogue.page,
+    "reference/commands.md": commands.page,
+    "reference/configuration.md": configuration.page,
+}

@@ -1,0 +1,67 @@
+"""The examples with Spark, in one session: over a topic, and over the store of the broker that had it."""
+
+import importlib.util
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from mqproof import BlockingClient, Sent, new_message
+from mqproof.spark_audit.runtime.session import SessionOptions, open_session
+from tests.examples.programs import EXAMPLES
+from tests.impl.command.test_cli import SERVE, server, stop
+
+FOR_TINY_TABLES = {
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    borrowed = SparkSession.getActiveSession() is not None
+    session = open_session(SessionOptions(memory="1g"))
+    for name, value in FOR_TINY_TABLES.items():
+        session.conf.set(name, value)
+    yield session
+    if not borrowed:
+        session.stop()
+
+
+def main_of(name: str) -> Callable[[SparkSession, str], None]:
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    main: Callable[[SparkSession, str], None] = module.main
+    return main
+
+
+def table(shown: str) -> list[list[str]]:
+    """Return the cells of the rows of a table that `show` printed, without its header."""
+    rows = [line.strip("|").split("|") for line in shown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row] for row in rows[1:]]
+
+
+def test_a_topic_and_the_store_that_has_it_are_tables(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "store"
+    setup = tmp_path / "broker.conf"
+    setup.write_text("mappedFileSizeCommitLog=1048576")
+    with server(*SERVE, "-c", str(setup), "--store", str(store)) as (process, at):
+        with BlockingClient(at["namesrv"]) as client:
+            for number in range(6):
+                click = b'{"page": "/%d", "ms": %d}' % (number % 2, number)
+                assert isinstance(client.send(new_message("example_clicks", click, keys=["k"])), Sent)
+        main_of("spark_topic")(spark, at["namesrv"])
+        assert table(capsys.readouterr().out) == [["/0", "2.0", "3"], ["/1", "3.0", "3"]]
+        assert stop(process) == 0
+    main_of("spark_store")(spark, str(store))
+    (row,) = table(capsys.readouterr().out)
+    assert row[:3] == ["record", "example_clicks", "6"]

@@ -1,0 +1,137 @@
+"""The examples that need more than a broker: a web server, certificates, pytest, an adapter."""
+
+import re
+import shutil
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+import trustme
+
+from tests.examples.programs import EXAMPLES, environment, run
+from tests.impl.command.test_cli import SERVE, server
+
+
+@contextmanager
+def web_service(namesrv: str, log: Path) -> Iterator[str]:
+    """Run the service on a free port, and yield its URL."""
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "--app-dir",
+        str(EXAMPLES),
+        "--port",
+        "0",
+        "fastapi_service:app",
+    ]
+    with (
+        log.open("w") as output,
+        subprocess.Popen(command, env=environment(namesrv), stdout=output, stderr=output) as process,
+    ):
+        try:
+            deadline = time.monotonic() + 60
+            while not (found := re.search(r"running on (http://\S+)", log.read_text())):
+                assert process.poll() is None, log.read_text()
+                assert time.monotonic() < deadline, log.read_text()
+                time.sleep(0.05)
+            yield found[1]
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def ask(url: str, body: object = None) -> tuple[int, object]:
+    """Return the status and the JSON answer of a request."""
+    data = None if body is None else msgspec.json.encode(body)
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return answer.status, msgspec.json.decode(answer.read())
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, msgspec.json.decode(error.read())
+
+
+def test_the_web_service_confirms_an_order(tmp_path: Path) -> None:
+    with server(*SERVE, "--store", str(tmp_path / "store")) as (process, at):
+        make = ("-m", "mqproof", "admin", "updateTopic", "-c", "DefaultCluster", "-t", "example_web_orders")
+        run(*make, namesrv=at["namesrv"])
+        with web_service(at["namesrv"], tmp_path / "log") as url:
+            status, answer = ask(f"{url}/orders", {"number": "7", "item": "tea"})
+            assert (status, list(msgspec.convert(answer, dict[str, str]))) == (202, ["message_id"])
+            deadline = time.monotonic() + 30
+            while (shown := ask(f"{url}/orders/7"))[0] == 404 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert shown == (200, {"number": "7", "item": "tea", "state": "confirmed"})
+            assert ask(f"{url}/orders/8") == (404, {"detail": "order 8 is not confirmed"})
+            process.kill()
+            process.wait(30)
+            assert ask(f"{url}/orders", {"number": "9", "item": "tea"})[0] in (503, 504)
+
+
+@pytest.fixture
+def secure(tmp_path: Path) -> Path:
+    """Copy the folder, and add a certificate with its authority in the same file."""
+    folder = Path(shutil.copytree(EXAMPLES / "secure", tmp_path / "secure"))
+    authority = trustme.CA()
+    own = authority.issue_cert("127.0.0.1")
+    own.private_key_pem.write_to_path(folder / "key.pem")
+    own.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    authority.cert_pem.write_to_path(folder / "cert.pem", append=True)
+    return folder
+
+
+def test_the_broker_accepts_the_account_over_tls_only(
+    secure: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(secure)
+    setup = ("--tls", "tls.properties", "-c", "broker.conf", "--store", str(tmp_path / "store"))
+    with server(*SERVE, *setup) as (_, at):
+        lines = run("secure.py", folder=secure, namesrv=at["namesrv"]).splitlines()
+    allowed, denied, consumed, _, wrong, _, plain = lines
+    assert allowed.startswith("example_contracts: stored in example_contracts@broker-a:")
+    assert "access key app-orders has no permission PUB for topic example_salaries" in denied
+    assert consumed == "consumed 'signed'"
+    assert "the signature is not that of access key app-orders" in wrong
+    assert plain.startswith("example_contracts: refused, NO_ROUTE")
+
+
+def test_the_test_of_the_application_passes(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(EXAMPLES / "pytest_app", tmp_path / "pytest_app"))
+    assert "1 passed" in run("-m", "pytest", "-p", "no:cacheprovider", folder=folder)
+    broken = folder / "orders.py"
+    broken.write_text(broken.read_text().replace('"tea": 2', '"tea": 1'))
+    assert "1 failed" in run("-m", "pytest", "-p", "no:cacheprovider", folder=folder, code=1)
+
+
+CONFORM = ("-m", "mqproof", "conform")
+
+
+@pytest.fixture
+def _in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep temporary files in memory where Linux offers it: SQLite waits for the disk at each commit."""
+    if Path("/dev/shm").is_dir():
+        monkeypatch.setenv("TMPDIR", "/dev/shm")
+
+
+@pytest.mark.usefixtures("_in_memory")
+def test_the_adapter_is_right_and_its_store_conforms() -> None:
+    folder, name = EXAMPLES / "adapter", "python:sqlite_broker:SqliteBroker"
+    assert "13 held, 3 not tested" in run(*CONFORM, "check-adapter", name, folder=folder)
+    shown = run(*CONFORM, "--target", name, "--suite", "flush", "--examples", "3", folder=folder)
+    assert "10 held, 1 not tested" in shown
+
+
+@pytest.mark.usefixtures("_in_memory")
+def test_the_suite_finds_the_error_of_the_broken_store() -> None:
+    target = ("--target", "python:sqlite_broker:EarlyAck", "--suite", "flush", "--examples", "20")
+    shown = run(*CONFORM, *target, "--id", "FLUSH-1", folder=EXAMPLES / "adapter", code=1)
+    assert "Minimal script that violates FLUSH-1" in shown
