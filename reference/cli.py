@@ -34,9 +34,9 @@ def _root() -> None:
 @app.command()
 def equiv(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All if none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, mutation or ci: which bounded models.")] = "ci",
+    profile: Annotated[str, typer.Option(help="The bounded models to use: smoke, mutation or ci.")] = "ci",
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
@@ -73,10 +73,10 @@ def equiv(
 @app.command()
 def explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All if none is named.")
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")
+        str, typer.Option(help="The bounded models to use: smoke, mutation, ci or deep.")
     ] = "smoke",
     only: Annotated[str | None, typer.Option(metavar="RUN", help="One bounded model by its name.")] = None,
     workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
@@ -85,9 +85,12 @@ def explore(
         typer.Option("--master", metavar="MASTER", help="Use Spark, e.g. on local[2]."),
     ] = None,
     states_max: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Give up a bounded model beyond so many states.")
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="Stop the exploration of a bounded model beyond this many states."
+        ),
     ] = None,
-    actions: Annotated[bool, typer.Option(help="Also tell how often each action was taken.")] = False,
+    actions: Annotated[bool, typer.Option(help="Also show how often each action was taken.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
     ] = None,
@@ -105,7 +108,7 @@ def explore(
     from mqproof.report.write import write_text
 
     if spark is not None and workers > 1:
-        stop("--workers is for processes of this machine; with --master Spark says how many", Exit.USAGE)
+        stop("--workers sets the number of local processes; expected without --master", Exit.USAGE)
     expect_models(names or ())
     chosen = _chosen(names or (), profile, only)
     which = f"--only {only}" if only else f"--profile {profile}"
@@ -200,21 +203,21 @@ def _on_level(model: str, name: str) -> "OnLevel":
     if not sys.stderr.isatty() or is_quiet():
         return lambda _depth, _states: None
 
-    def told(depth: int, states: int) -> None:
+    def show_progress(depth: int, states: int) -> None:
         # A thread that draws, such as rich's, must not be there when processes are forked.
         line = f"{_CLEAR}{model} {name}: depth {depth}, {states} states"
         print(line, end="\r", file=sys.stderr, flush=True)
 
-    return told
+    return show_progress
 
 
 @app.command()
 def prove(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="All if none is named.")
     ] = None,
     mutants: Annotated[
-        bool, typer.Option("--mutants", help="The broken variants instead: each proof must fail.")
+        bool, typer.Option("--mutants", help="Prove the broken variants instead; each proof must fail.")
     ] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
@@ -234,9 +237,7 @@ def prove(
     from mqproof.report.write import write_text
 
     if unknown := [name for name in names or [] if name not in selection.names()]:
-        stop(
-            f"nothing to prove is called {unknown[0]!r}; there are {', '.join(selection.names())}", Exit.USAGE
-        )
+        stop(f"no proof {unknown[0]!r}; there are {', '.join(selection.names())}", Exit.USAGE)
     with stages("prove") as on_stage:
         report = selection.report(names or (), mutants, on_stage)
     terminal.show(report)

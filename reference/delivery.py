@@ -136,8 +136,8 @@ def deliver(config: Config, state: State, queue: str, place: int) -> State | Non
     entries, seen = state.queue[q], state.seen[q]
     if not state.serving or place > len(entries) or place > len(seen) + 1:
         return None
-    handed = (*seen[: place - 1], entries[place - 1], *seen[place:])
-    return state if handed == seen else replace(state, seen=changed(state.seen, q, handed))
+    delivered = (*seen[: place - 1], entries[place - 1], *seen[place:])
+    return state if delivered == seen else replace(state, seen=changed(state.seen, q, delivered))
 
 
 def commit_offset(config: Config, state: State, queue: str, offset: int) -> State | None:

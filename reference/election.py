@@ -120,14 +120,14 @@ def vote_result(
     vote_term: int,
     end: tuple[int, int],
     mine: tuple[int, int],
-    standing: tuple[int, str, str],
+    voter: tuple[int, str, str],
 ) -> str:
     """VoteResult, in DLedger's order: first the logs, then the terms.
 
-    `end` and `mine` are (term, index) of the candidate's and the voter's last entries. `standing` is the
+    `end` and `mine` are (term, index) of the candidate's and the voter's last entries. `voter` is the
     voter's term, vote and leader.
     """
-    term, voted_for, leader = standing
+    term, voted_for, leader = voter
     if end[0] < mine[0]:
         return "REJECT_EXPIRED_LEDGER_TERM"
     if not log_up_to_date(*end, *mine):

@@ -100,7 +100,7 @@ def compare(
         made = ground(module, config_text, _arguments_by_operator(labels))
         graph = dump_ground(made, libraries, seconds_max=seconds_max)
 
-    on_stage("TLC looks for a forgotten step")
+    on_stage("TLC searches for a missing step")
     if graph.moves != dump_moves(made, next_name, libraries, seconds_max=seconds_max):
         outcome = check_ground_is_complete(made, next_name, libraries, seconds_max=seconds_max)
         lacking = "the reference's table of actions" if outcome.violated == GROUND_COVERS else next_name
@@ -110,7 +110,7 @@ def compare(
     with _timed(seconds, "reference"):
         exploration, mine = _walk(model, config)
 
-    on_stage("the two are compared")
+    on_stage("the two graphs are compared")
     with _timed(seconds, "compare"):
         theirs, initial = _translate(model, config, graph, _parsed(labels))
         difference = _first_difference(exploration, set(model.initial(config)), mine, initial, theirs)
@@ -206,7 +206,9 @@ def _translate(
     states = [
         model.from_tla(config, {str(name): value for name, value in state.items()}) for state in graph.states
     ]
-    assert len(set(states)) == len(states), f"{model.name}: from_tla makes two states of TLC's one"
+    assert len(set(states)) == len(states), (
+        f"{model.name}: from_tla maps different states of TLC to one state"
+    )
     steps: Steps[StateT] = {state: set() for state in states}
     for source, label, target in graph.edges:
         steps[states[source]].add((labels[label], states[target]))
@@ -234,7 +236,7 @@ def _first_difference(
                 only_tlc=_labels(there - here, {label for label, _ in here}),
                 only_reference=_labels(here - there, {label for label, _ in there}),
             )
-    assert len(theirs) == len(exploration.parents), "TLC reaches a state by no step that it dumped"
+    assert len(theirs) == len(exploration.parents), "TLC reaches a state without a dumped step"
     return None
 
 

@@ -101,7 +101,7 @@ def _moved(state: State, c: int, q: int, position: int) -> tuple[tuple[int, ...]
 
 
 def rebalance(config: Config, state: State, queue: str, consumer: str) -> State | None:
-    """Rebalance: the queue is reassigned; its previous member learns of it later."""
+    """Rebalance: the queue is reassigned; its previous member discovers it later."""
     q, c = config.service.queues.index(queue), config.consumers.index(consumer)
     if state.assigned[q] == consumer:
         return None
@@ -127,8 +127,8 @@ def start(config: Config, state: State, consumer: str, queue: str) -> State | No
     )
 
 
-def handed(seen: tuple[str, ...], place: int, message: str) -> tuple[str, ...]:
-    """Handed: return the received messages with one more. A place beyond their end leaves a gap."""
+def with_delivery(seen: tuple[str, ...], place: int, message: str) -> tuple[str, ...]:
+    """WithDelivery: return the received messages with one more. A place beyond their end leaves a gap."""
     gap = (PASSED,) * (place - 1 - len(seen))
     return (*seen[: place - 1], *gap, message, *seen[place:])
 
@@ -140,7 +140,7 @@ def deliver(config: Config, state: State, consumer: str, queue: str) -> State | 
     service = state.service
     if not service.serving or place == IDLE + 1 or place > len(service.queue[q]):
         return None
-    seen = handed(service.seen[q], place, service.queue[q][place - 1])
+    seen = with_delivery(service.seen[q], place, service.queue[q][place - 1])
     owed = state.owed[q]
     return replace(
         state,
@@ -165,7 +165,7 @@ def commit_offset(config: Config, state: State, consumer: str, queue: str) -> St
 
 
 def release(config: Config, state: State, consumer: str, queue: str) -> State | None:
-    """Release: a member learns that the queue was reassigned, and stops reading it."""
+    """Release: a member discovers that the queue was reassigned, and stops reading it."""
     c, q = config.consumers.index(consumer), config.service.queues.index(queue)
     if state.assigned[q] == consumer or state.position[c][q] == IDLE:
         return None

@@ -78,7 +78,7 @@ def _with(pair: tuple[Any, Any], node: int, value: Any) -> tuple[Any, Any]:
     return (value, pair[SLAVE]) if node == MASTER else (pair[MASTER], value)
 
 
-def _told(state: State, m: int, status: str) -> tuple[str, ...]:
+def _answered(state: State, m: int, status: str) -> tuple[str, ...]:
     return (*state.answer[:m], status, *state.answer[m + 1 :])
 
 
@@ -91,7 +91,7 @@ def send(config: Config, state: State, message: str) -> State | None:
     if state.answer[m] != "unsent":
         return None
     refused = "error" if state.producer == "oneway" else "broken"
-    return replace(state, answer=_told(state, m, "sent" if state.up[MASTER] == RUNNING else refused))
+    return replace(state, answer=_answered(state, m, "sent" if state.up[MASTER] == RUNNING else refused))
 
 
 def retry(config: Config, state: State, message: str) -> State | None:
@@ -99,7 +99,7 @@ def retry(config: Config, state: State, message: str) -> State | None:
     m = config.messages.index(message)
     if state.answer[m] != "broken":
         return None
-    return replace(state, answer=_told(state, m, "elsewhere"))
+    return replace(state, answer=_answered(state, m, "elsewhere"))
 
 
 def give_up(config: Config, state: State, message: str) -> State | None:
@@ -107,7 +107,7 @@ def give_up(config: Config, state: State, message: str) -> State | None:
     m = config.messages.index(message)
     if state.answer[m] != "broken" or state.producer != "async":
         return None
-    return replace(state, answer=_told(state, m, "error"))
+    return replace(state, answer=_answered(state, m, "error"))
 
 
 # The master, in the order of a message's life
@@ -124,7 +124,7 @@ def append_record(config: Config, state: State, message: str) -> State | None:
     elif state.replication == SYNC_MASTER and state.up[SLAVE] != RUNNING:
         status = "SLAVE_NOT_AVAILABLE"
     log = _with(state.log, MASTER, (*state.log[MASTER], message))
-    return replace(state, log=log, answer=_told(state, m, status))
+    return replace(state, log=log, answer=_answered(state, m, status))
 
 
 def flush_log(_config: Config, state: State, node: int) -> State | None:
@@ -170,7 +170,7 @@ def _waiting(config: Config, state: State, message: str) -> bool:
 
 
 def _answer(config: Config, state: State, message: str, status: str) -> State:
-    return replace(state, answer=_told(state, config.messages.index(message), status))
+    return replace(state, answer=_answered(state, config.messages.index(message), status))
 
 
 def answer_ok(config: Config, state: State, message: str) -> State | None:

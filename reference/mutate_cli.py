@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False, no_args_is_help=False, pretty_exceptions_enable=False)
 
 _NO_REFERENCE = (
-    "mqproof mutate: these models have no reference model: state graphs are not compared, so that only "
-    "properties and probes notice a mutant"
+    "mqproof mutate: these models have no reference model: state graphs are not compared, so only "
+    "properties and probes can detect a mutant"
 )
 _PROFILES = {"mutation": ("mutation",), "ci": ("mutation", "ci")}
 
@@ -32,19 +32,22 @@ def _root() -> None:
 @app.command()
 def mutate(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models if none is named.")
     ] = None,
     each: Annotated[
-        int, typer.Option(min=0, help="Make at most so many of a kind for each operator; 0 is all.")
+        int,
+        typer.Option(min=0, help="Make at most this many mutants of a kind for each operator; 0 means all."),
     ] = 0,
-    kind: Annotated[str | None, typer.Option(help="Make only this kind of mutants, e.g. guard.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Make only mutants of this kind, e.g. guard.")] = None,
     only: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Make only mutants with this in their id.")
+        str | None, typer.Option(metavar="TEXT", help="Make only mutants whose id contains this text.")
     ] = None,
     profile: Annotated[
-        str, typer.Option(help="mutation; or ci: larger models judge what nothing noticed.")
+        str, typer.Option(help="mutation, or ci: larger models check the surviving mutants.")
     ] = "mutation",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Judge again what build/mutation has.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Ignore the cached judgements in build/mutation.")
+    ] = False,
     record: Annotated[bool, typer.Option("--record", help="Write spec/mutation_scores.json.")] = False,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON.")
@@ -101,7 +104,7 @@ def _check_options(kind: str | None, profile: str, *, record: bool, is_whole: bo
     if kind is not None and kind not in list(Kind):
         stop(f"--kind {kind}: expected one of {', '.join(Kind)}", Exit.USAGE)
     if record and not is_whole:
-        stop("--record: a whole campaign is recorded, without --kind and --only", Exit.USAGE)
+        stop("--record: expected without --kind and --only; it records a whole campaign", Exit.USAGE)
     if record:
         expect_checkout("--record")
 
@@ -208,12 +211,12 @@ def _score(
         and (only or "") in mutant.id
         and (not each or mutant.number <= each)
     ]
-    with stages(f"mutate {name}") as told:
+    with stages(f"mutate {name}") as on_stage:
         judgements = campaign(
             asked,
             made,
             fresh=fresh,
-            on_judged=lambda number, judgement: told(
+            on_judged=lambda number, judgement: on_stage(
                 f"{number}/{len(made)} {judgement.mutant} {judgement.noticed} {judgement.by}"
             ),
         )
@@ -228,7 +231,7 @@ def _result(score: "Score", reasons: dict[str, str], models_file: Path | None) -
     own = ["--models", str(models_file)] if models_file else []
     return Result(
         id=f"{score.model}.mutants" if models_file else "SPEC-2",
-        name=f"{score.model}: every mutant is noticed or explained",
+        name=f"{score.model}: every mutant is detected or explained",
         layer="tla",
         verdict=Verdict.VIOLATED if wrong else Verdict.HELD,
         counts={"mutants": len(score.judgements), "behave otherwise": score.different},
@@ -251,4 +254,4 @@ def _tables(scores: "list[Score]", *, compared: bool) -> Iterator[Table]:
         for judgement in score.judgements
         if judgement.noticed not in broken
     )
-    yield Table("What no property notices", ("mutant", "noticed by", "how", "in"), rows)
+    yield Table("Mutants that no property detects", ("mutant", "detected by", "how", "in"), rows)

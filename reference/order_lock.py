@@ -12,7 +12,7 @@ from mqproof.reference.model import Action, Model, Parameters, by_name, named
 from mqproof.reference.tlc_terms import configuration, operators
 from mqproof.reference.updates import with_item
 
-NOBODY: Final = "nobody"
+NO_MEMBER: Final = "nobody"
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,10 @@ def initial(config: Config) -> tuple[State, ...]:
     """Init: the one initial state."""
     size = len(config.members)
     asked, trust = (config.renew_every,) * size, (config.lock_trust,) * size
-    nobody: frozenset[str] = frozenset()
-    return (State(nobody, nobody, NOBODY, 0, ("no",) * size, asked, trust, nobody, nobody),)
+    no_members: frozenset[str] = frozenset()
+    return (
+        State(no_members, no_members, NO_MEMBER, 0, ("no",) * size, asked, trust, no_members, no_members),
+    )
 
 
 def trusts(config: Config, state: State, member: str) -> bool:
@@ -87,7 +89,7 @@ def lock_queue(config: Config, state: State, member: str) -> State | None:
     m = config.members.index(member)
     if state.asking[m] != "asked":
         return None
-    if state.holder not in (member, NOBODY) and state.held < config.lock_lease:
+    if state.holder not in (member, NO_MEMBER) and state.held < config.lock_lease:
         return state._replace(asking=with_item(state.asking, m, "refused"))
     return state._replace(
         asking=with_item(state.asking, m, "granted"), holder=member, held=0, robbed=state.robbed - {member}
@@ -122,7 +124,7 @@ def lose_unlock(config: Config, state: State, member: str) -> State | None:
 def unlock_queue(config: Config, state: State, member: str) -> State | None:
     """UnlockQueue: as LoseUnlock, but the broker receives it."""
     after = lose_unlock(config, state, member)
-    return after._replace(holder=NOBODY, held=0) if after and after.holder == member else after
+    return after._replace(holder=NO_MEMBER, held=0) if after and after.holder == member else after
 
 
 # Consuming
@@ -153,7 +155,7 @@ def tick(config: Config, state: State) -> State | None:
     if state.holder in state.calls - state.robbed and state.held + 1 >= config.lock_lease:
         return None
     after = state._replace(
-        held=0 if state.holder == NOBODY else min(state.held + 1, config.lock_lease),
+        held=0 if state.holder == NO_MEMBER else min(state.held + 1, config.lock_lease),
         asked=tuple(min(ticks + 1, config.renew_every) for ticks in state.asked),
         trust=tuple(min(ticks + 1, config.lock_trust) for ticks in state.trust),
     )
@@ -162,11 +164,11 @@ def tick(config: Config, state: State) -> State | None:
 
 def restart(config: Config, state: State) -> State | None:
     """Restart: the lock table is in memory only."""
-    if not config.faults or state.holder == NOBODY:
+    if not config.faults or state.holder == NO_MEMBER:
         return None
     believers = {m for m in config.members if m in state.calls or trusts(config, state, m)}
     asking = ("no",) * len(config.members)
-    return state._replace(holder=NOBODY, held=0, asking=asking, robbed=state.robbed | believers)
+    return state._replace(holder=NO_MEMBER, held=0, asking=asking, robbed=state.robbed | believers)
 
 
 def stall(config: Config, state: State, member: str) -> State | None:

@@ -96,9 +96,9 @@ def initial(config: Config) -> tuple[State, ...]:
 
 def eligible(route: Iterable[str], resting: Set[str], strategy: bool) -> frozenset[str]:
     """Eligible: with the strategy on and a broker available, only the available ones."""
-    everybody = frozenset(route)
-    available = everybody - resting
-    return available if strategy and available else everybody
+    all_brokers = frozenset(route)
+    available = all_brokers - resting
+    return available if strategy and available else all_brokers
 
 
 def wanted(candidates: Set[str], last: str | None) -> frozenset[str]:

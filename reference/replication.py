@@ -44,7 +44,7 @@ class Config:
     """Whether the consumer commits its offset."""
 
 
-# Rules that are functions of their arguments alone
+# Rules that are functions of their arguments only
 
 
 def is_prefix(shorter: tuple[str, ...], longer: tuple[str, ...]) -> bool:
@@ -111,7 +111,7 @@ class Request(NamedTuple):
 
 
 WAITS: Final = Request()
-UNASKED: Final = -1
+NOT_REQUESTED: Final = -1
 
 
 class State(NamedTuple):
@@ -156,7 +156,7 @@ def initial(config: Config) -> tuple[State, ...]:
             connected=(False, False),
             intact=False,
             network=frozenset(),
-            sent=UNASKED,
+            sent=NOT_REQUESTED,
             acked=0,
             request=(WAITS,) * len(config.messages),
             verified=False,
@@ -269,14 +269,14 @@ def connect(_config: Config, state: State) -> State | None:
         connected=(True, True),
         intact=True,
         network=frozenset((Frame("report", first_report(len(state.log[SLAVE]))),)),
-        sent=UNASKED,
+        sent=NOT_REQUESTED,
         verified=not state.log[SLAVE],
     )
 
 
 def accept_report(_config: Config, state: State, frame: Frame) -> State | None:
     """AcceptReport: the master sends from the position in the report, which acknowledges nothing."""
-    if state.sent != UNASKED or frame not in state.network or not state.connected[MASTER]:
+    if state.sent != NOT_REQUESTED or frame not in state.network or not state.connected[MASTER]:
         return None
     if frame.kind != "report" or frame.position > len(state.log[MASTER]):
         return None
@@ -295,7 +295,7 @@ def _close(state: State, n: int) -> State:
 
 def refuse_report(_config: Config, state: State, frame: Frame) -> State | None:
     """RefuseReport: the slave requests a position beyond the master's end; the master closes."""
-    if state.sent != UNASKED or frame not in state.network or not state.connected[MASTER]:
+    if state.sent != NOT_REQUESTED or frame not in state.network or not state.connected[MASTER]:
         return None
     if frame.kind != "report" or frame.position <= len(state.log[MASTER]):
         return None
@@ -304,7 +304,7 @@ def refuse_report(_config: Config, state: State, frame: Frame) -> State | None:
 
 def transfer_record(_config: Config, state: State) -> State | None:
     """TransferRecord: the master sends the next record of its log."""
-    if not state.intact or not UNASKED < state.sent < len(state.log[MASTER]):
+    if not state.intact or not NOT_REQUESTED < state.sent < len(state.log[MASTER]):
         return None
     frame = Frame("transfer", state.sent, state.log[MASTER][state.sent])
     return state._replace(network=state.network | {frame}, sent=state.sent + 1)
@@ -432,7 +432,7 @@ def _lose_memory(state: State, n: int, phase: str) -> State:
     if n == SLAVE:
         return closed._replace(verified=False, refused=False)
     return closed._replace(
-        sent=UNASKED,
+        sent=NOT_REQUESTED,
         acked=0,
         request=(WAITS,) * len(state.request),
         answer=tuple("unknown" if answer == "waiting" else answer for answer in state.answer),
@@ -647,12 +647,12 @@ def _honest(config: Config, before: State, after: State, m: int) -> bool:
         usable = before.connected[MASTER] and behind < config.fall_behind_max
         return (now.replica == "SLAVE_NOT_AVAILABLE") == (sync and not usable)
     durable = position(before, config.messages[m]) <= before.flushed[MASTER]
-    heard = position(before, config.messages[m]) <= before.acked
+    acknowledged = position(before, config.messages[m]) <= before.acked
     if after.answer[m] == "waiting":
         flush_late = was.flush == now.flush or (before.flush_mode == SYNC_FLUSH and not durable)
-        slave_late = was.replica == now.replica or (sync and not heard)
+        slave_late = was.replica == now.replica or (sync and not acknowledged)
         return flush_late and slave_late
-    replicated = not sync or (heard and config.messages[m] in before.held)
+    replicated = not sync or (acknowledged and config.messages[m] in before.held)
     match after.answer[m]:
         case "SEND_OK":
             return was == WAITS and replicated and (before.flush_mode != SYNC_FLUSH or durable)

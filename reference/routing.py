@@ -98,7 +98,7 @@ class Record(NamedTuple):
     version: int  # data version of its last registration
 
 
-UNHEARD: Final = Record(0, 0)
+NO_RECORD: Final = Record(0, 0)
 """Marks a missing live record."""
 
 
@@ -117,7 +117,7 @@ def empty_tables(config: Config) -> Tables:
         queues=(("none",) * len(config.names),) * len(TOPICS),
         members=(frozenset(),) * len(config.names),
         cluster=frozenset(),
-        live=(UNHEARD,) * len(config.brokers),
+        live=(NO_RECORD,) * len(config.brokers),
     )
 
 
@@ -300,7 +300,7 @@ def forgotten(config: Config, table: Tables, gone: Set[Broker]) -> Tables:
             name for name, ids in zip(config.names, members, strict=True) if ids and name in table.cluster
         ),
         live=tuple(
-            UNHEARD if b in gone else record for b, record in zip(config.brokers, table.live, strict=True)
+            NO_RECORD if b in gone else record for b, record in zip(config.brokers, table.live, strict=True)
         ),
     )
 
@@ -418,7 +418,7 @@ def tick(config: Config, state: State) -> State | None:
         poll_age=tuple(age + 1 for age in state.poll_age),
         tables=tuple(
             table._replace(
-                live=tuple(r if r == UNHEARD else Record(r.age + 1, r.version) for r in table.live)
+                live=tuple(r if r == NO_RECORD else Record(r.age + 1, r.version) for r in table.live)
             )
             for table in state.tables
         ),
@@ -595,7 +595,7 @@ def _agrees(config: Config, table: Tables) -> bool:
             if permission != "none" and not ids:
                 return False
     for (name, broker_id), record in zip(config.brokers, table.live, strict=True):
-        if (broker_id in table.members[config.names.index(name)]) != (record != UNHEARD):
+        if (broker_id in table.members[config.names.index(name)]) != (record != NO_RECORD):
             return False
     return table.cluster == {name for name, ids in zip(config.names, table.members, strict=True) if ids}
 
@@ -604,7 +604,7 @@ def live_broker_kept(config: Config, state: State) -> bool:
     """ROUTE-2 LiveBrokerKept: a registered broker stays known unless another party closes its connection."""
     for connected, silence, table in zip(state.connected, state.silence, state.tables, strict=True):
         for b, age, record in zip(config.brokers, silence, table.live, strict=True):
-            if record == UNHEARD and age <= config.expiry and b in connected:
+            if record == NO_RECORD and age <= config.expiry and b in connected:
                 return False
     return True
 

@@ -47,7 +47,7 @@ def stages(title: str) -> Iterator[Callable[[str], None]]:
         return
     moving = _Moving(title, started)
     with console.status(moving, spinner="dots"):
-        yield moving.told
+        yield moving.show_stage
 
 
 class _Moving:
@@ -58,7 +58,7 @@ class _Moving:
         self._title = title
         self._started = started
 
-    def told(self, stage: str) -> None:
+    def show_stage(self, stage: str) -> None:
         self._text = f"{self._title}: {one_line(stage)}"
 
     def __rich__(self) -> Text:

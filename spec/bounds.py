@@ -27,7 +27,7 @@ from mqproof.spec.tlc.toolbox import Toolbox
 from mqproof.spec.tlc.values import Function, ModelValue, Value
 
 NOTES: Final = "KindNotes"
-_TOLD: Final = '<<"kind", '
+_PREFIX: Final = '<<"kind", '
 _TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _SAMPLE_STATES: Final = 20_000
 
@@ -171,7 +171,7 @@ def _following(names: Sequence[str]) -> str | None:
 
 def seen(job: Job, text: str, states: int) -> Seen:
     """Return the behaviour that a run of `_job` reported; up to its end if it was not finished."""
-    lines = (line for line in text.splitlines() if line.startswith(_TOLD))
+    lines = (line for line in text.splitlines() if line.startswith(_PREFIX))
     kinds = frozenset(" ".join(_TEXT.findall(line)[1:]).replace("\\", "") for line in lines)
     # TLC reports an expression either under its action or under the next-state relation as a whole.
     outcomes = {
@@ -213,8 +213,8 @@ def _compared(
 
 
 def _so_far(error: TlcError) -> int:
-    told = re.findall(r"([\d,]+) distinct states found", error.text)
-    return int(told[-1].replace(",", "")) if told else 0
+    reported = re.findall(r"([\d,]+) distinct states found", error.text)
+    return int(reported[-1].replace(",", "")) if reported else 0
 
 
 def table(comparisons: Iterable[Comparison]) -> Table:

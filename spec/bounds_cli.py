@@ -23,7 +23,7 @@ def _root() -> None:
 @app.command()
 def bounds(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models if none is named.")
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time limit for each larger model.")] = 120,
     json_file: Annotated[
@@ -54,9 +54,9 @@ def bounds(
         if unknown := [name for name in names or [] if name not in models.questions]:
             stop(f"no model {unknown[0]!r}; there are {', '.join(models.questions)}", Exit.USAGE)
         found: list[Comparison] = []
-        with stages("bounds") as told, terminable():
+        with stages("bounds") as on_stage, terminable():
             for name in names or models.questions:
-                told(name)
+                on_stage(name)
                 found += compare(models, name, seconds)
     except (ModelFileError, SyntaxProblemError) as error:
         stop(str(error), Exit.USAGE)

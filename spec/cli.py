@@ -33,17 +33,15 @@ _JSON = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Writ
 
 @app.callback()
 def _root() -> None:
-    """The specification: model-check it, and see what checks what."""
+    """The specification: check its models, and show which layer checks which invariant."""
 
 
 @app.command()
 def check(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All models if none is named.")
     ] = None,
-    profile: Annotated[
-        str, typer.Option(help="How much is explored: smoke, mutation, ci or deep.")
-    ] = "smoke",
+    profile: Annotated[str, typer.Option(help="The runs to use: smoke, mutation, ci or deep.")] = "smoke",
     only: Annotated[str | None, typer.Option(metavar="NAME", help="Check one run, probe or mutant.")] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Threads of each TLC, instead of those in models.toml.")
@@ -57,8 +55,8 @@ def check(
 ) -> None:
     """Model-check with TLC, and show the verdict, states, depth and seconds of every run.
 
-    What does not hold is shown with its counterexample, step by step. --draw FILE.svg draws the first
-    counterexample as a sequence diagram, expected ones included: of a mutant, of a probe.
+    A property that does not hold is shown with its counterexample, step by step. --draw FILE.svg draws the
+    first counterexample as a sequence diagram, including the expected one of a mutant or a probe.
 
     Examples: mqproof check;
     mqproof check Flush --only FlushAckBeforeFlush --draw counterexample.svg;
@@ -105,14 +103,14 @@ def simulate(
     only: Annotated[
         str | None, typer.Option(metavar="NAME", help="Use the constants of this run or mutant.")
     ] = None,
-    depth: Annotated[int, typer.Option(min=2, help="Show at most so many states.")] = 15,
+    depth: Annotated[int, typer.Option(min=2, help="Show at most this many states.")] = 15,
     seed: Annotated[int, typer.Option(help="Another seed gives another behaviour.")] = 1,
     draw: _DRAW = None,
     models_file: _MODELS = None,
 ) -> None:
     """Print a random behaviour of a model, and draw it as a sequence diagram with --draw FILE.svg.
 
-    Nothing is judged. The same seed gives the same behaviour.
+    No property is checked. The same seed gives the same behaviour.
 
     Example: mqproof simulate Flush --depth 20 --seed 7 --draw behaviour.svg
     """

@@ -28,7 +28,7 @@ _SHARED: Final = 3
 
 It applies only if no message names its source and target.
 """
-_WORLD: Final = "the world"
+_ENVIRONMENT: Final = "environment"
 """The lifeline of steps that happen at no node."""
 _CHANGES_MAX: Final = 7
 _MESSAGE_MAX: Final = 46
@@ -38,7 +38,7 @@ _MESSAGE_MAX: Final = 46
 class Shown:
     """How an action is drawn.
 
-    In a text, `{}` is the result of `who`, and `{node}` is the node that the step changed.
+    In a text, `{}` is the result of `subject`, and `{node}` is the node that the step changed.
     """
 
     at: tuple[str, ...]
@@ -47,7 +47,7 @@ class Shown:
     to: str = ""
     """The target of an arrow from the first of `at`, within the row; the label is placed on the arrow."""
     mark: Mark = Mark.STEP
-    who: Callable[[State, State], str] = lambda _before, _after: ""
+    subject: Callable[[State, State], str] = lambda _before, _after: ""
     """Returns the subject of the step, such as a message, from the states before and after it."""
 
 
@@ -82,7 +82,7 @@ def draw(trace: Trace, title: str, table: Table | None = None, violated: str = "
         # Step 1 is the initial state, which has no row: the row of step n is n - 2.
         loop = (min(max(trace.back_to - 1, 0), len(drawing.rows) - 1), len(drawing.rows) - 1)
     verdict, tone = (
-        (f"{violated} is violated", Tone.BAD) if violated else ("The behaviour goes on", Tone.NEUTRAL)
+        (f"{violated} is violated", Tone.BAD) if violated else ("The behaviour continues", Tone.NEUTRAL)
     )
     return Diagram(
         title=title,
@@ -99,9 +99,9 @@ def draw(trace: Trace, title: str, table: Table | None = None, violated: str = "
 
 def _ending(trace: Trace, loop: tuple[int, int] | None) -> str:
     if trace.stutters:
-        return "After the last step nothing happens for ever."
+        return "After the last step, nothing happens forever."
     if loop is not None:
-        return f"Steps {loop[0] + 1} to {loop[1] + 1} repeat for ever."
+        return f"Steps {loop[0] + 1} to {loop[1] + 1} repeat forever."
     return ""
 
 
@@ -147,7 +147,7 @@ class _Drawing:
         self._nodes = _nodes(trace) if table is None or table.nodes else ()
         self._table = table
         self.hidden: frozenset[str] = table.hidden if table else frozenset()
-        self._tells_kinds = any(
+        self._separates_kinds = any(
             _named_for(kind, record)
             for kind in {_action(step.action) for step in trace.steps} | (table.receivers if table else set())
             for step in trace.steps
@@ -164,7 +164,7 @@ class _Drawing:
         extras = self._table.extras - used if self._table else frozenset()
         own = self._table.lifelines if self._table else ()
         kept = [lifeline for lifeline in own if lifeline.name not in extras]
-        world = [_WORLD] if _WORLD in used else []
+        world = [_ENVIRONMENT] if _ENVIRONMENT in used else []
         return (*kept, *map(Lifeline, (*self._nodes, *world)))
 
     @property
@@ -191,10 +191,10 @@ class _Drawing:
         if shown is None:
             self.rows.append(self._unlisted(action, acting, before, after, changes))
             return
-        who = shown.who(before, after)
+        subject = shown.subject(before, after)
         node = next(iter(_changed_nodes(before, after, self._nodes)), "")
-        label, to = shown.label.format(who, node=node), shown.to.format(who, node=node)
-        at = tuple(name.format(who, node=node) for name in shown.at)
+        label, to = shown.label.format(subject, node=node), shown.to.format(subject, node=node)
+        at = tuple(name.format(subject, node=node) for name in shown.at)
         if shown.to:
             self._within.append(Arrow(at[0], to, label, row, row))
             at = (*at, to)
@@ -212,7 +212,7 @@ class _Drawing:
         at = acting or _changed_nodes(before, after, self._nodes)
         ended = any(end == row for flight in self._flights for end, _ in flight.ends)
         if not at and not ended and (self._table is None or self._table.nodes):
-            at = [_WORLD]
+            at = [_ENVIRONMENT]
         mark = Mark.STEP
         if any(word in action for word in _CRASHES):
             mark = Mark.CRASH
@@ -229,7 +229,7 @@ class _Drawing:
         lost = action.startswith(_LOSSES)
         handled = None if lost else _handled(action, before, after, self._nodes)
         # If actions are not named after what they receive, every record that is removed was received.
-        received = old - new if not lost and not self._tells_kinds else frozenset()
+        received = old - new if not lost and not self._separates_kinds else frozenset()
         received |= {handled} if handled else frozenset()
         for record in sorted(old - new | received, key=show):
             flight = next(f for f in reversed(self._flights) if f.record == record)
@@ -269,12 +269,14 @@ def _handled(action: str, before: State, after: State, nodes: tuple[str, ...]) -
     gone = [record for record in old - new if _named_for(action, record)]
     kept = [record for record in old if _named_for(action, record) and {*changed_nodes} <= {*_ends(record)}]
     places = [re.findall(r"\w+", f"{where} {how}") for where, how in changed(before, after)]
-    said = set(_leaves(after)) - set(_leaves(before))
+    appeared = set(_leaves(after)) - set(_leaves(before))
 
     def fit(record: Function) -> tuple[int, bool, int, str]:
         about = sum({*_ends(record)} <= {*place} for place in places)
-        told = sum(leaf in said for key, leaf in record.items() if key not in ("kind", "source", "target"))
-        return (about, _ends(record)[1] in changed_nodes, told, show(record))
+        matches = sum(
+            leaf in appeared for key, leaf in record.items() if key not in ("kind", "source", "target")
+        )
+        return (about, _ends(record)[1] in changed_nodes, matches, show(record))
 
     return max(gone or kept, key=fit, default=None)
 
@@ -312,11 +314,11 @@ def _message(record: Function) -> str:
         f"{key} {_brief(value)}" for key, value in record.items() if key not in ("kind", "source", "target")
     ]
     kind = str(record.get("kind", "message"))
-    told = ", ".join(payload)
+    shown = ", ".join(payload)
     return (
-        f"{kind} {told}".strip()
-        if len(kind) + len(told) <= _MESSAGE_MAX
-        else f"{kind} {told[: _MESSAGE_MAX - 2 - len(kind)]}…"
+        f"{kind} {shown}".strip()
+        if len(kind) + len(shown) <= _MESSAGE_MAX
+        else f"{kind} {shown[: _MESSAGE_MAX - 2 - len(kind)]}…"
     )
 
 

@@ -66,14 +66,14 @@ _FLUSH: Final = Table(
         Lifeline(_CONSUMER),
     ),
     actions={
-        "AppendRecord": Shown((_PRODUCER,), "send {}", to=_CACHE, who=_key_of("answer")),
+        "AppendRecord": Shown((_PRODUCER,), "send {}", to=_CACHE, subject=_key_of("answer")),
         "FlushLog": Shown((_CACHE,), "fsync of the log", to=_DISK),
-        "AnswerOk": Shown((_BROKER,), "SEND_OK {}", to=_PRODUCER, who=_key_of("answer")),
-        "AnswerTimeout": Shown((_BROKER,), "FLUSH_DISK_TIMEOUT {}", to=_PRODUCER, who=_key_of("answer")),
+        "AnswerOk": Shown((_BROKER,), "SEND_OK {}", to=_PRODUCER, subject=_key_of("answer")),
+        "AnswerTimeout": Shown((_BROKER,), "FLUSH_DISK_TIMEOUT {}", to=_PRODUCER, subject=_key_of("answer")),
         "Dispatch": Shown((_BROKER,), "queue entry", to=_CACHE),
         "FlushQueues": Shown((_CACHE,), "fsync of the queues", to=_DISK),
         "WriteCheckpoint": Shown((_BROKER,), "checkpoint", to=_DISK),
-        "Deliver": Shown((_BROKER,), "{}", to=_CONSUMER, who=_last_of("seen")),
+        "Deliver": Shown((_BROKER,), "{}", to=_CONSUMER, subject=_last_of("seen")),
         "CorrectOffset": Shown((_BROKER,), "offset beyond the end", to=_CONSUMER),
         "CommitOffset": Shown((_CONSUMER,), "commit offset", to=_BROKER),
         "PersistOffsets": Shown((_BROKER,), "consumer offsets", to=_DISK),
@@ -95,15 +95,15 @@ _MASTER, _SLAVE, _OTHER = "master", "slave", "another master"
 
 
 def _answered(status: str) -> Shown:
-    return Shown((_MASTER,), f"{status} {{}}", to=_PRODUCER, who=_key_of("answer"))
+    return Shown((_MASTER,), f"{status} {{}}", to=_PRODUCER, subject=_key_of("answer"))
 
 
-def _struck(text: str, *more: str) -> Shown:
+def _fault(text: str, *more: str) -> Shown:
     """Draw a fault that hits a node, and possibly its disk."""
-    return Shown(("{}", *more), text, mark=Mark.CRASH, who=_node_struck)
+    return Shown(("{}", *more), text, mark=Mark.CRASH, subject=_faulty_node)
 
 
-def _node_struck(_before: State, after: State) -> str:
+def _faulty_node(_before: State, after: State) -> str:
     struck = after["struck"]
     assert isinstance(struck, tuple)
     last = struck[-1]
@@ -125,23 +125,23 @@ _GUARANTEE: Final = Table(
         Lifeline(_OTHER),
     ),
     actions={
-        "Send": Shown((_PRODUCER,), "sends {}", who=_key_of("answer")),
-        "Retry": Shown((_PRODUCER,), "{} again", to=_OTHER, who=_key_of("answer")),
-        "GiveUp": Shown((_PRODUCER,), "is told of an error: {}", who=_key_of("answer")),
-        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, who=_key_of("answer")),
-        "FlushLog": Shown(("{}",), "fsync", to="{}'s disk", who=_key_of("flushed")),
-        "Transfer": Shown((_MASTER,), "{}", to=_SLAVE, who=_last_of("log")),
-        "Report": Shown((_SLAVE,), "I have the log up to {}", to=_MASTER, who=_reported),
+        "Send": Shown((_PRODUCER,), "sends {}", subject=_key_of("answer")),
+        "Retry": Shown((_PRODUCER,), "{} again", to=_OTHER, subject=_key_of("answer")),
+        "GiveUp": Shown((_PRODUCER,), "receives an error: {}", subject=_key_of("answer")),
+        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, subject=_key_of("answer")),
+        "FlushLog": Shown(("{}",), "fsync", to="{}'s disk", subject=_key_of("flushed")),
+        "Transfer": Shown((_MASTER,), "{}", to=_SLAVE, subject=_last_of("log")),
+        "Report": Shown((_SLAVE,), "I have the log up to {}", to=_MASTER, subject=_reported),
         "AnswerOk": _answered("SEND_OK"),
         "AnswerDiskTimeout": _answered("FLUSH_DISK_TIMEOUT"),
         "AnswerSlaveTimeout": _answered("FLUSH_SLAVE_TIMEOUT"),
-        "CleanStop": _struck("stopped in order"),
-        "ProcessCrash": _struck("process killed"),
-        "OsCrash": _struck("system crash"),
-        "PowerLoss": _struck("power loss"),
-        "DiskLost": _struck("disk destroyed", "{}'s disk"),
-        "MachineLost": _struck("machine destroyed", "{}'s disk"),
-        "Restart": Shown(("{}", "{}'s disk"), "is started again", mark=Mark.RESTART, who=_key_of("up")),
+        "CleanStop": _fault("orderly stop"),
+        "ProcessCrash": _fault("process killed"),
+        "OsCrash": _fault("system crash"),
+        "PowerLoss": _fault("power loss"),
+        "DiskLost": _fault("disk destroyed", "{}'s disk"),
+        "MachineLost": _fault("machine destroyed", "{}'s disk"),
+        "Restart": Shown(("{}", "{}'s disk"), "restarts", mark=Mark.RESTART, subject=_key_of("up")),
     },
     extras=frozenset({_SLAVE, "slave's disk", _OTHER}),
     hidden=frozenset({"struck", "flush", "replication", "producer"}),
@@ -175,10 +175,10 @@ _ELECTION: Final = Table(
     lifelines=(Lifeline(_CLIENT),),
     nodes=True,
     actions={
-        "AppendEntry": Shown((_CLIENT,), "{}", to="{node}", who=_key_of("answer")),
-        "Refuse": Shown((_CLIENT,), "NOT_LEADER {}", who=_key_of("answer")),
-        "Acknowledge": Shown((_CLIENT,), "SUCCESS {}", who=_key_of("answer")),
-        "Fail": Shown((_CLIENT,), "gives up on {}", who=_key_of("answer")),
+        "AppendEntry": Shown((_CLIENT,), "{}", to="{node}", subject=_key_of("answer")),
+        "Refuse": Shown((_CLIENT,), "NOT_LEADER {}", subject=_key_of("answer")),
+        "Acknowledge": Shown((_CLIENT,), "SUCCESS {}", subject=_key_of("answer")),
+        "Fail": Shown((_CLIENT,), "gives up on {}", subject=_key_of("answer")),
         "Calm": Shown((_CLIENT,), "the faults are over"),
     },
     named=_election_action,
@@ -208,12 +208,12 @@ _REPLICATION: Final = Table(
     lifelines=(Lifeline(_PRODUCER), Lifeline(_CONSUMER)),
     nodes=True,
     actions={
-        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, who=_key_of("answer")),
-        "AnswerSend": Shown((_MASTER,), "{}", to=_PRODUCER, who=_new_answer),
+        "AppendRecord": Shown((_PRODUCER,), "{}", to=_MASTER, subject=_key_of("answer")),
+        "AnswerSend": Shown((_MASTER,), "{}", to=_PRODUCER, subject=_new_answer),
         "FlushTimeout": Shown((_MASTER,), "no fsync in time"),
         "SlaveTimeout": Shown((_MASTER,), "no slave in time"),
-        "Deliver": Shown((_CONSUMER,), "reads {}", who=_last_seen),
-        "CorrectOffset": Shown((_CONSUMER,), "goes back to the end"),
+        "Deliver": Shown((_CONSUMER,), "reads {}", subject=_last_seen),
+        "CorrectOffset": Shown((_CONSUMER,), "moves back to the end"),
     },
     named=_replication_action,
     receivers=frozenset({"AcceptReport", "RefuseReport", "ReceiveTransfer", "RefuseTransfer", "ReceiveAck"}),

@@ -70,9 +70,9 @@ def probe(executable: Path, origin: str) -> Java | None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return None
-    said = done.stderr + done.stdout
-    home = re.search(r"^\s*java\.home = (.+)$", said, re.MULTILINE)
-    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", said, re.MULTILINE)
+    output = done.stderr + done.stdout
+    home = re.search(r"^\s*java\.home = (.+)$", output, re.MULTILINE)
+    version = re.search(r"^\s*java\.specification\.version = (?:1\.)?(\d+)", output, re.MULTILINE)
     if done.returncode != 0 or home is None or version is None:
         return None
     return Java(executable, Path(home[1].strip()), int(version[1]), origin)

@@ -181,9 +181,9 @@ def _probe_module(module: str, question: Question) -> str:
     # Each probe has a register, so that only the first state that falsifies it is printed. TLC stops after
     # the last probe is falsified. A probe that is never falsified costs the whole state space; the others
     # cost little.
-    told = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
+    report = 'PrintT(<<"probe", {n}, TLCGet("level")>>)'
     probes = [
-        f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {told.format(n=n)})"
+        f"    /\\ {probe} \\/ TLCGet({n}) \\/ (TLCSet({n}, TRUE) /\\ {report.format(n=n)})"
         for n, probe in enumerate(question.probes, start=1)
     ]
     seen = f"\\A n \\in 1..{len(question.probes)} : TLCGet(n)"
@@ -202,7 +202,7 @@ def _judge_probes(models: Models, question: Question, outcome: Outcome) -> tuple
     results: list[Result] = []
     for number, probe in enumerate(question.probes, start=1):
         seen = number in levels
-        never = "" if seen else f"never false in {outcome.distinct} states: what it watches does not happen"
+        never = "" if seen else f"never false in {outcome.distinct} states: its situation does not occur"
         results.append(
             _result(
                 models,
@@ -234,7 +234,7 @@ def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tupl
         # A property may make several claims, some of which the constants exclude.
         happened = {each.partition(":")[0] for each in excluded & seen}
         happened -= {each.partition(":")[0] for each in excluded - seen}
-        wrong += [f"{word}, but said never to be: {name}" for name in sorted(happened)]
+        wrong += [f"{word}, but listed under never: {name}" for name in sorted(happened)]
         verdict = Verdict.VIOLATED if wrong else Verdict.HELD
         counts = {what: len(all_of), "states": outcome.distinct}
         seconds = outcome.seconds / 2
@@ -248,9 +248,9 @@ def _judge_vacuity(models: Models, question: Question, outcome: Outcome) -> tupl
 
 def _judge_negative(models: Models, question: Question, outcome: Outcome) -> Result:
     broken = outcome.violated == question.violates
-    detail = "" if broken else f"{question.violates} must break, but "
+    detail = "" if broken else f"{question.violates} must be violated, but "
     if not broken:
-        detail += f"{outcome.violated} did" if outcome.violated else "everything held"
+        detail += f"{outcome.violated} was" if outcome.violated else "everything held"
     length = len(outcome.trace) if outcome.trace else 0
     return _result(
         models,
@@ -358,8 +358,8 @@ def _witnesses(trace: Trace | None) -> tuple[Witness, ...]:
     before: State | None = None
     for step in trace.steps:
         changes = {} if before is None else dict(changed(before, step.state))
-        told = ", ".join(f"{place} {how}" for place, how in changes.items())
+        shown = ", ".join(f"{place} {how}" for place, how in changes.items())
         action = step.action or "initial state"
-        found.append(Witness(f"step {step.number} {action}" + (f": {told}" if told else ""), changes))
+        found.append(Witness(f"step {step.number} {action}" + (f": {shown}" if shown else ""), changes))
         before = step.state
     return tuple(found)

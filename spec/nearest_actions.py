@@ -28,9 +28,9 @@ RUNS_MAX: Final = 8
 TOGETHER_MAX: Final = 3
 """The maximum number of guards dropped at a time."""
 SETS_MAX: Final = 4_000
-SEVERAL: Final = f"what the event says, or more than {TOGETHER_MAX} of its conditions"
+SEVERAL: Final = f"the event's values, or more than {TOGETHER_MAX} of its conditions"
 _NOTES: Final = "TraceGuards"
-_OF_TRACES: Final = frozenset(["Is", "Hidden", "Untold"])
+_OF_TRACES: Final = frozenset(["Is", "Hidden", "Unlogged"])
 _SELECTS: Final = re.compile(r'Event\.\w+ = "')
 """Matches a condition that distinguishes one kind of event from another. Without it any event would match."""
 _JUDGES: Final = re.compile(r"(Len\()?\w+'[\[)]")
@@ -46,7 +46,7 @@ class Guard:
     """The condition's text in the module, on one line."""
 
     def __str__(self) -> str:
-        return f"{self.action} but for {self.condition}"
+        return f"{self.action} except for {self.condition}"
 
 
 Obstacles = tuple[Guard, ...]
@@ -110,8 +110,8 @@ def _explaining(
     found: list[list[frozenset[int]]] = [[] for _ in refused]
     false: list[list[frozenset[int]]] = [[] for _ in refused]
     for _ in range(RUNS_MAX):
-        told, stuck = _ask(relaxed, asked, refused) if asked else ((), None)
-        for trace, dropped in told:
+        explained, stuck = _ask(relaxed, asked, refused) if asked else ((), None)
+        for trace, dropped in explained:
             found[trace - 1].append(dropped)
         if stuck is None:
             break
@@ -141,13 +141,13 @@ def _shown(dropped: Iterable[frozenset[int]], guards: Sequence[Guard]) -> tuple[
     return tuple(dict.fromkeys(tuple(guards[number - 1] for number in sorted(each)) for each in fewest))
 
 
-_Told = tuple[int, frozenset[int]]
+_Explained = tuple[int, frozenset[int]]
 """The number of a trace, from 1, and the dropped guards."""
 
 
 def _ask(
     relaxed: _Relaxed, asked: Sequence[frozenset[int]], refused: Sequence[Sequence[Event]]
-) -> tuple[Collection[_Told], _Told | None]:
+) -> tuple[Collection[_Explained], _Explained | None]:
     """Return which traces are explained without which guards, and where TLC stopped, if it did."""
     root = f"{relaxed.module}Nearest"
     parsed = config.parse(relaxed.config_text)
@@ -158,10 +158,10 @@ def _ask(
         root: _root(root, relaxed.module, asked),
     }
     with tempfile.TemporaryDirectory(prefix="mqproof-nearest-") as name:
-        written = Path(name) / "told"
+        written = Path(name) / "reported"
         job = Job(
             root,
-            parsed.behaviour("NearestInit", "NearestNext").asking("NearestTold", "INVARIANT").text(),
+            parsed.behaviour("NearestInit", "NearestNext").asking("NearestReport", "INVARIANT").text(),
             relaxed.libraries,
             generated,
             user_file=written,
@@ -175,9 +175,9 @@ def _ask(
         except TlcError:
             finished = False
         lines = written.read_text(encoding="utf-8").splitlines() if written.exists() else []
-    told = [values.parse(line) for line in lines]
-    explained = {pair[1:] for pair in told if isinstance(pair, tuple) and pair[0] == "explained"}
-    last = told[-1][1:] if told and not finished and isinstance(told[-1], tuple) else None
+    reported = [values.parse(line) for line in lines]
+    explained = {pair[1:] for pair in reported if isinstance(pair, tuple) and pair[0] == "explained"}
+    last = reported[-1][1:] if reported and not finished and isinstance(reported[-1], tuple) else None
     return explained, last if last and last[1] else None  # type: ignore[return-value]
 
 
@@ -192,11 +192,11 @@ NearestNext ==
     \\/ /\\ Stuck
        /\\ guardsDropped' \\in GuardSets
        /\\ UNCHANGED <<TraceView, stepsSince>>
-    \\/ /\\ stepsSince < {STEPS_MAX} /\\ PrintT(<<"going on", t, guardsDropped>>)
+    \\/ /\\ stepsSince < {STEPS_MAX} /\\ PrintT(<<"step", t, guardsDropped>>)
        /\\ TraceNext
        /\\ stepsSince' = (IF guardsDropped = {{}} THEN 0 ELSE stepsSince + 1)
        /\\ UNCHANGED guardsDropped
-NearestTold == l > Len(Traces[t]) => PrintT(<<"explained", t, guardsDropped>>)
+NearestReport == l > Len(Traces[t]) => PrintT(<<"explained", t, guardsDropped>>)
 ====
 """
 
@@ -249,9 +249,9 @@ def _guards(module: Module, definition: Definition, changing: frozenset[str]) ->
     for node in definition.body.walk():
         if node.op != "/\\" or node.kind not in ("junction", "infix"):
             continue
-        told = [speaks_of_next_state(part, changing) for part in node.parts]
-        if any(told):
-            for part, changes in zip(node.parts, told, strict=True):
+        of_next = [speaks_of_next_state(part, changing) for part in node.parts]
+        if any(of_next):
+            for part, changes in zip(node.parts, of_next, strict=True):
                 if not changes or _JUDGES.match(module.source(part)):
                     yield from _conjuncts(part)
 

@@ -17,7 +17,7 @@ from mqproof.spec.syntax import Module, Node, speaks_of_next_state
 from mqproof.spec.tlc.run import Job, Outcome
 
 NOTES: Final = "VacuityNotes"
-_TOLD: Final = '<<"noted", '
+_PREFIX: Final = '<<"noted", '
 _TEMPORAL: Final = ("[]", "<>", "~>", "WF_", "SF_")
 
 
@@ -31,8 +31,8 @@ class Plan:
     job: Job
 
     def seen(self, outcome: Outcome) -> frozenset[str]:
-        lines = (line for line in outcome.text.splitlines() if line.startswith(_TOLD))
-        numbers = {int(line.removeprefix(_TOLD).removesuffix(">>")) for line in lines}
+        lines = (line for line in outcome.text.splitlines() if line.startswith(_PREFIX))
+        numbers = {int(line.removeprefix(_PREFIX).removesuffix(">>")) for line in lines}
         names = (*self.actions, *self.claims)
         return frozenset(names[number - 1] for number in numbers)
 
@@ -116,9 +116,9 @@ def _claims(modules: Mapping[str, Module], name: str) -> Iterator[_Claim]:
         if name in module.definitions:
             body = module.definitions[name].body
             for context in _contexts(modules, module, body, ()):
-                said = ", ".join(" ".join(part.said.split()).removesuffix(" :") for part in context)
+                text = ", ".join(" ".join(part.text.split()).removesuffix(" :") for part in context)
                 formula = "".join(part.opening for part in context) + "TRUE" + ")" * len(context)
-                yield _Claim(f"{name}: {said}", formula, any(part.of_steps for part in context))
+                yield _Claim(f"{name}: {text}", formula, any(part.of_steps for part in context))
             return
 
 
@@ -126,7 +126,7 @@ def _claims(modules: Mapping[str, Module], name: str) -> Iterator[_Claim]:
 class _Part:
     opening: str
     """Text with one parenthesis open."""
-    said: str
+    text: str
     of_steps: bool
 
 
@@ -150,7 +150,7 @@ def _contexts(
             yield from _contexts(modules, module, node.parts[-1], (*outer, bounded))
         case "if", _:
             condition = _condition(modules, module, node.parts[0])
-            negated = _Part(f"(~({condition.opening} TRUE)) /\\ ", f"~({condition.said})", condition.of_steps)
+            negated = _Part(f"(~({condition.opening} TRUE)) /\\ ", f"~({condition.text})", condition.of_steps)
             yield from _contexts(modules, module, node.parts[1], (*outer, condition))
             yield from _contexts(modules, module, node.parts[2], (*outer, negated))
         case (("paren" | "box"), _):

@@ -41,7 +41,7 @@ from mqproof.impl.runtime.network import SimulatedNetwork
 from mqproof.impl.runtime.runtime import Runtime, simulated
 from mqproof.impl.runtime.simulated_loop import SimulatedLoop
 from mqproof.impl.store import record
-from mqproof.reference.order_lock import NOBODY, Config
+from mqproof.reference.order_lock import NO_MEMBER, Config
 
 T = TypeVar("T")
 
@@ -386,7 +386,7 @@ class SteppedLock:
 
     def _holder(self) -> str:
         lease = self._lease()
-        return lease.client_id if lease else NOBODY
+        return lease.client_id if lease else NO_MEMBER
 
     def _request(self, member: _Member) -> Held:
         held = member.under_way(RequestCode.LOCK_BATCH_MQ)

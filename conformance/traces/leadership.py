@@ -1,6 +1,6 @@
 """Converts the event log of a whole DLedger group into traces of spec/tla/Replication.tla, for TLC.
 
-There is one trace per leadership: TraceReign.tla maps a leader and a follower to a master and its slave.
+There is one trace per leadership: TraceLeadership.tla maps a leader and a follower to a master and its slave.
 Records are named m1, m2, ... in each trace, by index and term. Positions count from the last record that all
 members had durably when the leadership began, because Replication does not depend on earlier ones.
 
@@ -173,7 +173,7 @@ def _begin(log: _Log, event: Event) -> _Leadership:
     leadership = _Leadership(event.node, term_of(event, log.where), max(0, alike - 1))
     shown = leadership.shown(member.records)
     durable = min(member.durable, len(member.records)) - leadership.front
-    leadership.emit(event, "reign", log=shown, durable=durable, committed=(), unrecorded=log.unrecorded)
+    leadership.emit(event, "lead", log=shown, durable=durable, committed=(), unrecorded=log.unrecorded)
     return leadership
 
 

@@ -151,7 +151,7 @@ def _leadership_injected(size: Size) -> Sequence[TraceEvent]:
     leader = size[0]
     return (
         {
-            "event": "reign",
+            "event": "lead",
             "node": leader,
             "log": (),
             "durable": 0,
@@ -199,5 +199,7 @@ MODELS: Final = (
     TraceModel("Replication", "TraceReplication", _pair_parts, _pair_constants, _pair_injected),
     TraceModel("Routing", "TraceRouting", _route_parts, _route_constants, _route_injected),
     TraceModel("Election", "TraceElection", _group_parts, _group_constants, _group_injected),
-    TraceModel("Replication", "TraceReign", _leadership_parts, _leadership_constants, _leadership_injected),
+    TraceModel(
+        "Replication", "TraceLeadership", _leadership_parts, _leadership_constants, _leadership_injected
+    ),
 )

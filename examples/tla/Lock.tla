@@ -2,16 +2,16 @@
 (* A lock server: clients ask for a lock, get it one at a time, and give it back. *)
 EXTENDS Naturals
 
-CONSTANTS Clients, Nobody
+CONSTANTS Clients, NoClient
 
 VARIABLES
-    holder,   \* the client that has the lock, or Nobody
+    holder,   \* the client that has the lock, or NoClient
     waiting   \* the clients that asked for it
 vars == <<holder, waiting>>
 
-TypeOK == holder \in Clients \cup {Nobody} /\ waiting \subseteq Clients
+TypeOK == holder \in Clients \cup {NoClient} /\ waiting \subseteq Clients
 
-Init == holder = Nobody /\ waiting = {}
+Init == holder = NoClient /\ waiting = {}
 
 Request(c) ==
     /\ holder # c
@@ -20,14 +20,14 @@ Request(c) ==
     /\ UNCHANGED holder
 
 Grant(c) ==
-    /\ holder = Nobody
+    /\ holder = NoClient
     /\ c \in waiting
     /\ holder' = c
     /\ waiting' = waiting \ {c}
 
 Release(c) ==
     /\ holder = c
-    /\ holder' = Nobody
+    /\ holder' = NoClient
     /\ UNCHANGED waiting
 
 Next == \E c \in Clients : Request(c) \/ Grant(c) \/ Release(c)
@@ -38,12 +38,12 @@ WithoutReleaseFairness == Spec /\ \A c \in Clients : SF_vars(Grant(c))
 
 \* Safety: the holder does not wait, the lock is never taken from its holder, and only given to a client that asked.
 HolderDoesNotWait == holder \notin waiting
-NotTaken == [][holder # Nobody => holder' \in {holder, Nobody}]_vars
+NotTaken == [][holder # NoClient => holder' \in {holder, NoClient}]_vars
 GivenToWaiting == [][\A c \in Clients : holder # c /\ holder' = c => c \in waiting]_vars
 
 \* Liveness: a client that asks gets the lock.
 Served == \A c \in Clients : c \in waiting ~> holder = c
 
 \* A probe is an invariant that must be false somewhere: it shows that the situation does happen.
-NeverContended == holder = Nobody \/ waiting = {}
+NeverContended == holder = NoClient \/ waiting = {}
 =============================================================================

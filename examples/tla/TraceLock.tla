@@ -2,7 +2,7 @@
 (* Is a log of the lock server a behaviour of Lock? A client's request leaves no event in the log. *)
 EXTENDS Lock, TraceData, Sequences
 
-VARIABLES t, l   \* which log; the next event in it
+VARIABLES t, l   \* the index of the log, and the index of its next event
 
 event == Traces[t][l]
 IsEvent(kind) == l <= Len(Traces[t]) /\ event.kind = kind /\ l' = l + 1 /\ UNCHANGED t

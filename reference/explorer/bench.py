@@ -86,9 +86,11 @@ class Run:
 
 def bench_explore(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All when none is named.")
+        list[str] | None, typer.Argument(metavar="[MODEL]...", help="All if none is named.")
     ] = None,
-    profile: Annotated[str, typer.Option(help="smoke, mutation, ci or deep: which bounded models.")] = "ci",
+    profile: Annotated[
+        str, typer.Option(help="The bounded models to use: smoke, mutation, ci or deep.")
+    ] = "ci",
     workers: Annotated[str, typer.Option(help="Numbers of processes of the explorer.")] = "1,2",
     spark: Annotated[
         str | None, typer.Option("--master", metavar="MASTER", help="Also measure Spark on this master.")
@@ -220,9 +222,11 @@ def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], f
     """Return a command's JSON, its duration in seconds, and its peak memory, including its processes."""
     report = place / "report.json"
     report.unlink(missing_ok=True)
-    with tempfile.TemporaryFile() as said:
+    with tempfile.TemporaryFile() as output:
         began = time.perf_counter()
-        process = subprocess.Popen((*_MQPROOF, *arguments, "--json", str(report)), stdout=said, stderr=said)
+        process = subprocess.Popen(
+            (*_MQPROOF, *arguments, "--json", str(report)), stdout=output, stderr=output
+        )
         try:
             _, status, usage = os.wait4(process.pid, 0)
         except BaseException:
@@ -232,8 +236,8 @@ def _command(arguments: tuple[str, ...], place: Path) -> tuple[dict[str, Any], f
         seconds = time.perf_counter() - began
         process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != Exit.HELD:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").split("\n")
+            output.seek(0)
+            lines = output.read().decode(errors="replace").split("\n")
             last = next((line for line in reversed(lines) if line.strip()), "")
             raise BenchError(f"mqproof {' '.join(arguments)}: exit code {process.returncode}: {last}")
     document: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
@@ -246,7 +250,7 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         f"{result['machine']}; rounds: {result['rounds']}",
         f"TLC's seconds include its start, which is {start:.1f} s for a model of one state.",
-        "TLC's bytes are the most that its JVM had, heap that it did not need included.",
+        "TLC's bytes are the maximum of its JVM, including unused heap.",
     ]
     for model in result["models"]:
         lines += ["", *_lines(model)]

@@ -4,7 +4,7 @@ A level consists of three small jobs. Python on Arrow batches takes all steps. T
 fingerprint. An anti join with all fingerprints seen so far leaves the new ones. Every level stays in Spark,
 each state with the step that first led to it, so that the driver can walk back from a violation.
 
-States are identified by their fingerprints alone. Executors must be able to import this package.
+States are identified only by their fingerprints. Executors must be able to import this package.
 """
 
 import pickle

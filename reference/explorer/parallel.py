@@ -38,7 +38,7 @@ from mqproof.reference.model import ConfigT, Model, StateT
 _FORK: Final = ForkContext()  # a model consists of functions, which can be inherited but not sent
 _INTERRUPTS: Final = (signal.SIGINT, signal.SIGTERM)
 
-_HANDED_MAX: Final = 1 << 16
+_SENT_MAX: Final = 1 << 16
 """The size at which a process clears its set of sent states. Sending a state twice only costs time."""
 
 
@@ -266,7 +266,7 @@ class _Worker(Generic[ConfigT, StateT]):
         self.taken = dict.fromkeys(model.actions, 0)
         self.found: list[StateT] = []
         """The newest of the states."""
-        self.handed: set[StateT] = set()
+        self.sent: set[StateT] = set()
         """States of other owners that were sent to them recently."""
         self.memory_before = 0
 
@@ -283,15 +283,15 @@ class _Worker(Generic[ConfigT, StateT]):
         batches: list[list[tuple[StateT, int]]] = [[] for _ in range(self.workers)]
         broken: tuple[str, int, Label, StateT] | None = None
         links, labels, taken, steps = self.links, self.labels, self.taken, self.steps
-        handed = self.handed
-        if len(handed) > _HANDED_MAX:
-            handed.clear()
+        sent = self.sent
+        if len(sent) > _SENT_MAX:
+            sent.clear()
         for source, state in enumerate(frontier, start=len(links) - len(frontier)):
             for name, parameters, after in steps(state):
                 taken[name] += 1
                 if broken is None and (invariant := broken_step(self.model, self.config, state, name, after)):
                     broken = invariant, source, (name, parameters), after
-                if after in links or after in handed:
+                if after in links or after in sent:
                     continue
                 label = labels.setdefault((name, parameters), len(labels))
                 link = (source * self.workers + self.number) * LABELS_MAX + label
@@ -300,7 +300,7 @@ class _Worker(Generic[ConfigT, StateT]):
                     links[after] = link
                     self.found.append(after)
                 else:
-                    handed.add(after)
+                    sent.add(after)
                     batches[owner].append((after, link))
             check_size(self.model, len(links), self.states_max)
         return _Expanded([_pack(batch) for batch in batches], broken)

@@ -5,7 +5,7 @@ from typing import Final
 
 from mqproof.reference import order_lock
 from mqproof.reference.mutants.mutant import Mutant
-from mqproof.reference.order_lock import NOBODY, Config, State
+from mqproof.reference.order_lock import NO_MEMBER, Config, State
 
 
 def _granted_to_all(config: Config, state: State, member: str) -> State | None:
@@ -14,7 +14,7 @@ def _granted_to_all(config: Config, state: State, member: str) -> State | None:
 
 def _lease_shorter_than_trust(config: Config, state: State, member: str) -> State | None:
     over = state.held >= config.renew_every
-    return order_lock.lock_queue(config, state._replace(holder=NOBODY) if over else state, member)
+    return order_lock.lock_queue(config, state._replace(holder=NO_MEMBER) if over else state, member)
 
 
 def _trusted_unlocked(config: Config, state: State, member: str) -> State | None:

@@ -17,7 +17,7 @@ from mqproof.reference.replication import (
 )
 
 
-def _waits_for_nobody(config: Config, state: State, m: int) -> State | None:
+def _waits_for_no_slave(config: Config, state: State, m: int) -> State | None:
     after = replication.answer_send(config, state._replace(acked=len(state.log[MASTER])), m)
     return after and after._replace(acked=state.acked)
 
@@ -89,7 +89,7 @@ _ONE: Final = Config(messages=("m1",))
 _STEADY: Final = Config(crashes_max=0)
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
-    _replication("WaitsForNobody", "SyncAckedOnSlave", "AnswerSend", _waits_for_nobody, _ONE),
+    _replication("WaitsForNoSlave", "SyncAckedOnSlave", "AnswerSend", _waits_for_no_slave, _ONE),
     _replication(
         "NotCompared",
         "SlaveIsPrefix",

@@ -44,7 +44,7 @@ def _expired_too_early(config: Config, state: State, name_server: str) -> State 
     early = {
         b
         for b, record in zip(config.brokers, state.tables[n].live, strict=True)
-        if record != routing.UNHEARD and record.age >= config.expiry
+        if record != routing.NO_RECORD and record.age >= config.expiry
     }
     return after and after._replace(
         tables=(*after.tables[:n], routing.forgotten(config, after.tables[n], early), *after.tables[n + 1 :])

@@ -131,7 +131,7 @@ def consistent_hash_is_a_partition_and_moves_only_what_must(queues: int, consume
     return whole == [all_queues, all_queues] and all(set(before[each]) <= set(after[each]) for each in left)
 
 
-def nobody_else_gets_anything(queues: int, consumers: int) -> bool:
+def no_other_consumer_gets_a_queue(queues: int, consumers: int) -> bool:
     """
     pre: 0 <= queues <= QUEUES_MAX
     pre: 0 <= consumers <= CONSUMERS_MAX
@@ -296,9 +296,11 @@ def a_resting_broker_is_left_out_if_there_is_another(route: int, resting: int, s
     pre: 0 <= resting < 4
     post: _
     """
-    everybody, tired = _brokers(route), _brokers(resting)
-    found = queue_choice.eligible(everybody, tired, strategy)
-    return found == (everybody - tired if strategy and everybody - tired else everybody)
+    all_brokers, resting_brokers = _brokers(route), _brokers(resting)
+    found = queue_choice.eligible(all_brokers, resting_brokers, strategy)
+    return found == (
+        all_brokers - resting_brokers if strategy and all_brokers - resting_brokers else all_brokers
+    )
 
 
 def a_retry_goes_elsewhere_if_it_can(candidates: int, last: int) -> bool:
@@ -384,7 +386,7 @@ CONTRACTS: Final = (
     Contract(
         allocation,
         "averagely",
-        nobody_else_gets_anything,
+        no_other_consumer_gets_a_queue,
         lambda: product(range(9), range(8)),
         "up to 8 queues and 7 consumers",
     ),

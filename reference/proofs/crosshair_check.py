@@ -24,7 +24,7 @@ SECONDS_MAX: Final = 8.0
 
 
 CONTRACT_COLUMNS: Final = ("contract", "CrossHair", "also tried", "seconds")
-BUG_COLUMNS: Final = ("planted bug", "contract", "what CrossHair found")
+BUG_COLUMNS: Final = ("injected bug", "contract", "what CrossHair found")
 
 
 class Finding(StrEnum):
@@ -75,7 +75,7 @@ def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tupl
         verdict=Verdict.VIOLATED if example else Verdict.HELD,
         counts={"cases": tried},
         witnesses=(Witness(example),) if example else (),
-        detail=f"{contract.statement}: not so" if example else "",
+        detail=f"{contract.statement}: false" if example else "",
         replay=f"mqproof prove {contract.module_name}",
         seconds=analysis.seconds,
     )
@@ -84,7 +84,7 @@ def judge_contract(contract: Contract, seconds_max: float = SECONDS_MAX) -> tupl
 
 
 @contextmanager
-def planted(bug: Bug) -> Iterator[None]:
+def injected(bug: Bug) -> Iterator[None]:
     """Replace the function by the bug within the block."""
     module, name = bug.contract.module, bug.contract.function
     sound = getattr(module, name)
@@ -97,7 +97,7 @@ def planted(bug: Bug) -> Iterator[None]:
 
 def judge_bug(bug: Bug, seconds_max: float = SECONDS_MAX) -> tuple[Result, tuple[str, ...]]:
     """Judge an injected bug: HELD if CrossHair found it."""
-    with planted(bug):
+    with injected(bug):
         analysis = analyse(bug.contract, seconds_max)
     found = analysis.finding is Finding.BROKEN
     result = Result(

@@ -41,9 +41,9 @@ TERM: Final = Kind("term")
 LENGTH: Final = Kind("length")
 INDEX: Final = Kind("index", low=1)  # an index into a log
 MESSAGE: Final = Kind("message", names=("m",))  # 0 is the no-op
-NODE: Final = Kind("node", nobody=True, names=("n",), alike=True)
+NODE: Final = Kind("node", optional=True, names=("n",), alike=True)
 
-NOBODY: Final = -1
+NO_NODE: Final = -1
 NO_OP: Final = 0
 
 ROLE: Final = Kind("role", size=4, names=("CANDIDATE", "FOLLOWER", "LEADER", "DOWN"))
@@ -148,10 +148,10 @@ def initial(scope: Scope, s: State) -> Term:
             lambda n: conjunction(
                 s.role(n) == CANDIDATE,
                 s.term(n) == 1,
-                s.voted_for(n) == NOBODY,
+                s.voted_for(n) == NO_NODE,
                 s.log_length(n) == 0,
                 s.durable(n) == 0,
-                s.leader(n) == NOBODY,
+                s.leader(n) == NO_NODE,
                 s.known(n) == 1,
                 s.commit(n) == 0,
                 s.ballot_term(n) == 0,
@@ -170,8 +170,8 @@ def initial(scope: Scope, s: State) -> Term:
         scope.every(NODE, TERM, lambda *m: negation(s.heart_beat_sent(*m))),
         scope.every(NODE, TERM, INDEX, TERM, TERM, MESSAGE, lambda *m: negation(s.push_sent(*m))),
         scope.every(NODE, TERM, INDEX, TERM, lambda *m: negation(s.commit_sent(*m))),
-        scope.every(TERM, lambda t: conjunction(s.leader_of(t) == NOBODY, s.canon_length(t) == 0)),
-        scope.every(NODE, TERM, lambda n, t: conjunction(s.vote(n, t) == NOBODY, s.reached(n, t) == 0)),
+        scope.every(TERM, lambda t: conjunction(s.leader_of(t) == NO_NODE, s.canon_length(t) == 0)),
+        scope.every(NODE, TERM, lambda n, t: conjunction(s.vote(n, t) == NO_NODE, s.reached(n, t) == 0)),
     )
 
 
@@ -211,7 +211,7 @@ def _become_candidate(s: State, n: Term, t: Term) -> State:
     return replace(
         s,
         role=updated(s.role, n, CANDIDATE),
-        leader=updated(s.leader, n, NOBODY),
+        leader=updated(s.leader, n, NO_NODE),
         known=updated(s.known, n, maximum(s.known(n), t)),
         answers=_no_answers(s, n),
         watermark=_no_watermark(s, n),
@@ -234,7 +234,7 @@ def _either(condition: Term, then: State, otherwise: State) -> State:
 
 def next_term(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
     return conjunction(s.role(n) == CANDIDATE, s.known(n) > s.term(n)), replace(
-        s, term=updated(s.term, n, s.known(n)), voted_for=updated(s.voted_for, n, NOBODY)
+        s, term=updated(s.term, n, s.known(n)), voted_for=updated(s.voted_for, n, NO_NODE)
     )
 
 
@@ -256,7 +256,7 @@ def _cast(s: State, n: Term, candidate: Term) -> State:
 
 
 def request_votes(scope: Scope, s: State, n: Term) -> tuple[Term, State]:
-    free = disjunction(s.voted_for(n) == NOBODY, s.voted_for(n) == n)
+    free = disjunction(s.voted_for(n) == NO_NODE, s.voted_for(n) == n)
     waits = negation(_in_round(scope, s, n))
     guard = conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), free, waits)
     after = replace(_cast(s, n, n), answers=updated(_no_answers(s, n), n, n, ACCEPT))
@@ -267,12 +267,12 @@ def vote_result(s: State, c: Term, v: Term, t: Term, index: Term, end: Term) -> 
     """VoteResult: a voter's answer."""
     mine, length = _end_term(s, v), s.log_length(v)
     up_to_date = disjunction(end > mine, conjunction(end == mine, index >= length))
-    taken = conjunction(t == s.term(v), s.voted_for(v) != NOBODY, s.voted_for(v) != c)
+    taken = conjunction(t == s.term(v), s.voted_for(v) != NO_NODE, s.voted_for(v) != c)
     cases = (
         (end < mine, EXPIRED_LEDGER_TERM),
         (negation(up_to_date), SMALL_LEDGER_END_INDEX),
         (t < s.term(v), EXPIRED_VOTE_TERM),
-        (conjunction(taken, s.leader(v) != NOBODY), ALREADY_HAS_LEADER),
+        (conjunction(taken, s.leader(v) != NO_NODE), ALREADY_HAS_LEADER),
         (taken, ALREADY_VOTED),
         (t > s.term(v), TERM_NOT_READY),
         (t < mine, TERM_SMALL_THAN_LEDGER),
@@ -294,8 +294,8 @@ def handle_vote(
     informed = replace(
         s, answers=_no_answers(s, c), known=updated(s.known, c, maximum(s.known(c), s.term(v)))
     )
-    told = replace(s, answers=updated(s.answers, c, v, result))
-    heard = _either(learns, informed, _either(waits, told, s))
+    answered = replace(s, answers=updated(s.answers, c, v, result))
+    heard = _either(learns, informed, _either(waits, answered, s))
     return guard, _either(
         result == TERM_NOT_READY,
         _become_candidate(heard, v, t),
@@ -368,8 +368,8 @@ def handle_heart_beat(_scope: Scope, s: State, source: Term, n: Term, t: Term) -
         known=updated(s.known, n, s.term(n)),
         answers=_no_answers(s, n),
     )
-    success = conjunction(t == s.term(n), s.leader(n) == NOBODY)
-    same_term = conjunction(t == s.term(n), s.leader(n) != NOBODY)
+    success = conjunction(t == s.term(n), s.leader(n) == NO_NODE)
+    same_term = conjunction(t == s.term(n), s.leader(n) != NO_NODE)
     inconsistent = conjunction(same_term, s.leader(n) != source)
     guard = conjunction(
         source != n,
@@ -386,7 +386,7 @@ def handle_heart_beat(_scope: Scope, s: State, source: Term, n: Term, t: Term) -
 
 
 def give_up(_scope: Scope, s: State, n: Term) -> tuple[Term, State]:
-    gave_away = conjunction(s.voted_for(n) != NOBODY, s.voted_for(n) != n)
+    gave_away = conjunction(s.voted_for(n) != NO_NODE, s.voted_for(n) != n)
     waiting = conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), gave_away)
     return disjunction(s.role(n) == FOLLOWER, waiting), _become_candidate(s, n, s.term(n) + 1)
 
@@ -518,7 +518,7 @@ def crash(_scope: Scope, s: State, n: Term, kept: Term) -> tuple[Term, State]:
     return guard, replace(
         s,
         role=updated(s.role, n, DOWN),
-        leader=updated(s.leader, n, NOBODY),
+        leader=updated(s.leader, n, NO_NODE),
         known=updated(s.known, n, s.term(n)),
         answers=_no_answers(s, n),
         watermark=_no_watermark(s, n),
@@ -548,8 +548,8 @@ def terms_and_counts_are_sane(scope: Scope, s: State) -> Term:
                 s.durable(n) >= 0,
                 s.durable(n) <= s.log_length(n),
                 s.commit(n) >= 0,
-                implies(s.role(n) == CANDIDATE, s.leader(n) == NOBODY),
-                implies(s.role(n) == DOWN, s.leader(n) == NOBODY),
+                implies(s.role(n) == CANDIDATE, s.leader(n) == NO_NODE),
+                implies(s.role(n) == DOWN, s.leader(n) == NO_NODE),
             ),
         ),
         s.committed_length >= 0,
@@ -559,7 +559,7 @@ def terms_and_counts_are_sane(scope: Scope, s: State) -> Term:
 def a_vote_is_not_taken_back(scope: Scope, s: State) -> Term:
     return conjunction(
         scope.every(NODE, lambda n: s.voted_for(n) == s.vote(n, s.term(n))),
-        scope.every(NODE, TERM, lambda n, t: implies(t > s.term(n), s.vote(n, t) == NOBODY)),
+        scope.every(NODE, TERM, lambda n, t: implies(t > s.term(n), s.vote(n, t) == NO_NODE)),
     )
 
 
@@ -584,13 +584,13 @@ def a_round_is_of_a_candidate(scope: Scope, s: State) -> Term:
     )
 
 
-def _stands(s: State, n: Term) -> Term:
+def _may_stand(s: State, n: Term) -> Term:
     """The node asked for votes in this term and may ask again: it has not led, and has lost nothing since."""
     return conjunction(s.role(n) == CANDIDATE, s.known(n) == s.term(n), s.voted_for(n) == n)
 
 
-def who_stands_has_not_led(scope: Scope, s: State) -> Term:
-    return scope.every(NODE, lambda n: implies(_stands(s, n), s.leader_of(s.term(n)) != n))
+def a_candidate_has_not_led(scope: Scope, s: State) -> Term:
+    return scope.every(NODE, lambda n: implies(_may_stand(s, n), s.leader_of(s.term(n)) != n))
 
 
 def accepted_is_voted(scope: Scope, s: State) -> Term:
@@ -622,9 +622,9 @@ def a_leader_was_elected(scope: Scope, s: State) -> Term:
             TERM,
             lambda t: conjunction(
                 s.canon_length(t) >= 0,
-                implies(s.leader_of(t) == NOBODY, s.canon_length(t) == 0),
+                implies(s.leader_of(t) == NO_NODE, s.canon_length(t) == 0),
                 implies(
-                    s.leader_of(t) != NOBODY,
+                    s.leader_of(t) != NO_NODE,
                     s.canon_length(t) >= 1,
                     s.canon_term(t, s.canon_length(t)) == t,
                     disjunction(*(s.leader_of(t) == n for n in scope.values(NODE) or ())),
@@ -662,8 +662,8 @@ def a_follower_knows_its_leader(scope: Scope, s: State) -> Term:
     return scope.every(
         NODE,
         lambda n: conjunction(
-            implies(s.leader(n) != NOBODY, s.leader_of(s.term(n)) == s.leader(n)),
-            implies(s.role(n) == FOLLOWER, s.leader(n) != NOBODY, s.leader(n) != n),
+            implies(s.leader(n) != NO_NODE, s.leader_of(s.term(n)) == s.leader(n)),
+            implies(s.role(n) == FOLLOWER, s.leader(n) != NO_NODE, s.leader(n) != n),
         ),
     )
 
@@ -679,7 +679,7 @@ def votes_are_asked_for_with_the_log(scope: Scope, s: State) -> Term:
             s.vote_sent(n, t, index, end),
             s.vote(n, t) == n,
             s.term(n) >= t,
-            implies(conjunction(s.term(n) == t, _stands(s, n)), same),
+            implies(conjunction(s.term(n) == t, _may_stand(s, n)), same),
         )
 
     return scope.every(NODE, TERM, LENGTH, TERM, honest)
@@ -807,7 +807,7 @@ def _chosen(scope: Scope, s: State, u: Term, i: Term) -> Term:
     )
 
 
-def who_said_so_keeps_it(scope: Scope, s: State) -> Term:
+def acknowledged_entries_are_kept(scope: Scope, s: State) -> Term:
     return scope.every(
         NODE,
         TERM,
@@ -827,7 +827,7 @@ def later_leaders_have_it(scope: Scope, s: State) -> Term:
         TERM,
         INDEX,
         lambda t, u, i: implies(
-            conjunction(s.leader_of(t) != NOBODY, u < t, _choosable(scope, s, u, i)),
+            conjunction(s.leader_of(t) != NO_NODE, u < t, _choosable(scope, s, u, i)),
             i <= s.canon_length(t),
             s.canon_term(t, i) == u,
         ),
@@ -896,7 +896,7 @@ def known_commits_were_chosen(scope: Scope, s: State) -> Term:
     )
 
 
-def told_commits_were_chosen(scope: Scope, s: State) -> Term:
+def sent_commits_were_chosen(scope: Scope, s: State) -> Term:
     return conjunction(
         scope.every(
             NODE,
@@ -938,7 +938,7 @@ CLAUSES: Final = {
         a_vote_is_not_taken_back,
         ballots_are_votes,
         a_round_is_of_a_candidate,
-        who_stands_has_not_led,
+        a_candidate_has_not_led,
         accepted_is_voted,
         a_leader_was_elected,
         a_leader_has_its_terms_log,
@@ -949,12 +949,12 @@ CLAUSES: Final = {
         terms_logs_agree,
         pushes_are_of_the_terms_log,
         reached_is_of_the_past,
-        who_said_so_keeps_it,
+        acknowledged_entries_are_kept,
         later_leaders_have_it,
         accepted_candidates_have_it,
         committed_was_chosen,
         known_commits_were_chosen,
-        told_commits_were_chosen,
+        sent_commits_were_chosen,
     )
 }
 
@@ -1068,7 +1068,7 @@ def proof(nodes: int) -> Proof:
         assumptions=(
             f"there are {nodes} nodes",
             "nodes are alike: an action is asked of n0, or of n0 and n1, as no formula names a node",
-            "the network loses nothing and delivers to anybody: a superset of the module's steps",
+            "the network loses nothing and delivers to any node: a superset of the module's steps",
             "Calm, Lose, Refuse, Acknowledge and Fail are left out: they change nothing that is asked about",
         ),
         base=Scope({"node": nodes}),
@@ -1087,7 +1087,7 @@ def from_reference(config: election.Config, state: election.State) -> dict[str, 
     nodes = config.nodes
 
     def node(name: str) -> int:
-        return NOBODY if name == election.NONE else nodes.index(name)
+        return NO_NODE if name == election.NONE else nodes.index(name)
 
     def message(name: str) -> int:
         return NO_OP if name == election.NO_OP else 1 + config.messages.index(name)

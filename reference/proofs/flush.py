@@ -36,8 +36,8 @@ from mqproof.reference.proofs.logic import (
 from mqproof.reference.proofs.proof import Action, Proof
 from mqproof.reference.proofs.variables import of, symbol
 
-MESSAGE: Final = Kind("message", nobody=True, names=("m",))
-QUEUE: Final = Kind("queue", nobody=True, names=("q",))
+MESSAGE: Final = Kind("message", optional=True, names=("m",))
+QUEUE: Final = Kind("queue", optional=True, names=("q",))
 LENGTH: Final = Kind("length")
 INDEX: Final = Kind("index", low=1)  # an index into a sequence
 

@@ -24,14 +24,14 @@ VERDICTS = {
 }
 
 
-def judge(proof: Proof, told: Callable[[str], None] = lambda _: None) -> tuple[list[Result], list[Table]]:
+def judge(proof: Proof, on_stage: Callable[[str], None] = lambda _: None) -> tuple[list[Result], list[Table]]:
     """Return one result per safety invariant, and the table of the obligations put to Z3."""
     answers = []
     premise = ""
     for obligation in obligations(proof):
         if obligation.premise != premise:
             premise = obligation.premise
-            told(f"{proof.name}: {premise}")
+            on_stage(f"{proof.name}: {premise}")
         answers.append(prove(proof, obligation))
     return [_result(proof, name, answers) for name in (*proof.safety, *proof.step_safety)], [
         _table(proof, answers)
@@ -52,13 +52,13 @@ def _result(proof: Proof, name: str, answers: list[Answer]) -> Result:
         verdict=VERDICTS[outcome],
         counts={"obligations": len(needed), "proved": len(needed) - len(open_ones)},
         witnesses=tuple(witness(proof, answer) for answer in open_ones[:1]),
-        detail="" if outcome is Outcome.PROVED else f"not proved: {_what(open_ones[0])}",
+        detail="" if outcome is Outcome.PROVED else f"not proved: {_description(open_ones[0])}",
         replay=f"mqproof prove {proof.name}",
         seconds=sum(a.seconds for a in answers if a.obligation.conclusion == name),
     )
 
 
-def _what(answer: Answer) -> str:
+def _description(answer: Answer) -> str:
     o = answer.obligation
     found = "has a counterexample to induction" if answer.outcome is Outcome.REFUTED else "is undecided"
     return f"{o.premise} => {o.conclusion} {found}"

@@ -93,7 +93,7 @@ class Kind:
     """The smallest value; None for no bound."""
     size: int | None = None
     """The number of values, if it is the same in every scope, as for nodes; None if unbounded."""
-    nobody: bool = False
+    optional: bool = False
     """Whether a variable's value may also be -1: no node, torn, none."""
     names: tuple[str, ...] = ()
     """The names of the values, for a reader; or one prefix, to which the value is added."""
@@ -105,7 +105,7 @@ class Kind:
     """
 
     def show(self, value: Any) -> str:
-        if value == -1 and self.nobody:
+        if value == -1 and self.optional:
             return "none"
         if len(self.names) == 1:
             return f"{self.names[0]}{value}"

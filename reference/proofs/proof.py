@@ -230,7 +230,7 @@ def _small(scope: Scope, state: Any) -> Term:
 
 def kinds_of(parameter: Parameter) -> tuple[Kind, tuple[Kind, ...]]:
     value, *arguments = parameter if isinstance(parameter, tuple) else (parameter,)
-    return replace(value, nobody=False), tuple(arguments)
+    return replace(value, optional=False), tuple(arguments)
 
 
 # Reading a counterexample from a model

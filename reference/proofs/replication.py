@@ -29,11 +29,11 @@ from mqproof.reference.proofs.logic import (
 from mqproof.reference.proofs.proof import Action, Proof
 from mqproof.reference.proofs.variables import of
 
-MESSAGE: Final = Kind("message", nobody=True, names=("m",))
+MESSAGE: Final = Kind("message", optional=True, names=("m",))
 LENGTH: Final = Kind("length")
 INDEX: Final = Kind("index", low=1)  # an index into a sequence
-SENT: Final = replace(LENGTH, nobody=True)
-UNASKED: Final = -1
+SENT: Final = replace(LENGTH, optional=True)
+NOT_REQUESTED: Final = -1
 
 NODE: Final = Kind("node", size=2, names=replication.NODES)
 MASTER, SLAVE = range(2)
@@ -114,7 +114,7 @@ def initial(scope: Scope, s: State) -> Term:
                 *(f(n) == 0 for f in (s.log_length, s.flushed, s.committed, s.system_crashes)),
             ),
         ),
-        s.sent == UNASKED,
+        s.sent == NOT_REQUESTED,
         s.acked == 0,
         s.seen_length == 0,
         *(negation(flag) for flag in (s.intact, s.verified, s.refused, s.forked, s.recalled)),
@@ -223,10 +223,10 @@ def answer_send(scope: Scope, s: State, m: Term) -> tuple[Term, State]:
         return choose(request == WAITING, PUT_OK, request)
 
     decided = conjunction(_flush_decided(scope, s, m), _replica_decided(scope, s, m))
-    told = _put_status(status(s.request_flush(m)), status(s.request_replica(m)))
+    answer = _put_status(status(s.request_flush(m)), status(s.request_replica(m)))
     return conjunction(_waits(s, m), decided), replace(
         s,
-        answer=updated(s.answer, m, told),
+        answer=updated(s.answer, m, answer),
         request_flush=updated(s.request_flush, m, WAITING),
         request_replica=updated(s.request_replica, m, WAITING),
     )
@@ -247,13 +247,13 @@ def connect(_scope: Scope, s: State) -> tuple[Term, State]:
         report=lambda p: p == first,
         ack=constant(False),
         transfer=constant(False),
-        sent=UNASKED,
+        sent=NOT_REQUESTED,
         verified=s.log_length(SLAVE) == 0,
     )
 
 
 def _may_report(s: State, position: Term) -> Term:
-    return conjunction(s.report(position), s.connected(MASTER), s.sent == UNASKED)
+    return conjunction(s.report(position), s.connected(MASTER), s.sent == NOT_REQUESTED)
 
 
 def accept_report(_scope: Scope, s: State, position: Term) -> tuple[Term, State]:
@@ -277,7 +277,7 @@ def refuse_report(_scope: Scope, s: State, position: Term) -> tuple[Term, State]
 
 
 def transfer_record(_scope: Scope, s: State) -> tuple[Term, State]:
-    guard = conjunction(s.intact, s.sent != UNASKED, s.sent < s.log_length(MASTER))
+    guard = conjunction(s.intact, s.sent != NOT_REQUESTED, s.sent < s.log_length(MASTER))
     return guard, replace(
         s, transfer=updated(s.transfer, s.sent, s.log(MASTER, s.sent + 1), True), sent=s.sent + 1
     )
@@ -396,7 +396,7 @@ def _lose_memory(s: State, n: Term, phase: Term) -> State:
         phase=updated(s.phase, n, phase),
         verified=conjunction(s.verified, masters),
         refused=conjunction(s.refused, masters),
-        sent=choose(masters, UNASKED, s.sent),
+        sent=choose(masters, NOT_REQUESTED, s.sent),
         acked=choose(masters, 0, s.acked),
         request_flush=forget(s.request_flush),
         request_replica=forget(s.request_replica),
@@ -455,7 +455,7 @@ def positions_in_order(scope: Scope, s: State) -> Term:
                 s.flushed(n) >= 0, s.flushed(n) <= s.log_length(n), s.system_crashes(n) >= 0
             ),
         ),
-        s.sent >= UNASKED,
+        s.sent >= NOT_REQUESTED,
         s.acked >= 0,
         s.acked <= s.log_length(MASTER),
         s.seen_length >= 0,
@@ -604,7 +604,7 @@ def following(s: State) -> Term:
     return conjunction(s.intact, s.verified)
 
 
-def who_follows_is_a_prefix(scope: Scope, s: State) -> Term:
+def a_following_slave_is_a_prefix(scope: Scope, s: State) -> Term:
     return implies(following(s), _is_prefix(scope, s, SLAVE, MASTER))
 
 
@@ -705,7 +705,7 @@ CLAUSES: Final = {
         frames_are_the_masters,
         late_frames_match,
         late_frames_match_a_slave_that_compared,
-        who_follows_is_a_prefix,
+        a_following_slave_is_a_prefix,
         without_a_fork_logs_agree,
         held_is_on_the_slave,
         acks_are_true,
@@ -768,10 +768,10 @@ def status_honest(scope: Scope, before: State, _action: str, after: State) -> Te
         replicated = implies(before.sync_master, before.held(m), acked)
         waited = before.answer(m) == WAITING
         at_once = conjunction(before.sync_master, negation(_usable(before)))
-        told = after.answer(m)
+        answer = after.answer(m)
         return conjunction(
             implies(
-                conjunction(before.answer(m) == UNSENT, told != UNSENT),
+                conjunction(before.answer(m) == UNSENT, answer != UNSENT),
                 (after.request_replica(m) == SLAVE_NOT_AVAILABLE) == at_once,
             ),
             implies(
@@ -785,18 +785,18 @@ def status_honest(scope: Scope, before: State, _action: str, after: State) -> Te
                 negation(acked),
             ),
             implies(
-                conjunction(waited, told != WAITING),
+                conjunction(waited, answer != WAITING),
                 disjunction(
-                    told == was_replica,
-                    conjunction(told == was_flush, was_replica == WAITING, replicated),
+                    answer == was_replica,
+                    conjunction(answer == was_flush, was_replica == WAITING, replicated),
                     conjunction(
-                        told == SEND_OK,
+                        answer == SEND_OK,
                         was_flush == WAITING,
                         was_replica == WAITING,
                         implies(before.sync_flush, durable),
                         replicated,
                     ),
-                    conjunction(told == UNKNOWN, after.phase(MASTER) != UP),
+                    conjunction(answer == UNKNOWN, after.phase(MASTER) != UP),
                 ),
             ),
         )

@@ -15,7 +15,7 @@ PROOFS: Final[dict[str, Proof]] = {
     proof.name: proof for proof in (flush.PROOF, replication.PROOF, *election.PROOFS)
 }
 
-_Told = Callable[[str], None]
+_OnStage = Callable[[str], None]
 _Found = tuple[list[Result], list[Table]]
 
 
@@ -24,17 +24,17 @@ def names() -> tuple[str, ...]:
     return (*PROOFS, *dict.fromkeys(contract.module_name for contract in CONTRACTS))
 
 
-def report(chosen: Sequence[str], mutants: bool, told: _Told) -> Report:
+def report(chosen: Sequence[str], mutants: bool, on_stage: _OnStage) -> Report:
     """Return the report of the chosen proofs and contracts, or of their mutants, whose proofs must fail."""
     chosen = chosen or names()
     proofs = [PROOFS[name] for name in chosen if name in PROOFS]
     results: list[Result] = []
     tables: list[Table] = []
     for proof in proofs:
-        found, shown = _proof_mutants(proof, told) if mutants else judge(proof, told)
+        found, shown = _proof_mutants(proof, on_stage) if mutants else judge(proof, on_stage)
         results += found
         tables += shown
-    found, shown = _bugs(chosen, told) if mutants else _contracts(chosen, told)
+    found, shown = _bugs(chosen, on_stage) if mutants else _contracts(chosen, on_stage)
     known = {fact: text for proof in proofs for fact, text in facts(proof).items()}
     if found:
         known["contracts, granted"] = "the arguments that each `pre:` in reference/proofs/contracts.py allows"
@@ -42,34 +42,34 @@ def report(chosen: Sequence[str], mutants: bool, told: _Told) -> Report:
     return Report(title, (*results, *found), known, (*tables, *shown))
 
 
-def _proof_mutants(proof: Proof, told: _Told) -> _Found:
+def _proof_mutants(proof: Proof, on_stage: _OnStage) -> _Found:
     results: list[Result] = []
     tables: list[Table] = []
     for mutant in MUTANTS:
         if mutant.proof is proof:
-            told(mutant.full_name)
+            on_stage(mutant.full_name)
             result, shown = judge_mutant(mutant)
             results.append(result)
             tables += shown
     return results, tables
 
 
-def _contracts(chosen: Sequence[str], told: _Told) -> _Found:
+def _contracts(chosen: Sequence[str], on_stage: _OnStage) -> _Found:
     found = []
     for contract in CONTRACTS:
         if contract.module_name in chosen:
-            told(f"{contract.name}: {contract.statement}")
+            on_stage(f"{contract.name}: {contract.statement}")
             found.append(crosshair_check.judge_contract(contract))
     return _rows("contracts", crosshair_check.CONTRACT_COLUMNS, found)
 
 
-def _bugs(chosen: Sequence[str], told: _Told) -> _Found:
+def _bugs(chosen: Sequence[str], on_stage: _OnStage) -> _Found:
     found = []
     for bug in BUGS:
         if bug.contract.module_name in chosen:
-            told(f"{bug.contract.name} {bug.name}")
+            on_stage(f"{bug.contract.name} {bug.name}")
             found.append(crosshair_check.judge_bug(bug))
-    return _rows("planted bugs", crosshair_check.BUG_COLUMNS, found)
+    return _rows("injected bugs", crosshair_check.BUG_COLUMNS, found)
 
 
 def _rows(title: str, columns: tuple[str, ...], found: list[tuple[Result, tuple[str, ...]]]) -> _Found:

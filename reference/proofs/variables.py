@@ -71,7 +71,7 @@ def within(scope: Scope, value: Kind, arguments: tuple[Kind, ...], term: Term) -
     values = scope.values(value)
 
     def ranged(x: Term) -> Term:
-        low = True if value.low is None else x >= (-1 if value.nobody else value.low)
+        low = True if value.low is None else x >= (-1 if value.optional else value.low)
         return conjunction(low, True if values is None else x < values.stop)
 
     return scope.every(*arguments, lambda *at: ranged(term(*at))) if arguments else ranged(term)

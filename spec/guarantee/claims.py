@@ -90,8 +90,8 @@ def load(path: Path = CLAIMS_FILE) -> Claims:
     known = {claim.name for claim in claims.claim}
     modes = {*FLUSH, *REPLICATION, *PRODUCER, *FAULTS}
     for entry in (*claims.claim, *claims.difference):
-        said = [*entry.flush, *entry.replication, *entry.producer, *entry.faults]
-        if unknown := [mode for mode in said if mode not in modes]:
+        named = [*entry.flush, *entry.replication, *entry.producer, *entry.faults]
+        if unknown := [mode for mode in named if mode not in modes]:
             raise ClaimsError(f"{path}: {entry.name}: no mode or fault {unknown[0]!r}")
     for difference in claims.difference:
         if unknown := [name for name in difference.claims if name not in known]:
@@ -134,7 +134,7 @@ def _compared(verdicts: Verdicts, claims: Claims) -> Iterator[Compared]:
             if len(fitting) != 1:
                 number = len(fitting) or "no"
                 raise ClaimsError(
-                    f"{cell}: TLC says {outcome}, the book's {claim.name} otherwise; {number} explanation in"
+                    f"{cell}: TLC says {outcome}, the book's {claim.name} differs; {number} explanation in"
                     f" {CLAIMS_FILE.name}, one expected"
                 )
             yield Compared(cell, claim, outcome, fitting[0])

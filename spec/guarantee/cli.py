@@ -29,7 +29,7 @@ def _root() -> None:
 @app.command()
 def matrix(
     on: Annotated[
-        str, typer.Option(help="model: TLC decides; impl: brokers live through it, see --on impl --help.")
+        str, typer.Option(help="model: TLC decides; impl: brokers run every cell, see --on impl --help.")
     ] = "model",
     out: Annotated[
         Path | None,
@@ -68,7 +68,7 @@ def matrix(
     decided, known, compared, expected = _decide(rows, record=record)
     pictures = _pictures(decided, fault) if out is not None else {}
     view = build(decided.verdicts, known, compared, pictures, fault=fault, states=decided.states)
-    # Piped output has no width of its own: so wide that a row is a line.
+    # Piped output has no width of its own; this one keeps each row on one line.
     width = None if sys.stdout.isatty() else _WIDE
     show.terminal(view, Console(width=width, highlight=False))
     if record:
@@ -103,7 +103,7 @@ def _decide(rows: dict[str, str], *, record: bool) -> "tuple[Matrix, Claims, tup
     except TlcError as error:
         stop(str(error), Exit.TOOL)
     if not rows and (stale := claims.stale(compared, known)):
-        stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that is none", Exit.USAGE)
+        stop(f"{claims.CLAIMS_FILE.name}: {stale[0]} explains a difference that does not exist", Exit.USAGE)
     return decided, known, compared, expected
 
 
@@ -143,6 +143,6 @@ def _write_pictures(out: Path, decided: "Matrix", pictures: "dict[Cell, str]") -
 
     (out / _PICTURES).mkdir(parents=True, exist_ok=True)
     for cell, name in pictures.items():
-        # Hundreds of them, and all can be drawn again: not each needs its own fsync.
+        # There are hundreds, and all can be drawn again, so they need no fsync each.
         svg = picture(cell, decided.verdicts[cell], decided.counterexamples[cell])
         (out / name).write_text(svg, encoding="utf-8")

@@ -106,7 +106,7 @@ def decide(chosen: Mapping[str, str] = MappingProxyType({}), toolbox: Toolbox | 
     verdicts = dict.fromkeys((Cell(s, c) for s in setups(chosen) for c in columns()), Outcome.NEVER)
     counterexamples: dict[Cell, Trace] = {}
     traces = iter(read.traces)
-    for cell, found in _told(read.loose):
+    for cell, found in _printed_cells(read.loose):
         trace = None if found is Outcome.SAFE else next(traces)
         if cell in verdicts and found.badness > verdicts[cell].badness:
             verdicts[cell] = found
@@ -124,14 +124,14 @@ def _config(chosen: Mapping[str, str]) -> Config:
     return asked.without("CONSTANT").with_section("CONSTANT", "\n    ".join(lines))
 
 
-def _told(printed: str) -> Iterator[tuple[Cell, Outcome]]:
+def _printed_cells(printed: str) -> Iterator[tuple[Cell, Outcome]]:
     """Yield the cells that the module printed, in its order.
 
     Those that are not safe are in the order of the counterexamples.
     """
     for line in _CELL.findall(printed):
-        told: Any = values.parse(line)
-        _, flush, replication, producer, kinds, count, outcome = told
+        parsed: Any = values.parse(line)
+        _, flush, replication, producer, kinds, count, outcome = parsed
         faults = sorted(kinds, key=FAULTS.index)
         pair = (*faults, *faults[: count - len(faults)])
         yield Cell(Setup(flush, replication, producer), pair), Outcome(outcome)

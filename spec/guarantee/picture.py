@@ -10,7 +10,7 @@ from mqproof.spec.tlc.trace import Trace
 from mqproof.spec.tlc.values import State
 
 FAULT_NAMES: Final = {
-    "clean": "stopped and started in order",
+    "clean": "orderly stop and start",
     "process": "process crash",
     "os": "system crash",
     "power": "power loss",
@@ -51,20 +51,20 @@ def _why(outcome: Outcome, end: State) -> str:
         for message, answer in state["answer"].items()
         if answer != "elsewhere" and not any(message in log for log in _read_logs(state))
     )
-    told = (
+    reason = (
         f"its send returned {answer}, without an error"
         if answer != "silence"
         else "oneway sends are not answered"
     )
     match outcome:
         case Outcome.TOLD:
-            return f"{message} is lost, and the sender was told of an error: it may send again."
+            return f"{message} is lost, and the sender received an error: it may send again."
         case Outcome.SILENT:
-            return f"{message} is lost, and nobody was told: {told}."
+            return f"{message} is lost without an error: {reason}."
         case Outcome.SLAVE:
             return (
-                f"{message} was answered with SEND_OK. Consumers read from the master, which does not have"
-                " it; only the slave does, and nothing flows from there to the master."
+                f"{message} was answered with SEND_OK. Consumers read from the master, which lacks it."
+                " Only the slave has it, and no data flows from the slave to the master."
             )
     return f"{message} was answered with SEND_OK, and no node has it any more."
 

@@ -10,9 +10,9 @@ from mqproof.spec.guarantee.matrix import Cell, Outcome, Setup, Verdicts, column
 RECORDED_FILE: Final = Path(__file__).with_name("matrix.toml")
 
 _HEAD: Final = """\
-# The verdict of every cell, written by `mqproof matrix --record`; the command fails when TLC says otherwise.
-# A row a setup; in a row the cells in the order of the faults: clean, process, os, power, disk, machine, each
-# alone, then each pair (clean and clean, clean and process, ... machine and machine).
+# The verdict of every cell, written by `mqproof matrix --record`. It fails if TLC decides differently.
+# One row per setup. A row has first the cells of one fault: clean, process, os, power, disk, machine.
+# Then follow the cells of each pair: clean and clean, clean and process, ... machine and machine.
 
 """
 

@@ -68,19 +68,19 @@ def _markdown(view: View) -> Iterator[str]:
         ]
         yield _line(setup.flush, setup.replication, setup.producer, *cells, row.book)
     yield from ("", "## Two faults", "")
-    yield "In any order, on either node; a column is the numbers of its faults. The book claims nothing here."
+    yield "Any order, either node. A column shows its two faults by number. The book claims nothing here."
     yield ""
     yield from _table("flush", "replication", "producer", *(column.name for column in view.double_columns))
     for row in view.doubles:
         setup = row.setup
         cells = [_linked(cell, LETTERS[cell.outcome]) for cell in row.cells]
         yield _line(setup.flush, setup.replication, setup.producer, *cells)
-    yield from ("", "## What the book claims", "")
+    yield from ("", "## Claims of the book", "")
     yield from _table("where", "claim", "cells", "TLC agrees", "differs")
     for claim in view.claims:
         numbers = " ".join(anchors[number] for number in claim.differences)
         yield _line(claim.source, claim.statement, str(claim.cells), str(claim.agree), numbers)
-    yield from ("", "## Where TLC says otherwise", "")
+    yield from ("", "## Differences between TLC and the book", "")
     for difference in view.differences:
         yield from (f"### {_heading(difference)}", "")
         yield from (*wrap(difference.explanation, 120), "")
@@ -124,7 +124,7 @@ def terminal(view: View, console: Console) -> None:
         legend.append(f"{WORDS[outcome]:>7} {LETTERS[outcome]}", _STYLES[outcome]).append(f"  {text}\n")
     console.print(legend)
     if view.differences:
-        console.print("Where TLC says otherwise than the book", style="bold")
+        console.print("Differences between TLC and the book", style="bold")
     width = min(console.width, _WIDTH_MAX) - 5
     for difference in view.differences:
         head = Text(f"{difference.number:>3}  {difference.title}: ")

@@ -26,10 +26,10 @@ LETTERS: Final = {
 }
 LEGEND: Final = {
     Outcome.SAFE: "no message is lost",
-    Outcome.TOLD: "a message may be lost, and its sender is told of an error",
-    Outcome.SILENT: "a message may be lost though no error was told: it was not answered with SEND_OK",
-    Outcome.SLAVE: "SEND_OK, but consumers may not get it: only the slave still has it",
-    Outcome.GONE: "SEND_OK, and no node has it any more",
+    Outcome.TOLD: "a message may be lost, and its sender receives an error",
+    Outcome.SILENT: "a message may be lost without an error; it was not answered with SEND_OK",
+    Outcome.SLAVE: "SEND_OK, but consumers may not get the message: only the slave still has it",
+    Outcome.GONE: "SEND_OK, but no node has the message any more",
     Outcome.NEVER: "cannot happen: the only machine is lost once",
 }
 

@@ -131,7 +131,7 @@ def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> 
     """
     noticed = {judgement.mutant: judgement for judgement in judgements}
     lines = [
-        f"{mutant}: {judgement.by or 'nobody notices it'}, and no reason is given"
+        f"{mutant}: {judgement.by or 'not detected'}, and no reason is given"
         for mutant, judgement in noticed.items()
         if judgement.noticed in (Noticed.NOT, Noticed.UNDECIDED) and mutant not in reasons
     ]
@@ -144,7 +144,7 @@ def unexplained(judgements: Iterable[Judgement], reasons: Mapping[str, str]) -> 
         if mutant not in noticed:
             lines.append(f"{mutant}: a reason is given, but there is no such mutant")
         elif noticed[mutant].noticed not in (Noticed.NOT, Noticed.UNDECIDED):
-            lines.append(f"{mutant}: a reason is given, but {noticed[mutant].by} notices it")
+            lines.append(f"{mutant}: a reason is given, but {noticed[mutant].by} detects it")
     return lines
 
 

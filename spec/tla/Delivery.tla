@@ -1,27 +1,29 @@
 ------------------------------- MODULE Delivery -------------------------------
 (***************************************************************************)
-(* What a user is promised: what was answered SEND_OK is kept, and handed  *)
-(* to the group in the order of its queue. Flush, Replication and Election *)
-(* are ways to keep these queues, Group is a way to read them; each of     *)
-(* them refines this module.                                               *)
+(* The delivery guarantee as a user sees it. A message that was answered   *)
+(* SEND_OK is kept, and it is delivered to the group in the order of its   *)
+(* queue. Flush, Replication and Election are ways to keep these queues.   *)
+(* Group is a way to read them. Each of these modules refines this one.    *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Brokers: where a queue is kept, and on how many disks, does not show.*)
-(*  - Statuses: an answer is good (acked), or says nothing for certain     *)
-(*    (unknown), whatever it was called on the wire.                       *)
-(*  - The group: one subscriber; its members are the business of Group.    *)
-(*  - Repetitions: an offset that is handed out again changes nothing here *)
-(*    unless its message changed; what may repeat is told by Group.        *)
-(*  - Skipping on purpose: a reset leads back, never forward.              *)
-(*  - Expiry: a queue loses its end in a fault, never its beginning.       *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Brokers: the location of a queue and its number of copies on disk    *)
+(*    are not visible.                                                     *)
+(*  - Statuses: an answer is either good (acked) or ambiguous (unknown),   *)
+(*    whatever status the protocol uses.                                   *)
+(*  - The group: one subscriber; Group models its members.                 *)
+(*  - Repetitions: a repeated delivery of an offset changes nothing here   *)
+(*    unless the message at that offset changed; Group says which messages *)
+(*    may repeat.                                                          *)
+(*  - Deliberate skipping: a reset moves the offset back, never forward.   *)
+(*  - Expiry: a fault may remove the end of a queue, never its beginning.  *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
-    Messages,  \* what producers may send, strings
+    Messages,  \* the messages that producers may send, strings
     Queues     \* the queues of one topic, strings
 
-Passed == "passed" \* stands where the group went past an offset without being handed a message
+Passed == "passed" \* marks an offset that the group passed without a delivery
 
 ASSUME Queues # {} /\ Passed \notin Messages
 
@@ -36,26 +38,26 @@ IsPrefix(shorter, longer) ==
 -----------------------------------------------------------------------------
 (* State *)
 
-VARIABLE answer    \* what the producer knows of each message
+VARIABLE answer    \* the status of each message, as its producer knows it
 Answers == {"unsent", "waiting", "acked", "unknown"}
 AnswerOK == answer \in [Messages -> Answers]
 
-VARIABLE sends     \* how often the producer sent each message
+VARIABLE sends     \* the number of times that the producer sent each message
 SendsOK == sends \in [Messages -> Nat]
 
-VARIABLE queue     \* what is stored of each queue, in its order
+VARIABLE queue     \* the messages stored in each queue, in order
 QueueOK == queue \in [Queues -> Seq(Messages)]
 
-VARIABLE seen      \* by queue and offset, what the group was handed there last; as far as it is
+VARIABLE seen      \* by queue: the message last delivered to the group at each offset
 SeenOK == seen \in [Queues -> Seq(Messages \cup {Passed})]
 
-VARIABLE committed \* the group's offset in each queue, as the broker has it
+VARIABLE committed \* the group's offset in each queue, as stored by the broker
 CommittedOK == committed \in [Queues -> Nat]
 
-VARIABLE promise   \* no fault went beyond what the configuration guarantees against
+VARIABLE promise   \* TRUE until a fault exceeds the faults that the configuration tolerates
 PromiseOK == promise \in BOOLEAN
 
-VARIABLE serving   \* FALSE from a fault that takes the broker's memory until it is up again
+VARIABLE serving   \* FALSE from a fault that clears the broker's memory until the restart
 ServingOK == serving \in BOOLEAN
 
 vars == <<answer, sends, queue, seen, committed, promise, serving>>
@@ -74,7 +76,7 @@ Init ==
 -----------------------------------------------------------------------------
 (* Producers and storage *)
 
-\* Of these queues, at how many places the message is.
+\* The number of places in these queues where the message is stored.
 Copies(m, queues) == Cardinality({place \in UNION {{q} \X DOMAIN queues[q] : q \in Queues} : queues[place[1]][place[2]] = m})
 
 Stored(m, queues) == \E q \in Queues : \E i \in 1..Len(queues[q]) : queues[q][i] = m
@@ -86,10 +88,12 @@ SendAgain(m) ==
 
 Send(m) == answer[m] = "unsent" /\ SendAgain(m)
 
-\* A producer that knows nothing of its message sends it once more: the first may be stored, or still become so.
+\* The producer sends again a message whose result is unknown. The first copy may be stored already, or be
+\* stored later.
 Retry(m) == answer[m] = "unknown" /\ SendAgain(m)
 
-\* Queues grow at their ends, by what was sent (perhaps in this very step), and not more often than it was sent.
+\* Queues grow at their ends, by messages that were sent (possibly in this same step). No message is stored
+\* more often than it was sent.
 Store(longer) ==
     /\ serving
     /\ \A q \in Queues : IsPrefix(queue[q], longer[q])
@@ -107,7 +111,7 @@ Acknowledge(m) ==
     /\ answer' = [answer EXCEPT ![m] = "acked"]
     /\ UNCHANGED <<sends, queue, seen, committed, promise, serving>>
 
-\* No answer in time, or one that says nothing for certain. The message may be stored, now or later.
+\* The answer is missing or ambiguous. The message may be stored, now or later.
 Fail(m) ==
     /\ answer[m] = "waiting"
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
@@ -116,31 +120,31 @@ Fail(m) ==
 -----------------------------------------------------------------------------
 (* The group *)
 
-\* The group is handed what is at the i-th place of the queue: the next it has not seen, or an earlier one again.
+\* Delivers the i-th message of the queue to the group: the next unseen message, or an earlier one again.
 Deliver(q, i) ==
     /\ serving
     /\ i <= Len(queue[q]) /\ i <= Len(seen[q]) + 1
     /\ seen' = [seen EXCEPT ![q] = Prefix(@, i - 1) \o <<queue[q][i]>> \o SubSeq(@, i + 1, Len(@))]
     /\ UNCHANGED <<answer, sends, queue, committed, promise, serving>>
 
-\* What was handed out is done; never more than that.
+\* The group commits an offset up to which messages were delivered, never beyond.
 CommitOffset(q, offset) ==
     /\ serving
     /\ committed[q] < offset /\ offset <= Len(seen[q])
     /\ committed' = [committed EXCEPT ![q] = offset]
     /\ UNCHANGED <<answer, sends, queue, seen, promise, serving>>
 
-\* The group goes back, and its offset with it.
+\* The group moves back to an offset, and its committed offset moves with it.
 GoBack(q, offset) ==
     /\ serving
     /\ seen' = [seen EXCEPT ![q] = Prefix(@, offset)]
     /\ committed' = [committed EXCEPT ![q] = offset]
     /\ UNCHANGED <<answer, sends, queue, promise, serving>>
 
-\* An operator sends the group back.
+\* An operator moves the group back.
 Reset(q, offset) == offset < committed[q] /\ GoBack(q, offset)
 
-\* The group is beyond the end of a queue that lost its end (PULL_OFFSET_MOVED), and goes back.
+\* The queue lost its end and the group is beyond the new end (PULL_OFFSET_MOVED), so the group moves back.
 CorrectOffset(q, offset) ==
     /\ ~promise
     /\ offset <= Len(queue[q]) /\ offset < Len(seen[q])
@@ -149,14 +153,14 @@ CorrectOffset(q, offset) ==
 -----------------------------------------------------------------------------
 (* Faults *)
 
-\* Nothing that was answered, or handed out, is missing in these queues.
+\* No acknowledged message and no delivered message is missing in these queues.
 Keeps(queues) ==
     /\ \A m \in Messages : answer[m] = "acked" => Stored(m, queues)
     /\ \A q \in Queues : Len(seen[q]) <= Len(queues[q])
 
-\* Waiting producers lose their answer, queues their end, and offsets go back to what was on disk when the broker goes
-\* down. While the promise stands, nothing is lost that was answered or handed out; a fault that is beyond the guarantee
-\* ends the promise.
+\* When the broker crashes, waiting producers lose their answer, queues may lose their end, and offsets return
+\* to their state on disk. While `promise` holds, no acknowledged or delivered message is lost. A fault beyond
+\* the guarantee ends the promise.
 Fault(answers, kept, offsets, stands, serves) ==
     /\ serves => serving /\ offsets = committed
     /\ serving' = serves
@@ -170,7 +174,7 @@ Fault(answers, kept, offsets, stands, serves) ==
     /\ committed' = offsets
     /\ UNCHANGED <<sends, seen>>
 
-(* Its parts, one at a time *)
+(* The parts of a fault, one at a time *)
 
 Lose(q, length) ==
     /\ length < Len(queue[q])
@@ -197,9 +201,10 @@ Restart ==
     /\ UNCHANGED <<answer, sends, queue, seen, committed, promise>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
-\* Store and Fault allow any next values that fulfil them; MCDelivery tries the smallest steps, which make up all others.
+\* Store and Fault allow any next values that satisfy them. MCDelivery uses the smallest steps, which compose
+\* to all others.
 Next ==
     \/ \E m \in Messages : Send(m) \/ Retry(m) \/ Acknowledge(m) \/ Fail(m)
     \/ Store(queue')
@@ -209,8 +214,8 @@ Next ==
     \/ Fault(answer', queue', committed', promise', serving')
     \/ Restart
 
-\* The broker comes back, and the group reads on, although the broker may crash again and again (strong), and although
-\* it is sent back, but only so often.
+\* The broker restarts. The group continues to read even if the broker crashes repeatedly (strong fairness).
+\* Resets are finite in number.
 DeliverFairness == \A q \in Queues : SF_vars(Deliver(q, Len(seen[q]) + 1))
 RestartFairness == WF_vars(Restart)
 ResetsEnd == <>[][\A q \in Queues : Len(seen'[q]) >= Len(seen[q])]_vars
@@ -220,11 +225,11 @@ Fairness == DeliverFairness /\ RestartFairness /\ ResetsEnd
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 Acked == {m \in Messages : answer[m] = "acked"}
 
-\* DELIV-1: it is there, and neither the group nor its offset has passed it by
+\* DELIV-1: the message is stored, and neither the group nor its offset has passed it
 NoAckedLost ==
     promise =>
         \A m \in Acked :
@@ -235,42 +240,43 @@ NoAckedLost ==
 \* DELIV-2
 NoPhantom == \A q \in Queues : \A i \in 1..Len(seen[q]) : seen[q][i] \in {m \in Messages : sends[m] > 0} \cup {Passed}
 
-\* DELIV-3, the producer's half: a message is stored no more often than it was sent
+\* DELIV-3, the producer's part: a message is stored no more often than it was sent
 DuplicatesExplained == \A m \in Messages : Copies(m, queue) <= sends[m]
 
-\* DELIV-4: what the group was handed is the queue, in the queue's order
+\* DELIV-4: the delivered messages are a prefix of the queue, in the queue's order
 QueueOrder == promise => \A q \in Queues : IsPrefix(seen[q], queue[q])
 
-\* DELIV-5: while a broker serves, unless the group itself is sent back there
+\* DELIV-5: while a broker serves, the offset only decreases if the group itself moves back
 OffsetMonotone ==
     [][\A q \in Queues : committed'[q] < committed[q] => ~serving' \/ Len(seen'[q]) <= committed'[q]]_vars
 
-(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: constraints on steps. They make a wrong step fail where it is made. *)
 
-\* A broker that does not serve serves nobody.
+\* A broker that does not serve delivers nothing, stores nothing and answers nothing.
 SilentUntilRestarted ==
     [][~serving =>
         /\ seen' = seen
         /\ \A q \in Queues : Len(queue'[q]) <= Len(queue[q]) /\ committed'[q] <= committed[q]
         /\ \A m \in Messages : answer'[m] = "acked" => answer[m] = "acked"]_vars
 
-\* A message is sent by its producer alone, once a step, and its answer says so.
+\* Only the producer sends its message, at most once per step, and the status of the message records it.
 SentOnceAStep ==
     [][\A m \in Messages :
         /\ sends'[m] \in {sends[m], sends[m] + 1}
         /\ sends'[m] # sends[m] => answer[m] \in {"unsent", "unknown"} /\ answer'[m] = "waiting"]_vars
 
-\* An answer is given to somebody who waits.
+\* A message gets an answer only while its producer waits.
 AnsweredWhileWaiting ==
     [][\A m \in Messages : answer'[m] # answer[m] /\ answer'[m] # "waiting" => answer[m] = "waiting"]_vars
 
-\* While the promise stands, the group is sent back by a reset alone, and its offset with it.
+\* While `promise` holds, only a reset moves the group back, and the committed offset moves with it.
 GoneBackByReset ==
     [][promise =>
         \A q \in Queues :
             Len(seen'[q]) < Len(seen[q]) => committed'[q] < committed[q] /\ committed'[q] = Len(seen'[q])]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ \A m \in Messages :
         /\ answer[m] = "unsent" => ENABLED <<Send(m)>>_answer

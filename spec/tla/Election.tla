@@ -1,55 +1,59 @@
 ------------------------------ MODULE Election ------------------------------
 (***************************************************************************)
-(* DLedger's Raft, as it should be: nodes vote for a leader of a term, the *)
-(* leader appends messages to its log and pushes them to its followers,    *)
-(* what a quorum keeps durably is committed and acknowledged. Messages of  *)
-(* the network are lost, repeated and overtaken; nodes crash and keep what *)
-(* they had made durable. Rules and response codes are DLedger's, but for  *)
-(* those that are unsound; what was released is ElectionShipped.           *)
+(* DLedger's Raft, as it should be. Nodes vote for the leader of a term.   *)
+(* The leader appends messages to its log and pushes them to its           *)
+(* followers. Entries that a quorum keeps durably are committed and        *)
+(* acknowledged. Network messages may be lost, repeated and reordered.     *)
+(* Nodes may crash and keep their durable data. The rules and response     *)
+(* codes are DLedger's, except for the unsound ones. ElectionShipped       *)
+(* models the released rules.                                              *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Time: a timer may go off at any moment, until it is calm.            *)
-(*  - The network: a message stays in it, so that it can arrive late, out  *)
-(*    of order, again or never; Lose takes one away for good, which for    *)
-(*    safety is as good as never, and matters for liveness alone.          *)
-(*  - Lost terms: who gave its vote to another, or may have led the term,  *)
-(*    next stands in a later one; DLedger first asks in vain in this one.  *)
-(*  - Void messages: one that can change neither end, as both are past its *)
-(*    term, is dropped.                                                    *)
-(*  - Answers: an answer reaches its waiting caller in the step that made  *)
-(*    it, or never; a late one is a request that arrived late, since each  *)
-(*    answer states what stays true in the term in which it counts.        *)
-(*  - Push: COMPARE, TRUNCATE and APPEND are one message that names the    *)
-(*    entry before its own (as in DLedger's later versions), the commit    *)
-(*    index goes its own way, and one entry is pushed at a time.           *)
-(*  - Disks: an fsync is one step and honest; bytes behind a cut never     *)
-(*    come back.                                                           *)
-(*  - Configuration: members are fixed and known to each other, leadership *)
-(*    is not transferred, nothing is deleted, there are no snapshots: the  *)
-(*    codes that these have of their own do not occur.                     *)
-(*  - Clients: a message is sent once; whatever its caller learns but      *)
-(*    success or NOT_LEADER (timeout, TERM_CHANGED, a dead connection) is  *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Time: a timer may fire at any moment until `calm` holds.             *)
+(*  - The network: a message remains in it, so it can arrive late, out of  *)
+(*    order, repeatedly or never; Lose removes a message permanently,      *)
+(*    which for safety equals never arriving and matters only for          *)
+(*    liveness.                                                            *)
+(*  - Lost terms: a node that voted for another node, or that may have led *)
+(*    the term, next stands in a later term; DLedger first asks in the     *)
+(*    current term, without success.                                       *)
+(*  - Void messages: a message that can change neither end, because both   *)
+(*    are past its term, is dropped.                                       *)
+(*  - Answers: an answer reaches its waiting caller in the step that       *)
+(*    created it, or never; a late answer is modelled as a late request,   *)
+(*    because an answer stays true in the term in which it counts.         *)
+(*  - Push: COMPARE, TRUNCATE and APPEND are one message that contains the *)
+(*    entry and the term of the previous entry (as in later versions of    *)
+(*    DLedger), the commit index has a separate message, and each push     *)
+(*    contains one entry.                                                  *)
+(*  - Disks: an fsync is one step and honest; bytes after a cut never      *)
+(*    reappear.                                                            *)
+(*  - Configuration: the members are fixed and known to each other;        *)
+(*    leadership transfer, deletion and snapshots, with their response     *)
+(*    codes, are left out.                                                 *)
+(*  - Clients: a message is sent once; any result other than success or    *)
+(*    NOT_LEADER (timeout, TERM_CHANGED, a broken connection) is           *)
 (*    "unknown".                                                           *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
     Nodes,    \* the members of the group
-    Messages  \* what clients may append, strings
+    Messages  \* the messages that clients may append, strings
 
 None == "none"
-NoOp == "noop" \* what a leader begins its term with: entries of older terms are committed through it
+NoOp == "noop" \* the first entry of a leader in its term: entries of older terms are committed through it
 
 ASSUME Nodes # {} /\ None \notin Nodes /\ NoOp \notin Messages
 
 -----------------------------------------------------------------------------
-(* Rules that need no state *)
+(* Rules that are functions of their arguments only *)
 
 Quorum == Cardinality(Nodes) \div 2 + 1
 
 IsQuorum(nodes) == Cardinality(nodes) >= Quorum
 
-\* Is a log that ends so at least as good as mine?
+\* Is a log that ends at (endTerm, endIndex) at least as up to date as one that ends at (myTerm, myIndex)?
 UpToDate(endTerm, endIndex, myTerm, myIndex) == endTerm > myTerm \/ (endTerm = myTerm /\ endIndex >= myIndex)
 
 Entries == [term : Nat, message : Messages \cup {NoOp}]
@@ -79,37 +83,37 @@ VoteResults == BetterLedger \cup
 -----------------------------------------------------------------------------
 (* State *)
 
-VARIABLE role      \* what each node is
+VARIABLE role      \* the role of each node
 RoleOK == role \in [Nodes -> {"CANDIDATE", "FOLLOWER", "LEADER", "DOWN"}]
 
-VARIABLE term      \* the term it is in; durable
+VARIABLE term      \* the current term of each node; durable
 TermOK == term \in [Nodes -> Nat]
 
-VARIABLE votedFor  \* whom it voted for in this term; durable, in one write with the term
+VARIABLE votedFor  \* the candidate that the node voted for in this term; durable, written together with the term
 VotedForOK == votedFor \in [Nodes -> Nodes \cup {None}]
 
-VARIABLE log       \* its entries as a reader of the files sees them: page cache over disk
+VARIABLE log       \* the entries of each node as a reader of the files sees them: page cache over disk
 LogOK == log \in [Nodes -> Seq(Entries)]
 
-VARIABLE durable   \* how many of them are durable
+VARIABLE durable   \* the number of durable entries
 DurableOK == \A n \in Nodes : durable[n] \in 0..Len(log[n])
 
-VARIABLE leader    \* memory: the leader it knows of in this term
+VARIABLE leader    \* memory: the leader of this term, if the node knows it
 LeaderOK == leader \in [Nodes -> Nodes \cup {None}]
 
-VARIABLE known     \* memory: the term it is about to enter, if larger than its own (needIncrease)
+VARIABLE known     \* memory: the term that the node will enter next, if larger than its own (needIncrease)
 KnownOK == \A n \in Nodes : known[n] \in Nat /\ known[n] >= term[n]
 
-VARIABLE answers   \* memory of a candidate: what was answered in its round of votes, its own vote included
+VARIABLE answers   \* memory of a candidate: the answers in its round of votes, including its own vote
 AnswersOK == answers \in [Nodes -> [Nodes -> VoteResults \cup {None}]]
 
-VARIABLE watermark \* memory of a leader: how far each follower's log is known to be its own, and durable
+VARIABLE watermark \* memory of a leader: the length of each follower's durable prefix that is known to match
 WatermarkOK == watermark \in [Nodes -> [Nodes -> Nat]]
 
-VARIABLE commit    \* memory: how many of its entries it knows to be committed
+VARIABLE commit    \* memory: the number of entries that the node knows to be committed
 CommitOK == commit \in [Nodes -> Nat]
 
-VARIABLE network   \* messages on their way
+VARIABLE network   \* messages in flight
 Links == [source : Nodes, target : Nodes]
 NetworkOK ==
     \A m \in network :
@@ -119,29 +123,29 @@ NetworkOK ==
            \/ m.kind = "PUSH" /\ m.index \in Nat \ {0} /\ m.prevTerm \in Nat /\ m.entry \in Entries
            \/ m.kind = "COMMIT" /\ m.index \in Nat \ {0} /\ m.entryTerm \in Nat
 
-VARIABLE answer    \* what the client knows of each message
+VARIABLE answer    \* the status of each message, as its client knows it
 AnswerOK == answer \in [Messages -> {"unsent", "waiting", "SUCCESS", "NOT_LEADER", "unknown"}]
 
-VARIABLE calm      \* no more faults: nothing is lost, late or repeated, timers go off when they should
+VARIABLE calm      \* TRUE after the last fault: no message is lost, late or repeated, and timers fire when they should
 CalmOK == calm \in BOOLEAN
 
-VARIABLE ballots   \* history: to whom each node gave its vote, in the latest term in which it gave one
+VARIABLE ballots   \* history: the votes that each node gave, in the latest term in which it voted
 BallotsOK == ballots \in [Nodes -> [term : Nat, candidates : SUBSET Nodes]]
 
-VARIABLE winners   \* history: who became leader of which term
+VARIABLE winners   \* history: the leader of each term
 WinnersOK == winners \subseteq [term : Nat, node : Nodes]
 
-VARIABLE committed \* history: what was committed, each entry by the leader of which term
+VARIABLE committed \* history: the committed entries, each with the term of the leader that committed it
 CommittedOK == committed \in Seq([entry : Entries, by : Nat])
 
-VARIABLE faults    \* history: how many crashes and losses there were
+VARIABLE faults    \* history: the number of crashes and losses
 FaultsOK == faults \in [crashes : Nat, losses : Nat]
 
 file == <<term, votedFor>>
 ledger == <<log, durable>>
-standing == <<role, leader, known, answers, watermark>>
+nodeState == <<role, leader, known, answers, watermark>>
 history == <<ballots, winners, committed, faults>>
-vars == <<file, ledger, standing, commit, network, answer, calm, history>>
+vars == <<file, ledger, nodeState, commit, network, answer, calm, history>>
 
 TypeOK ==
     /\ RoleOK /\ TermOK /\ VotedForOK /\ LogOK /\ DurableOK /\ LeaderOK /\ KnownOK /\ AnswersOK /\ WatermarkOK
@@ -185,30 +189,30 @@ Votes(n) ==
 
 HeartBeats(n) == {[kind |-> "HEART_BEAT", source |-> n, target |-> p, term |-> term[n]] : p \in Peers(n)}
 
-\* The entry at an index of the leader's log, and the term of the one before it.
+\* The entry at an index of the leader's log, with the term of the previous entry.
 Push(n, p, entries, index) ==
     [kind |-> "PUSH", source |-> n, target |-> p, term |-> term[n], index |-> index,
      prevTerm |-> TermAt(entries, index - 1), entry |-> entries[index]]
 
 PushToAll(n, entries, index) == {Push(n, p, entries, index) : p \in Peers(n)}
 
-\* What is committed, by the term of its last entry: same index and term imply the same prefix.
+\* The committed prefix, identified by the term of its last entry: equal index and term imply equal prefixes.
 Commits(n, index) ==
     {[kind |-> "COMMIT", source |-> n, target |-> p, term |-> term[n],
       index |-> index, entryTerm |-> TermAt(log[n], index)] : p \in Peers(n)}
 
-\* Its target refuses it, and its source does not care any more.
+\* The target refuses the message, and the source does not need it any more.
 Void(m, terms) == terms[m.target] > m.term /\ (m.kind \in {"PUSH", "COMMIT"} \/ terms[m.source] > m.term)
 
 Send(messages) == network' = network \cup {m \in messages : ~Void(m, term)}
 
-\* Once it is calm, only that arrives which its sender still stands for.
+\* In the calm phase, a message arrives only while its sender is still in that term and role.
 Arrives(m) == calm => term[m.source] = m.term /\ (IF m.kind = "VOTE" THEN InRound(m.source) ELSE role[m.source] = "LEADER")
 
 -----------------------------------------------------------------------------
 (* Elections *)
 
-\* It learned of term t, or wants it since its own is lost.
+\* The node received a higher term t, or chooses t because its own term is lost.
 BecomeCandidate(n, t) ==
     /\ role' = [role EXCEPT ![n] = "CANDIDATE"]
     /\ leader' = [leader EXCEPT ![n] = None]
@@ -216,14 +220,14 @@ BecomeCandidate(n, t) ==
     /\ answers' = [answers EXCEPT ![n] = NoAnswers]
     /\ watermark' = [watermark EXCEPT ![n] = Zero]
 
-\* The new term is durable before anybody hears of it.
+\* The new term is durable before any other node sees it.
 NextTerm(n) ==
     /\ role[n] = "CANDIDATE"
     /\ known[n] > term[n]
     /\ term' = [term EXCEPT ![n] = known[n]]
     /\ votedFor' = [votedFor EXCEPT ![n] = None]
     /\ network' = {m \in network : ~Void(m, term')}
-    /\ UNCHANGED <<ledger, standing, commit, answer, calm, history>>
+    /\ UNCHANGED <<ledger, nodeState, commit, answer, calm, history>>
 
 Cast(n, candidate) ==
     /\ votedFor' = [votedFor EXCEPT ![n] = candidate]
@@ -231,8 +235,9 @@ Cast(n, candidate) ==
                        IF @.term = term[n] THEN [@ EXCEPT !.candidates = @ \cup {candidate}]
                        ELSE IF @.term < term[n] THEN [term |-> term[n], candidates |-> {candidate}] ELSE @]
 
-\* A round of votes begins with the candidate's own. Waits are random, and longer for whoever was refused for its log:
-\* calm means that no two rounds overlap, and that the better log asks first.
+\* A round of votes begins with the candidate's own vote. Waiting times are random, and longer for a candidate
+\* that was rejected because of its log. Therefore in the calm phase rounds do not overlap, and the node with
+\* the better log asks first.
 RequestVotes(n) ==
     /\ role[n] = "CANDIDATE"
     /\ known[n] = term[n] /\ votedFor[n] \in {None, n} /\ ~InRound(n)
@@ -242,7 +247,8 @@ RequestVotes(n) ==
     /\ Send(Votes(n))
     /\ UNCHANGED <<term, ledger, role, leader, known, watermark, commit, answer, calm, winners, committed, faults>>
 
-\* DLedger's order: first the logs, then the terms. The last but one guards against a lost term: not met here.
+\* DLedger's order: first the logs, then the terms. The case before the last guards against a lost term, which
+\* does not occur here.
 VoteResult(m) ==
     LET n == m.target
     IN  IF m.endTerm < EndTerm(log[n]) THEN "REJECT_EXPIRED_LEDGER_TERM"
@@ -254,8 +260,8 @@ VoteResult(m) ==
         ELSE IF m.term < EndTerm(log[n]) THEN "REJECT_TERM_SMALL_THAN_LEDGER"
         ELSE "ACCEPT"
 
-\* A voter behind the candidate's term gives up what it is. Every answer tells the voter's term; a candidate that
-\* is behind ends its round.
+\* A voter behind the candidate's term gives up its role. Each answer contains the voter's term. A candidate
+\* that is behind ends its round.
 HandleVote(m) ==
     LET voter == m.target
         candidate == m.source
@@ -273,10 +279,11 @@ HandleVote(m) ==
         /\ known' = IF behind THEN [known EXCEPT ![voter] = Max(@, m.term)]
                     ELSE IF learns THEN [known EXCEPT ![candidate] = Max(@, term[voter])] ELSE known
         /\ IF result = "ACCEPT" THEN Cast(voter, candidate) ELSE UNCHANGED <<votedFor, ballots>>
-        /\ <<votedFor, standing>>' # <<votedFor, standing>>
+        /\ <<votedFor, nodeState>>' # <<votedFor, nodeState>>
         /\ UNCHANGED <<term, ledger, commit, network, answer, calm, winners, committed, faults>>
 
-\* DLedger's order, but for its first rule: a higher term ends the round when it is heard of.
+\* DLedger's order, except for its first rule: here a higher term ends the round as soon as the candidate
+\* receives it.
 RoundResult(n, heard) ==
     LET count(results) == Cardinality({p \in heard : answers[n][p] \in results})
     IN  IF count({"REJECT_ALREADY_HAS_LEADER"}) > 0 THEN "WAIT_TO_REVOTE"
@@ -295,15 +302,15 @@ BecomeLeader(n) ==
     /\ Send(HeartBeats(n) \cup PushToAll(n, log'[n], Len(log'[n])))
     /\ UNCHANGED known
 
-\* The term stays, or is to be the next; the round goes on at once, or another one begins after a wait.
+\* The node stays in its term, or the next term follows. A new round begins at once, or after a wait.
 AskAgain(n, result) ==
     /\ known' = IF result = "WAIT_TO_VOTE_NEXT" THEN [known EXCEPT ![n] = term[n] + 1] ELSE known
     /\ answers' = [answers EXCEPT ![n] =
                        IF result = "REVOTE_IMMEDIATELY" THEN [NoAnswers EXCEPT ![n] = "ACCEPT"] ELSE NoAnswers]
     /\ UNCHANGED <<role, leader, log, winners, network>>
 
-\* The round ends with the answers that were heard; the others are late. Calm means that it waits for all that
-\* can still come.
+\* The round ends with the answers received so far; the others are late. In the calm phase the candidate waits
+\* for all answers that can still arrive.
 EndRound(n, heard) ==
     /\ InRound(n)
     /\ n \in heard /\ \A p \in heard : answers[n][p] # None
@@ -318,7 +325,7 @@ HeartBeatCode(m) ==
     IN  IF m.term < term[n] THEN "EXPIRED_TERM"
         ELSE IF m.term > term[n] THEN "TERM_NOT_READY"
         ELSE IF leader[n] \in {None, m.source} THEN "SUCCESS"
-        ELSE "INCONSISTENT_LEADER" \* two leaders in a term: not met here
+        ELSE "INCONSISTENT_LEADER" \* two leaders in one term: does not occur here
 
 BecomeFollower(n, newLeader) ==
     /\ role' = [role EXCEPT ![n] = "FOLLOWER"]
@@ -327,7 +334,7 @@ BecomeFollower(n, newLeader) ==
     /\ answers' = [answers EXCEPT ![n] = NoAnswers]
     /\ UNCHANGED watermark
 
-\* A leader that hears of a higher term steps down, whatever the others answer.
+\* A leader that receives a higher term steps down, regardless of the other answers.
 HandleHeartBeat(m) ==
     LET code == HeartBeatCode(m)
     IN  /\ m.kind = "HEART_BEAT" /\ Up(m.target) /\ Arrives(m)
@@ -337,14 +344,15 @@ HandleHeartBeat(m) ==
              [] OTHER -> Leads(m.source, m.term) /\ BecomeCandidate(m.source, m.term + 1)
         /\ UNCHANGED <<file, ledger, commit, network, answer, calm, history>>
 
-\* A follower did not hear of its leader for too long, or one that gave its vote away never heard of a leader.
+\* A follower received no heartbeat from its leader for too long, or a node that voted for another candidate
+\* never received a heartbeat.
 GiveUp(n) ==
     /\ role[n] = "FOLLOWER" \/ (role[n] = "CANDIDATE" /\ known[n] = term[n] /\ votedFor[n] \notin {None, n})
     /\ calm => \A p \in Nodes : ~InRound(p) /\ ~Leads(p, term[n])
     /\ BecomeCandidate(n, term[n] + 1)
     /\ UNCHANGED <<file, ledger, commit, network, answer, calm, history>>
 
-\* A leader did not hear of a quorum for too long.
+\* A leader received no answers from a quorum for too long.
 StepDown(n) ==
     /\ role[n] = "LEADER"
     /\ ~calm
@@ -358,36 +366,37 @@ Place(n, entry) ==
     /\ log' = [log EXCEPT ![n] = Append(@, entry)]
     /\ Send(PushToAll(n, log'[n], Len(log'[n])))
 
-\* The leader takes a message; it is in its page cache and on its way to the others.
+\* The leader appends a message to its page cache and sends it to the other nodes.
 AppendEntry(n, m) ==
     /\ role[n] = "LEADER"
     /\ answer[m] \in {"unsent", "NOT_LEADER"}
     /\ Place(n, [term |-> term[n], message |-> m])
     /\ answer' = [answer EXCEPT ![m] = "waiting"]
-    /\ UNCHANGED <<file, durable, standing, commit, calm, history>>
+    /\ UNCHANGED <<file, durable, nodeState, commit, calm, history>>
 
 \* Any other node answers NOT_LEADER and stores nothing.
 Refuse(n, m) ==
     /\ role[n] \in {"FOLLOWER", "CANDIDATE"}
     /\ answer[m] = "unsent"
     /\ answer' = [answer EXCEPT ![m] = "NOT_LEADER"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
 Flush(n) ==
     /\ Up(n)
     /\ durable[n] < Len(log[n])
     /\ durable' = [durable EXCEPT ![n] = Len(log[n])]
-    /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history>>
+    /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history>>
 
 Follows(n, m) == role[n] = "FOLLOWER" /\ term[n] = m.term /\ leader[n] = m.source
 
 Matches(n, index, entryTerm) == index <= Len(log[n]) /\ TermAt(log[n], index) = entryTerm
 
-\* How much of a node's log counts for the commit index.
+\* The number of a node's entries that count for the commit index.
 Kept(n) == durable[n]
 
-\* INCONSISTENT_STATE without the entry before: the leader steps back by one. What contradicts the leader is cut;
-\* it never is committed (CommittedStable). SUCCESS only for what is durable; until then the leader asks again.
+\* INCONSISTENT_STATE if the previous entry is missing: the leader steps back by one. Entries that contradict
+\* the leader are removed; they are never committed (CommittedStable). SUCCESS is only for durable entries;
+\* until then the leader asks again.
 HandlePush(m) ==
     LET n == m.target
     IN  /\ m.kind = "PUSH" /\ Follows(n, m) /\ Arrives(m)
@@ -409,7 +418,7 @@ HandlePush(m) ==
 
 Holders(n, index) == {p \in Peers(n) : watermark[n][p] >= index} \cup (IF Kept(n) >= index THEN {n} ELSE {})
 
-\* What a quorum keeps; the rest is committed with it only if it ends in this term (Raft's figure 8).
+\* The highest index that a quorum keeps. It is committed only if its entry is of this term (Raft's figure 8).
 CommitIndex(n) ==
     LET index == CHOOSE i \in 0..Len(log[n]) :
                      /\ IsQuorum(Holders(n, i))
@@ -424,42 +433,44 @@ AdvanceCommit(n) ==
            /\ commit' = [commit EXCEPT ![n] = index]
            /\ committed' = committed \o SubSeq(more, Len(committed) + 1, index)
            /\ Send(Commits(n, index))
-    /\ UNCHANGED <<file, ledger, standing, answer, calm, ballots, winners, faults>>
+    /\ UNCHANGED <<file, ledger, nodeState, answer, calm, ballots, winners, faults>>
 
 HandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Follows(m.target, m) /\ Arrives(m)
     /\ Matches(m.target, m.index, m.entryTerm)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 
-\* The leader that took the message answers when it is committed.
+\* The leader that accepted the message answers after its commit.
 Acknowledge(n, m) ==
     /\ role[n] = "LEADER"
     /\ answer[m] = "waiting"
     /\ \E i \in 1..commit[n] : log[n][i] = [term |-> term[n], message |-> m]
     /\ answer' = [answer EXCEPT ![m] = "SUCCESS"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
-\* The client gives up; the entry may be lost, or become committed later.
+\* The client gives up. The entry may be lost, or be committed later.
 Fail(m) ==
     /\ answer[m] = "waiting"
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
-    /\ UNCHANGED <<file, ledger, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, calm, history>>
 
-\* Timers: a candidate's votes, or a leader's heartbeats, newest entry and commit index, again.
+\* Timers: a candidate repeats its vote requests; a leader repeats its heartbeats, newest entry and commit
+\* index.
 Repeat(n) ==
     /\ \/ InRound(n) /\ Send(Votes(n))
        \/ /\ role[n] = "LEADER"
           /\ Send(HeartBeats(n) \cup PushToAll(n, log[n], Len(log[n]))
                   \cup (IF commit[n] = 0 THEN {} ELSE Commits(n, commit[n])))
     /\ network' # network
-    /\ UNCHANGED <<file, ledger, standing, commit, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, answer, calm, history>>
 
 -----------------------------------------------------------------------------
 (* Faults *)
 
-\* The process or its machine dies: what was not durable may or may not be there afterwards, and is synced then.
+\* The process or its machine crashes. Any part of the non-durable entries may remain; the remaining entries
+\* are synced.
 Crash(n, kept) ==
     /\ Up(n) /\ ~calm
     /\ kept \in durable[n]..Len(log[n])
@@ -474,7 +485,8 @@ Crash(n, kept) ==
     /\ faults' = [faults EXCEPT !.crashes = @ + 1]
     /\ UNCHANGED <<file, network, answer, calm, ballots, winners, committed>>
 
-\* A node that may have led its term does not stand in it again: it could have lost entries that others have.
+\* A node that may have led its term does not stand in that term again, because it may have lost entries that
+\* others have.
 StandsFrom(n) == IF votedFor[n] = n THEN term[n] + 1 ELSE term[n]
 
 Restart(n) ==
@@ -487,17 +499,17 @@ Lose(m) ==
     /\ m \in network /\ ~calm
     /\ network' = network \ {m}
     /\ faults' = [faults EXCEPT !.losses = @ + 1]
-    /\ UNCHANGED <<file, ledger, standing, commit, answer, calm, ballots, winners, committed>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, answer, calm, ballots, winners, committed>>
 
-\* The faults are over, and a quorum is up.
+\* The faults have ended, and a quorum is up.
 Calm ==
     /\ ~calm
     /\ IsQuorum({n \in Nodes : Up(n)})
     /\ calm' = TRUE
-    /\ UNCHANGED <<file, ledger, standing, commit, network, answer, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, network, answer, history>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Receive(m) == HandleVote(m) \/ HandleHeartBeat(m) \/ HandlePush(m) \/ HandleCommit(m)
 
@@ -516,7 +528,8 @@ Next ==
     \/ \E n \in Nodes : NextTerm(n) \/ Stand(n) \/ Lead(n) \/ Restart(n)
     \/ Serve \/ Fault \/ Calm
 
-\* Messages arrive, timers go off, disks work. A candidate's turn to ask comes though others are asking: strong.
+\* Messages arrive, timers fire, disks work. A candidate gets its turn although other candidates ask (strong
+\* fairness).
 ArriveFairness == \A s, t \in Nodes : WF_vars(\E m \in network : m.source = s /\ m.target = t /\ Receive(m))
 TermFairness == \A n \in Nodes : WF_vars(NextTerm(n))
 RequestFairness == \A n \in Nodes : SF_vars(RequestVotes(n))
@@ -533,7 +546,7 @@ Fairness ==
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 \* RAFT-1
 ElectionSafety == \A a, b \in winners : a.term = b.term => a.node = b.node
@@ -564,8 +577,8 @@ CommittedStable ==
 \* RAFT-6
 VoteOncePerTerm == \A n \in Nodes : Cardinality(ballots[n].candidates) <= 1
 
-(* Consistency: what is true of every state and what a step may do, so that a wrong step shows where it is made. The
-   actions' own words are not used here. *)
+(* Consistency: invariants on states and constraints on steps. They make a wrong step fail where it is
+   made. They do not use the definitions of the actions. *)
 
 Most(nodes) == 2 * Cardinality(nodes) > Cardinality(Nodes)
 
@@ -575,7 +588,7 @@ Asks(n) == \E p \in Nodes : answers[n][p] # None
 
 Won(n, t) == [term |-> t, node |-> n] \in winners
 
-\* What a node is and what it remembers agree.
+\* The role of a node and its memory agree.
 RolesAgree ==
     \A n \in Nodes :
         /\ role[n] # "CANDIDATE" => known[n] = term[n] /\ ~Asks(n)
@@ -586,7 +599,7 @@ RolesAgree ==
         /\ role[n] = "DOWN" => commit[n] = 0 /\ durable[n] = Len(log[n])
         /\ Asks(n) => votedFor[n] = n /\ known[n] = term[n] /\ answers[n][n] = "ACCEPT"
 
-\* A vote that counts was given, and the files tell of it.
+\* A vote that counts was given, and the files record it.
 VotesAgree ==
     \A n \in Nodes :
         /\ votedFor[n] # None => ballots[n] = [term |-> term[n], candidates |-> {votedFor[n]}]
@@ -594,10 +607,10 @@ VotesAgree ==
             answers[n][p] = "ACCEPT" =>
                 ballots[p].term > term[n] \/ (ballots[p].term = term[n] /\ n \in ballots[p].candidates)
 
-\* No term is skipped by all.
+\* A node's next term is at most one above its own, or at most a term that some node has reached.
 TermsOneByOne == \A n \in Nodes : known[n] <= term[n] + 1 \/ \E p \in Nodes : known[n] <= term[p]
 
-\* Each term's entries begin with a no-op, and a message is appended once.
+\* The entries of each term begin with a no-op, and a message is appended once.
 LogsOrdered ==
     \A n \in Nodes :
         \A i \in 1..Len(log[n]) :
@@ -607,14 +620,14 @@ LogsOrdered ==
                 /\ before # entry.term <=> entry.message = NoOp
                 /\ \A j \in 1..(i - 1) : entry.message # NoOp => log[n][j].message # entry.message
 
-\* A leader's followers keep, durably, what it believes that they keep.
+\* A leader's watermark is true: its followers keep these entries durably.
 WatermarkTrue ==
     \A n, p \in Nodes :
         watermark[n][p] > 0 /\ term[p] = term[n] =>
             /\ watermark[n][p] <= durable[p]
             /\ SubSeq(log[p], 1, watermark[n][p]) = SubSeq(log[n], 1, watermark[n][p])
 
-\* What is on its way was true when it was sent, and is not void.
+\* A message in flight was true when it was sent, and is not void.
 MessagesTrue ==
     \A m \in network :
         LET own == log[m.source]
@@ -628,20 +641,21 @@ MessagesTrue ==
                 own[m.index] = m.entry /\ Last(SubSeq(own, 1, m.index - 1)) = m.prevTerm
             /\ m.kind = "COMMIT" => m.index <= Len(committed) /\ committed[m.index].entry.term = m.entryTerm
 
-\* A client is told the truth.
+\* A client's answer is true.
 AnswersTrue ==
     \A m \in Messages :
         /\ answer[m] = "SUCCESS" => \E i \in 1..Len(committed) : committed[i].entry.message = m
         /\ answer[m] \in {"unsent", "NOT_LEADER"} =>
             \A n \in Nodes : \A i \in 1..Len(log[n]) : log[n][i].message # m
 
-\* Terms rise, and a vote stands as long as its term, whatever happens to the node.
-VotesStand ==
+\* Terms only rise, and a vote does not change within its term, even across a crash.
+VotesKept ==
     [][\A n \in Nodes :
         IF term'[n] = term[n] THEN votedFor[n] # None => votedFor'[n] = votedFor[n]
         ELSE term'[n] > term[n] /\ votedFor'[n] = None]_vars
 
-\* A term is given up when it is lost: by a vote for another, by a round that a quorum answered, to a later term.
+\* A node gives up a term only if it is lost: after a vote for another node, after a round that a quorum
+\* answered, or for a later term.
 TermsGivenUp ==
     [][\A n \in Nodes :
         role[n] = "CANDIDATE" /\ known[n] = term[n] /\ known'[n] > known[n] =>
@@ -650,7 +664,7 @@ TermsGivenUp ==
             \/ Asks(n) /\ \E p \in Nodes : term[p] = known'[n]
             \/ \E m \in network : m.target = n /\ m.term = known'[n]]_vars
 
-\* A vote goes to whom asked for it in this term, with a log at least as good.
+\* A vote goes to a candidate that requested it in this term, with a log that is at least as good.
 VotesEarned ==
     [][\A n \in Nodes :
         votedFor'[n] \notin {votedFor[n], None} =>
@@ -659,7 +673,7 @@ VotesEarned ==
                 /\ m.kind = "VOTE" /\ m.source = votedFor'[n] /\ m.target = n /\ m.term = term[n]
                 /\ m.endTerm > Last(log[n]) \/ (m.endTerm = Last(log[n]) /\ m.endIndex >= Len(log[n]))]_vars
 
-\* What a candidate is answered is how it stands with the voter.
+\* The answer that a candidate receives matches the state of the voter.
 AnswersEarned ==
     [][\A n, p \in Nodes :
         p # n /\ answers'[n][p] \notin {answers[n][p], None} =>
@@ -674,7 +688,7 @@ AnswersEarned ==
                 /\ result = "REJECT_SMALL_LEDGER_END_INDEX" <=>
                        Last(log[p]) = Last(log[n]) /\ Len(log[p]) > Len(log[n])]_vars
 
-\* Who leads was elected, and tells all others.
+\* A new leader was elected, and it notifies all other nodes.
 Elected ==
     [][\A n \in Nodes :
         role[n] # "LEADER" /\ role'[n] = "LEADER" =>
@@ -685,16 +699,16 @@ Elected ==
                 (IF term[p] > term[n] THEN {"HEART_BEAT"} ELSE {"HEART_BEAT", "PUSH"}) \subseteq
                     {m.kind : m \in {o \in network' : o.source = n /\ o.target = p /\ o.term = term[n]}}]_vars
 
-\* It is a standing candidate that asks, and a leader that heads.
-SentByWhoStands ==
+\* Only a candidate in its round requests votes. Only a leader sends the other messages.
+SentInRole ==
     [][\A m \in network' \ network :
         /\ term'[m.source] = m.term
         /\ m.kind = "VOTE" => answers'[m.source][m.source] = "ACCEPT"
         /\ m.kind # "VOTE" => role'[m.source] = "LEADER"
         /\ m.kind = "COMMIT" => m.index = commit'[m.source]]_vars
 
-\* A log grows at a leader's end; a follower's, by what it was pushed, which replaces only what contradicts it; a crash
-\* takes what was not durable. What is new is not durable yet.
+\* A leader's log grows at its end. A follower's log grows by pushed entries, which replace only entries that
+\* contradict them. A crash removes only non-durable entries. A new entry is not durable yet.
 LogsChange ==
     [][\A n \in Nodes :
         log'[n] # log[n] =>
@@ -711,11 +725,12 @@ LogsChange ==
                         /\ m.index = end /\ m.entry = log'[n][end]
                 /\ role'[n] # "CANDIDATE"]_vars
 
-\* What is durable stays, but for what a follower replaces.
+\* Durable entries remain, except for those that a follower replaces.
 DurableStays ==
     [][\A n \in Nodes : durable'[n] < durable[n] => role'[n] = "FOLLOWER" /\ Len(log'[n]) = durable'[n] + 1]_vars
 
-\* What is committed stays so; more is, when a quorum keeps it durably and its last entry is of its leader's term.
+\* Committed entries remain committed. New entries are committed when a quorum keeps them durably and the last
+\* one is of its leader's term.
 CommittedByQuorum ==
     [][committed' # committed =>
         LET end == Len(committed')
@@ -725,7 +740,7 @@ CommittedByQuorum ==
                        /\ durable[n] >= end
                        /\ \A i \in (Len(committed) + 1)..end : log[n][i] = committed'[i].entry})]_vars
 
-\* Answers are given in order; the leader that took a message tells of its success.
+\* The status of a message changes in order. The leader that accepted the message answers SUCCESS.
 AnswersChange ==
     [][\A m \in Messages :
         answer'[m] # answer[m] =>
@@ -738,7 +753,7 @@ AnswersChange ==
                 \E n \in Nodes :
                     role[n] = "LEADER" /\ \E i \in 1..commit[n] : log[n][i] = [term |-> term[n], message |-> m]]_vars
 
-\* A node that is down does nothing but start, and then not in a term that it may have led.
+\* A node that is down only restarts, and then not in a term that it may have led.
 DownIsSilent ==
     [][\A n \in Nodes :
         role[n] = "DOWN" =>
@@ -746,24 +761,25 @@ DownIsSilent ==
             /\ role'[n] # "DOWN" =>
                 role'[n] = "CANDIDATE" /\ (IF votedFor[n] = n THEN known'[n] > term[n] ELSE known'[n] = term[n])]_vars
 
-\* A crash is one node's.
+\* A crash affects one node.
 OneCrash ==
     [][LET died == {n \in Nodes : role[n] # "DOWN" /\ role'[n] = "DOWN"}
        IN  /\ died # {} => faults' = [faults EXCEPT !.crashes = @ + 1]
            /\ faults'.crashes # faults.crashes => Cardinality(died) = 1]_vars
 
-\* A loss is one message's.
+\* A loss affects one message.
 OneLoss ==
     [][faults'.losses # faults.losses =>
         faults'.losses = faults.losses + 1 /\ Cardinality(network \ network') = 1]_vars
 
-\* Without a loss, only that goes which nobody cares for.
+\* Without a loss, only void messages disappear.
 NothingVanishes ==
     [][faults'.losses = faults.losses =>
         \A m \in network \ network' :
             term'[m.target] > m.term /\ (m.kind \in {"PUSH", "COMMIT"} \/ term'[m.source] > m.term)]_vars
 
-\* Once it is calm nothing fails, nobody leaves a leader but for a later term, and who has gone is not heard any more.
+\* In the calm phase there are no faults. A node leaves a leader only for a later term or if the leader no
+\* longer leads. Messages of a former leader have no effect.
 CalmStays ==
     [][calm =>
         /\ calm' /\ faults' = faults
@@ -778,7 +794,7 @@ CalmStays ==
             /\ votedFor'[n] \notin {votedFor[n], n, None} =>
                 Asks(votedFor'[n]) /\ term[votedFor'[n]] = term[n]]_vars
 
-\* Once it is calm, one asks at a time, and first whose log is best.
+\* In the calm phase, one candidate asks at a time, and the node with the best log asks first.
 CalmRounds ==
     [][calm =>
         \A n \in Nodes :
@@ -791,8 +807,8 @@ CalmRounds ==
                 \/ role[n] = "DOWN"
                 \/ \E p \in Nodes : term[p] >= known'[n]]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it. What must happen
-\* once it is calm is liveness.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive. Steps that must happen in the calm phase are a matter of liveness.
 NodesNeverStuck ==
     ~calm =>
         \A n \in Nodes :
@@ -891,7 +907,7 @@ MessagesNeverStuck ==
 
 Led(n) == role[n] = "LEADER" /\ \A p \in Peers(n) : Up(p) => leader[p] = n /\ term[p] = term[n]
 
-\* RAFT-7: of all the nodes that are up
+\* RAFT-7: all nodes that are up follow the leader
 LeaderEventually == calm ~> \E n \in Nodes : Led(n)
 
 Converged(n) == Led(n) /\ \A p \in Nodes : Up(p) => log[p] = log[n] /\ commit[p] = Len(log[n])

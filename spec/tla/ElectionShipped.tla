@@ -1,19 +1,19 @@
 --------------------------- MODULE ElectionShipped ---------------------------
-(* What released DLedger does differently, weakness by weakness; each configuration switches one on. docs/explanation/as-shipped.md
-   tells what comes of it. Where the way there is long, it starts where a term or two have been led. *)
+(* Weaknesses of released DLedger. Each configuration enables one of them; docs/explanation/as-shipped.md
+   describes the consequences. Where the path to the failure is long, the model starts after one or two terms. *)
 EXTENDS MCElection
 
-\* Leader and followers count entries that no fsync has made durable.
+\* Leader and followers count entries that are not durable yet.
 ShippedKept(n) == Len(log[n])
 
-\* Commit by counting who has an entry, whatever its term (DLedger 4, 278).
+\* Commits an entry by counting the nodes that have it, whatever its term (DLedger 4, 278).
 ShippedCommitIndex(n) ==
     CHOOSE i \in 0..Len(log[n]) :
         /\ IsQuorum(Holders(n, i))
         /\ \A j \in (i + 1)..Len(log[n]) : ~IsQuorum(Holders(n, j))
 
-\* The currterm file is deleted before its successor is renamed, and is never fsynced: a crash may leave none, and the
-\* node comes back in term 0 without a vote.
+\* The currterm file is deleted before its successor is renamed, and it is never fsynced. A crash may leave no
+\* file, and the node then restarts in term 0 without a vote.
 ShippedRestart(n) ==
     /\ role[n] = "DOWN"
     /\ role' = [role EXCEPT ![n] = "CANDIDATE"]
@@ -22,7 +22,7 @@ ShippedRestart(n) ==
     /\ known' = [known EXCEPT ![n] = 0]
     /\ UNCHANGED <<ledger, leader, answers, watermark, commit, network, answer, calm, history>>
 
-\* TRUNCATE cuts what comes after the compared entry, committed or not (DLedger 316).
+\* TRUNCATE removes all entries after the compared entry, committed or not (DLedger 316).
 ShippedHandlePush(m) ==
     LET n == m.target
     IN  /\ m.kind = "PUSH" /\ Follows(n, m) /\ Arrives(m)
@@ -41,22 +41,22 @@ ShippedHandlePush(m) ==
                     /\ UNCHANGED <<watermark, network>>
         /\ UNCHANGED <<file, role, leader, known, answers, commit, answer, calm, history>>
 
-\* A follower believes a COMMIT of any sender, of its own term or a later one.
+\* A follower accepts a COMMIT from any sender, in its own term or a later one.
 ShippedHandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Up(m.target)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 
-\* The end's term is taken from the node's own (issue 2178, DLedger 52).
+\* The candidate reports its own term as the term of its last entry (issue 2178, DLedger 52).
 ShippedVotes(n) ==
     {[kind |-> "VOTE", source |-> n, target |-> p, term |-> term[n],
       endIndex |-> Len(log[n]), endTerm |-> term[n]] : p \in Peers(n)}
 
-\* A node that comes back stands in its old term, even one that led it.
+\* After a restart a node stands in its old term, even if it led that term.
 ShippedStandsFrom(n) == term[n]
 
-\* A leader with a quorum ignores that a node is in a later term (DLedger 85, 247, 325, 331).
+\* A leader with a quorum ignores a node that is in a later term (DLedger 85, 247, 325, 331).
 ShippedHandleHeartBeat(m) ==
     LET code == HeartBeatCode(m)
     IN  /\ m.kind = "HEART_BEAT" /\ Up(m.target) /\ Arrives(m)
@@ -65,7 +65,7 @@ ShippedHandleHeartBeat(m) ==
              [] OTHER -> FALSE
         /\ UNCHANGED <<file, ledger, commit, network, answer, calm, history>>
 
-(* n1 led term 1 and n2 term 2, each with an entry of its own; n1 leads term 3 with the vote of n3. *)
+(* n1 led term 1 and n2 led term 2, each with an entry of its own. n1 leads term 3 with the vote of n3. *)
 Of(t) == [term |-> t, message |-> NoOp]
 
 Each(first, second, third) == [n \in Nodes |-> CASE n = "n1" -> first [] n = "n2" -> second [] OTHER -> third]

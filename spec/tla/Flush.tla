@@ -1,28 +1,28 @@
 -------------------------------- MODULE Flush --------------------------------
 (***************************************************************************)
-(* How one broker keeps messages: they are appended to the commit log in   *)
-(* the page cache, made durable by fsync, dispatched to consume queues,    *)
-(* answered, delivered; the process or the machine crashes; the store      *)
-(* recovers.                                                               *)
+(* How one broker stores messages. It appends them to the commit log in    *)
+(* the page cache, makes them durable by fsync, dispatches them to consume *)
+(* queues, answers the producer and delivers them. The process or the      *)
+(* machine may crash, and the store then recovers.                         *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Bytes: a record is whole or torn; where bytes matter (sizes, CRC,    *)
-(*    segment ends) is the business of the store's own tests.              *)
-(*  - Pages: the machine's crash keeps a prefix of what was not yet        *)
-(*    durable, because recovery stops at the first hole and what lies      *)
-(*    behind a hole is as good as lost.                                    *)
-(*  - Truncation: bytes behind a cut never come back, because our store    *)
-(*    zeroes and syncs them before it goes on.                             *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Bytes: a record is whole or torn; the store's own tests cover sizes, *)
+(*    checksums and segment ends.                                          *)
+(*  - Pages: a crash of the machine keeps a prefix of the non-durable      *)
+(*    records, because recovery stops at the first hole and everything     *)
+(*    after a hole is lost.                                                *)
+(*  - Truncation: bytes after a cut never reappear, because our store      *)
+(*    zeroes and syncs them before it continues.                           *)
 (*  - Time: the checkpoint is a position in the log, not a timestamp.      *)
-(*  - Producers: a message is sent once; retries belong to Delivery.       *)
+(*  - Producers: a message is sent once; Delivery models retries.          *)
 (*  - Consumers: one, which survives the broker's crashes.                 *)
-(*  - Honest disks: fsync that returned is durable; the disk that lies or  *)
-(*    fails is a model of its own.                                         *)
+(*  - Honest disks: data is durable when fsync has returned; lying and     *)
+(*    failing disks need a separate model.                                 *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-    Messages,   \* what producers may send, strings
+    Messages,   \* the messages that producers may send, strings
     Queues,     \* the queues of one topic, strings
     FlushModes  \* the modes to explore, a subset of {"SYNC_FLUSH", "ASYNC_FLUSH"}
 
@@ -34,7 +34,7 @@ ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"}
 
 Records == [message : Messages, queue : Queues, offset : Nat]
 
-Torn == [message |-> "torn", queue |-> "torn", offset |-> 0] \* what a crash may leave of the record being written out
+Torn == [message |-> "torn", queue |-> "torn", offset |-> 0] \* the remains of a partly written record after a crash
 
 Prefix(sequence, length) == SubSeq(sequence, 1, length)
 
@@ -44,7 +44,7 @@ IsPrefix(shorter, longer) ==
 
 Min(a, b) == IF a < b THEN a ELSE b
 
-Max(numbers) == CHOOSE n \in numbers : \A other \in numbers : other <= n \* of a set that is not empty
+Max(numbers) == CHOOSE n \in numbers : \A other \in numbers : other <= n \* of a non-empty set
 
 -----------------------------------------------------------------------------
 (* State *)
@@ -52,7 +52,7 @@ Max(numbers) == CHOOSE n \in numbers : \A other \in numbers : other <= n \* of a
 VARIABLE mode         \* flushDiskType; never changes
 ModeOK == mode \in FlushModes
 
-VARIABLE phase        \* what the broker process is doing
+VARIABLE phase        \* the state of the broker process
 PhaseOK == phase \in {"running", "down", "log_recovered", "dispatching"}
 
 VARIABLE log          \* the commit log as a reader of the files sees it: page cache over disk
@@ -64,19 +64,19 @@ FlushedOK == flushed \in 0..Len(log)
 VARIABLE queue        \* the consume queues, page cache over disk: positions in the log
 QueueOK == queue \in [Queues -> Seq(Nat)]
 
-VARIABLE queueFlushed \* how many entries of each queue are durable
+VARIABLE queueFlushed \* the number of durable entries of each queue
 QueueFlushedOK == \A q \in Queues : queueFlushed[q] \in 0..Len(queue[q])
 
 VARIABLE checkpoint   \* the checkpoint file: all queue entries of the log up to here are durable
 CheckpointOK == checkpoint \in Nat
 
-VARIABLE abort        \* the abort file is there: the last exit was not clean
+VARIABLE abort        \* the abort file exists: the last exit was not clean
 AbortOK == abort \in BOOLEAN
 
 VARIABLE persisted    \* the consumer offsets in their file
 PersistedOK == persisted \in [Queues -> Nat]
 
-VARIABLE dispatched   \* memory: how much of the log the dispatcher has been through
+VARIABLE dispatched   \* memory: the number of log records that the dispatcher has processed
 DispatchedOK == dispatched \in 0..Len(log)
 
 VARIABLE nextOffset   \* memory: the offset that the next message of a queue will get
@@ -85,17 +85,17 @@ NextOffsetOK == nextOffset \in [Queues -> Nat]
 VARIABLE committed    \* memory: the consumer offsets
 CommittedOK == committed \in [Queues -> Nat]
 
-VARIABLE answer       \* what the producer knows of each message
+VARIABLE answer       \* the status of each message, as its producer knows it
 Answers == {"unsent", "waiting", "SEND_OK", "FLUSH_DISK_TIMEOUT", "unknown"}
 AnswerOK == answer \in [Messages -> Answers]
 
-VARIABLE seen         \* what the consumer was delivered, by queue; its length is the next offset to pull
+VARIABLE seen         \* the messages delivered to the consumer, by queue; the length is the next offset to pull
 SeenOK == seen \in [Queues -> Seq(Messages \cup {"torn"})]
 
 VARIABLE appended     \* history: the log as it was before the last crash
 AppendedOK == appended \in Seq(Records)
 
-VARIABLE crashes      \* history: how often the process, and how often the whole system went down
+VARIABLE crashes      \* history: the number of crashes of the process, and of the whole system
 CrashesOK == crashes \in [process : Nat, system : Nat]
 
 logFiles == <<log, flushed>>
@@ -126,13 +126,13 @@ Init ==
     /\ crashes = [process |-> 0, system |-> 0]
 
 -----------------------------------------------------------------------------
-(* The broker at work, in the order of a message's life *)
+(* The running broker; the actions follow a message from append to dispatch *)
 
 Position(m) == CHOOSE i \in 1..Len(log) : log[i].message = m
 
 NewRecord(m, q) == [message |-> m, queue |-> q, offset |-> nextOffset[q]]
 
-\* The record is in the page cache; its offset in the queue is taken.
+\* The record is in the page cache, and its offset in the queue is assigned.
 AppendRecord(m, q) ==
     /\ phase = "running"
     /\ answer[m] = "unsent"
@@ -142,7 +142,7 @@ AppendRecord(m, q) ==
     /\ answer' = [answer EXCEPT ![m] = "waiting"]
     /\ UNCHANGED <<mode, phase, flushed, queueFiles, checkpoint, abort, persisted, dispatched, committed, seen, crashes>>
 
-\* An fsync returns that began when the log was n records long.
+\* An fsync that began when the log was n records long returns.
 FlushLog(n) ==
     /\ phase = "running"
     /\ n \in (flushed + 1)..Len(log)
@@ -159,7 +159,7 @@ AnswerOk(m) ==
     /\ answer' = [answer EXCEPT ![m] = "SEND_OK"]
     /\ UNCHANGED <<mode, phase, logFiles, queueFiles, checkpoint, abort, persisted, memory, seen, history>>
 
-\* The fsync took longer than syncFlushTimeout. The record stays and may become durable later.
+\* The fsync took longer than syncFlushTimeout. The record remains in the log and may become durable later.
 AnswerTimeout(m) ==
     /\ phase = "running"
     /\ answer[m] = "waiting"
@@ -167,10 +167,10 @@ AnswerTimeout(m) ==
     /\ answer' = [answer EXCEPT ![m] = "FLUSH_DISK_TIMEOUT"]
     /\ UNCHANGED <<mode, phase, logFiles, queueFiles, checkpoint, abort, persisted, memory, seen, history>>
 
-\* Under SYNC_FLUSH nobody sees a record that a crash could take back (as released since 5.3).
+\* Under SYNC_FLUSH, no consumer sees a record that a crash could still remove (as released since 5.3).
 DispatchLimit == IF mode = "SYNC_FLUSH" THEN flushed ELSE Len(log)
 
-\* The next record of the log gets its entry in its consume queue.
+\* Adds the entry of the next log record to its consume queue.
 Dispatch ==
     /\ phase = "running"
     /\ dispatched < DispatchLimit
@@ -180,7 +180,7 @@ Dispatch ==
 
 EntriesUpTo(q, n) == Cardinality({i \in 1..Len(queue[q]) : queue[q][i] <= n})
 
-\* An fsync of the queues returns that began when n records had been dispatched.
+\* An fsync of the queues that began after n dispatched records returns.
 FlushQueues(n) ==
     /\ phase = "running"
     /\ n \in 1..dispatched
@@ -188,7 +188,7 @@ FlushQueues(n) ==
     /\ queueFlushed' # queueFlushed
     /\ UNCHANGED <<mode, phase, logFiles, queue, checkpoint, abort, persisted, memory, clients, history>>
 
-\* Everything of the log up to this position is durable, and so are its queue entries.
+\* The last log position up to which all records and all their queue entries are durable.
 DurablePosition ==
     Max({p \in 0..Min(flushed, dispatched) :
             \A q \in Queues : \A i \in 1..Len(queue[q]) : queue[q][i] <= p => i <= queueFlushed[q]})
@@ -209,7 +209,7 @@ Deliver(q) ==
     /\ seen' = [seen EXCEPT ![q] = Append(@, log[queue[q][Len(@) + 1]].message)]
     /\ UNCHANGED <<mode, phase, logFiles, queueFiles, checkpoint, abort, persisted, memory, answer, history>>
 
-\* A pull beyond the end of the queue (PULL_OFFSET_MOVED): the consumer goes back to the end.
+\* A pull beyond the end of the queue (PULL_OFFSET_MOVED): the consumer moves back to the end.
 CorrectOffset(q) ==
     /\ phase = "running"
     /\ Len(seen[q]) > Len(queue[q])
@@ -230,16 +230,16 @@ PersistOffsets ==
     /\ UNCHANGED <<mode, phase, logFiles, queueFiles, checkpoint, abort, memory, clients, history>>
 
 -----------------------------------------------------------------------------
-(* Ends of a broker's life *)
+(* Shutdown and crashes *)
 
-\* The process is gone: its memory is lost, whoever waited knows nothing.
+\* The process has ended. Its memory is lost, and waiting producers get no answer.
 LoseMemory ==
     /\ phase' = "down"
     /\ dispatched' = 0 /\ nextOffset' = Zero /\ committed' = persisted
     /\ answer' = [m \in Messages |-> IF answer[m] = "waiting" THEN "unknown" ELSE answer[m]]
     /\ UNCHANGED <<mode, checkpoint, abort, persisted, seen, appended>>
 
-\* A clean exit, the last step of it: everything is durable, the abort file is deleted.
+\* The last step of a clean exit: everything is durable, and the abort file is deleted.
 Shutdown ==
     /\ phase = "running"
     /\ \A m \in Messages : answer[m] # "waiting"
@@ -250,14 +250,15 @@ Shutdown ==
     /\ dispatched' = 0 /\ nextOffset' = Zero
     /\ UNCHANGED <<mode, logFiles, queueFiles, checkpoint, persisted, committed, clients, history>>
 
-\* SIGKILL: the page cache lives on.
+\* SIGKILL: the page cache survives.
 ProcessCrash ==
     /\ phase # "down"
     /\ LoseMemory
     /\ crashes' = [crashes EXCEPT !.process = @ + 1]
     /\ UNCHANGED <<logFiles, queueFiles>>
 
-\* What a system crash leaves of the files: n records and perhaps a torn one, and kept[q] entries of each queue.
+\* After a system crash the files contain n records, possibly followed by a torn record, and kept[q] entries
+\* of each queue.
 SystemCrash(n, torn, kept) ==
     /\ LoseMemory
     /\ n \in flushed..Len(log)
@@ -268,25 +269,26 @@ SystemCrash(n, torn, kept) ==
     /\ crashes' = [crashes EXCEPT !.system = @ + 1]
     /\ UNCHANGED <<flushed, queueFlushed>>
 
-\* The operating system dies, at any time: it may have written out any part of the page cache.
+\* The operating system crashes, at any time. Any part of the page cache may have been written to disk.
 OsCrash(n, torn, kept) == SystemCrash(n, torn, kept)
 
-\* The power fails, at any time: nothing of the page cache is left.
+\* The power fails, at any time. The whole page cache is lost.
 PowerLoss == SystemCrash(flushed, FALSE, queueFlushed)
 
 -----------------------------------------------------------------------------
-(* Recovery; a crash may fall between any two steps, and it begins anew *)
+(* Recovery. A crash may occur between any two steps; recovery then restarts from the beginning *)
 
 WholeLog == SelectSeq(log, LAMBDA record : record # Torn)
 
 LastQueued(q) == IF queue[q] = <<>> THEN 0 ELSE queue[q][Len(queue[q])]
 
-\* After an unclean exit the checkpoint tells from where queue entries may be missing; after a clean one none is.
+\* After an unclean exit, queue entries may be missing from the checkpoint on. After a clean exit no entry is
+\* missing.
 DispatchFrom == IF abort THEN checkpoint ELSE Max({LastQueued(q) : q \in Queues})
 
 RecoveredLog == WholeLog
 
-\* The torn record is cut off, and what is left is synced before it counts as flushed.
+\* Removes the torn record. The remaining log is synced before it counts as flushed.
 RecoverLog ==
     /\ phase = "down"
     /\ phase' = "log_recovered"
@@ -297,7 +299,7 @@ RecoverLog ==
 
 PointsIntoLog(p) == p <= Len(log)
 
-\* Entries that point beyond the log are cut off.
+\* Removes entries that point beyond the log.
 TruncateQueues ==
     /\ phase = "log_recovered"
     /\ phase' = "dispatching"
@@ -305,7 +307,7 @@ TruncateQueues ==
     /\ queueFlushed' = [q \in Queues |-> Min(queueFlushed[q], Len(queue'[q]))]
     /\ UNCHANGED <<mode, logFiles, checkpoint, abort, persisted, memory, clients, history>>
 
-\* Each record is dispatched again; an entry that is there already is not written twice.
+\* Dispatches each record again. An entry that exists already is not written twice.
 Redispatch ==
     /\ phase = "dispatching"
     /\ dispatched < Len(log)
@@ -317,7 +319,7 @@ Redispatch ==
 
 RebuiltOffset(q) == Len(queue[q])
 
-\* The table of next offsets is rebuilt from the queues, the abort file is written, the broker serves.
+\* Rebuilds the table of next offsets from the queues and writes the abort file. The broker then serves.
 Start ==
     /\ phase = "dispatching"
     /\ dispatched = Len(log)
@@ -328,7 +330,7 @@ Start ==
     /\ UNCHANGED <<mode, logFiles, queueFiles, checkpoint, persisted, dispatched, committed, clients, crashes>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Serve ==
     \/ \E m \in Messages, q \in Queues : AppendRecord(m, q)
@@ -349,11 +351,12 @@ Crash ==
 
 Next == Serve \/ Consume \/ Shutdown \/ Recover \/ Crash
 
-\* Somebody flushes, answers and dispatches; the consumer does not give up; the operator starts the broker again.
+\* The broker flushes, answers and dispatches. The consumer continues to pull. The operator restarts the
+\* broker.
 FlushFairness == WF_vars(\E n \in 1..Len(log) : FlushLog(n))
 AnswerFairness == \A m \in Messages : WF_vars(AnswerOk(m))
 DispatchFairness == WF_vars(Dispatch)
-DeliverFairness == \A q \in Queues : SF_vars(Deliver(q)) \* strong: clean restarts may interrupt a pull again and again
+DeliverFairness == \A q \in Queues : SF_vars(Deliver(q)) \* strong: clean restarts may interrupt a pull repeatedly
 RecoverFairness == WF_vars(Recover)
 
 Fairness == FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness /\ RecoverFairness
@@ -361,7 +364,7 @@ Fairness == FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairne
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 Answered(status) == {m \in Messages : answer[m] = status}
 
@@ -369,7 +372,7 @@ InLog(m, length) == \E i \in 1..length : log[i].message = m
 
 QueueRecords(q) == SelectSeq(log, LAMBDA record : record.queue = q)
 
-\* What the configured guarantee covers: under ASYNC_FLUSH nothing once the system has gone down.
+\* The configured guarantee: ASYNC_FLUSH guarantees nothing after a system crash.
 Promised == mode = "SYNC_FLUSH" \/ crashes.system = 0
 
 \* FLUSH-1
@@ -403,7 +406,7 @@ IndexRebuildable ==
         \A q \in Queues :
             queue[q] = SelectSeq([i \in 1..dispatched |-> i], LAMBDA p : log[p].queue = q)
 
-\* DELIV-1: it is there, and no consumer has passed it by
+\* DELIV-1: the message is in the log, and no consumer has passed its offset without seeing it
 NoAckedLost ==
     phase = "running" /\ Promised =>
         \A m \in Answered("SEND_OK") :
@@ -414,51 +417,51 @@ NoAckedLost ==
 \* DELIV-2
 NoPhantom == \A q \in Queues : \A i \in 1..Len(seen[q]) : seen[q][i] \in Messages \ Answered("unsent")
 
-\* DELIV-4: what the consumer saw is the queue, in the queue's order
+\* DELIV-4: the consumer sees the messages of the queue, in the queue's order
 QueueOrder ==
     phase = "running" /\ Promised =>
         \A q \in Queues :
             /\ Len(seen[q]) <= Len(QueueRecords(q))
             /\ \A i \in 1..Len(seen[q]) : seen[q][i] = QueueRecords(q)[i].message
 
-\* DELIV-5: within one life of the broker, but for a correction that the consumer is told of
+\* DELIV-5: between two starts of the broker, except for a correction that the consumer is informed of
 OffsetMonotone ==
     [][phase = "running" /\ phase' = "running" =>
         \A q \in Queues : committed'[q] >= committed[q] \/ CorrectOffset(q)]_vars
 
 -----------------------------------------------------------------------------
-(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: invariants on states and constraints on steps. They make a wrong step fail where it is made. *)
 
 AppendedOnce == \A m \in Messages : Cardinality({i \in 1..Len(log) : log[i].message = m}) <= 1
 
-\* While the broker runs, its abort file lies there, and its log is what was recovered and appended.
+\* While the broker runs, its abort file exists, and its log is the recovered log plus the appended records.
 RunningMarked == phase = "running" => abort /\ appended = log
 
-\* A process that is gone has no memory, and nobody waits for it.
+\* After the process has ended, its memory is empty and no producer waits for it.
 MemoryLost ==
     phase = "down" =>
         /\ dispatched = 0 /\ nextOffset = Zero /\ committed = persisted
         /\ Answered("waiting") = {}
 
-\* Without an abort file nothing was left to be made durable.
+\* Without an abort file, everything is durable.
 CleanExitDurable ==
     ~abort => flushed = Len(log) /\ checkpoint = Len(log) /\ \A q \in Queues : queueFlushed[q] = Len(queue[q])
 
 \* A recovered log is durable before it is used.
 RecoveredDurable == phase \in {"log_recovered", "dispatching"} => flushed = Len(log)
 
-\* The checkpoint promises no more than is durable.
+\* The checkpoint covers only durable records and queue entries.
 CheckpointSound ==
     /\ checkpoint <= flushed
     /\ phase = "running" =>
         \A q \in Queues : \A i \in 1..Len(queue[q]) : queue[q][i] <= checkpoint => i <= queueFlushed[q]
 
-\* Everything that was dispatched has its entry.
+\* Each dispatched record has its queue entry.
 DispatchedQueued ==
     phase \in {"dispatching", "running"} =>
         \A p \in 1..dispatched : \E i \in 1..Len(queue[log[p].queue]) : queue[log[p].queue][i] = p
 
-\* What is due can be done: nothing waits for a step that is not possible.
+\* Every step that is due is enabled: nothing waits for an impossible step.
 NeverStuck ==
     /\ phase = "running" =>
         /\ flushed < Len(log) => ENABLED FlushLog(Len(log))
@@ -471,38 +474,38 @@ NeverStuck ==
     /\ phase # "down" => ENABLED ProcessCrash
     /\ ENABLED PowerLoss
 
-\* An answer is given once, to somebody who waits.
+\* A message is answered once, while its producer waits.
 AnsweredOnce ==
     [][\A m \in Messages :
         answer'[m] # answer[m] => answer[m] = IF answer'[m] = "waiting" THEN "unsent" ELSE "waiting"]_vars
 
-\* A timeout tells that the fsync has not come yet.
+\* A timeout means that the record is not durable yet.
 TimeoutNotDurable ==
     [][\A m \in Messages :
         answer'[m] = "FLUSH_DISK_TIMEOUT" /\ answer[m] # answer'[m] =>
             mode = "SYNC_FLUSH" /\ Position(m) > flushed]_vars
 
-\* A broker that does not run serves nobody; only recovery writes its files.
+\* A broker that does not run serves no client. Only recovery writes its files.
 SilentUntilStarted ==
     [][phase # "running" =>
         /\ UNCHANGED <<checkpoint, persisted, answer, seen, committed>>
         /\ phase' = phase => UNCHANGED <<flushed, queueFlushed>>]_vars
 
-\* What is committed is how far the consumer was delivered, or sent back.
+\* A committed offset is the consumer's position: after the delivered messages, or where a correction set it.
 CommittedDelivered ==
     [][phase' = "running" => \A q \in Queues : committed'[q] # committed[q] => committed'[q] = Len(seen'[q])]_vars
 
-\* Only a consumer beyond the end is sent back, and as far as the end.
+\* Only a consumer beyond the end is moved back, and it is moved to the end.
 CorrectedToTheEnd ==
     [][\A q \in Queues :
         Len(seen'[q]) < Len(seen[q]) => Len(seen'[q]) = Len(queue[q]) /\ committed'[q] = Len(queue[q])]_vars
 
-\* An exit without a crash leaves nothing behind that a crash could take.
+\* After an exit without a crash, a later crash cannot remove anything.
 CleanExit ==
     [][phase = "running" /\ phase' = "down" /\ crashes' = crashes =>
         ~abort' /\ persisted = committed /\ Answered("waiting") = {}]_vars
 
-\* A crash is one crash; that of the process touches no file, that of the system takes only what is not durable.
+\* A crash counts once. A process crash changes no file. A system crash removes only data that is not durable.
 CrashTakesVolatile ==
     [][crashes' # crashes =>
         /\ phase' = "down"

@@ -1,9 +1,9 @@
 ----------------------------- MODULE FlushShipped -----------------------------
-(* What released brokers do otherwise than Flush; docs/explanation/as-shipped.md tells the stories. *)
+(* Deviations of released brokers from Flush. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCFlush
 
-\* 4.9.8 and 5.3.3 (issues 2706, 3129, 3349, 5235): an fsync fails, which is only logged. The position of what is flushed
-\* moves on, so that all who waited for it are answered; on the disk nothing is new.
+\* 4.9.8 and 5.3.3 (issues 2706, 3129, 3349, 5235): an fsync fails, and the broker only logs the error. The
+\* flushed position advances, so all waiting requests up to it are answered. The disk contains no new data.
 FsyncFails(n) ==
     /\ phase = "running" /\ mode = "SYNC_FLUSH"
     /\ n \in (flushed + 1)..Len(log)
@@ -15,10 +15,12 @@ ShippedNext == MCNext \/ \E n \in 1..Cardinality(Messages) : FsyncFails(n)
 
 ShippedSpec == MCInit /\ [][ShippedNext]_vars
 
-\* Before 5.3 (issue 8239): under SYNC_FLUSH, too, records are dispatched and delivered that are not yet durable.
+\* Before 5.3 (issue 8239): under SYNC_FLUSH too, records are dispatched and delivered before they are
+\* durable.
 ShippedDispatchLimit == Len(log)
 
-\* With transientStorePoolEnable: records that are not flushed wait in the process, and are gone with it.
+\* With transientStorePoolEnable, records that are not flushed are in the memory of the process and are lost
+\* with it.
 ShippedProcessCrash ==
     /\ phase # "down"
     /\ LoseMemory

@@ -1,25 +1,25 @@
 --------------------------------- MODULE Group ---------------------------------
 (***************************************************************************)
-(* A consumer group reads the queues of Delivery: queues are assigned to   *)
-(* members and move between them, a member starts at the offset that the   *)
-(* broker has, and crashes before its own is stored. Tells which messages  *)
-(* may be delivered twice, and why.                                        *)
+(* A consumer group reads the queues of Delivery. Queues are assigned to   *)
+(* members and move between them. A member starts at the offset that the   *)
+(* broker stores, and may crash before its own offset is stored. The       *)
+(* module defines which messages may be delivered twice, and why.          *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
+(* Abstractions, one sentence each:                                        *)
 (*  - The broker: its queues are those of Delivery, with all its faults.   *)
 (*  - Strategies: a queue may be assigned to any member at any time.       *)
-(*  - Membership: a member that is gone for good is one that crashes and   *)
-(*    is assigned nothing.                                                 *)
-(*  - The listener: what is delivered is also consumed; what fails and is  *)
-(*    sent back is another message, of the retry topic.                    *)
-(*  - Orderly consumption: no lock at the broker, so that two members may  *)
+(*  - Membership: a member that leaves permanently is one that crashes and *)
+(*    gets no queue.                                                       *)
+(*  - The listener: a delivered message is also consumed; a message that   *)
+(*    fails and is sent back is another message, of the retry topic.       *)
+(*  - Orderly consumption: the broker has no lock here, so two members may *)
 (*    read one queue while it moves.                                       *)
-(*  - Resets: all members learn of one at once.                            *)
+(*  - Resets: all members receive a reset at once.                         *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
-    Messages,  \* what producers may send, strings
+    Messages,  \* the messages that producers may send, strings
     Queues,    \* the queues of one topic, strings
     Consumers  \* the members of the group, strings
 
@@ -29,14 +29,14 @@ Promise == INSTANCE Delivery
 
 ASSUME Consumers # {}
 
-VARIABLE assigned \* the member that each queue belongs to; the others may not know yet
+VARIABLE assigned \* the member that each queue belongs to; the other members may not know yet
 AssignedOK == assigned \in [Queues -> Consumers]
 
-VARIABLE position \* of each member in each queue: how many messages lie behind it, or Idle
+VARIABLE position \* by member and queue: the number of messages before its next one, or Idle
 Idle == -1
 PositionOK == position \in [Consumers -> [Queues -> Nat \cup {Idle}]]
 
-VARIABLE owed     \* history: how many deliveries of each message of a queue have a cause and are still to come
+VARIABLE owed     \* history: the number of justified deliveries of each message of a queue that are still to come
 OwedOK == owed \in [Queues -> Seq(Int)] /\ \A q \in Queues : Len(owed[q]) = Len(queue[q])
 
 broker == <<answer, sends, queue, committed, promise, serving>>
@@ -52,7 +52,7 @@ Init ==
     /\ owed = [q \in Queues |-> <<>>]
 
 -----------------------------------------------------------------------------
-(* What is owed *)
+(* Deliveries that are owed, that is, justified and still to come *)
 
 Max(a, b) == IF a < b THEN b ELSE a
 
@@ -60,7 +60,7 @@ Max(a, b) == IF a < b THEN b ELSE a
 Owe(queues) ==
     owed' = [q \in Queues |-> [i \in 1..Len(queues[q]) |-> IF i <= Len(owed[q]) THEN owed[q][i] ELSE 1]]
 
-\* A cause: from this offset on the messages may come once more.
+\* A cause for repetition: the messages from this offset on may be delivered once more.
 Again(q, offset) == [owed EXCEPT ![q] = [i \in 1..Len(@) |-> IF i > offset THEN Max(@[i], 1) ELSE @[i]]]
 
 -----------------------------------------------------------------------------
@@ -85,14 +85,14 @@ Restart == Promise!Restart /\ UNCHANGED members
 
 Reads(c, q) == position[c][q] # Idle
 
-\* The group's members or the queues changed. The member that had the queue learns of it later.
+\* The members of the group or the queues changed. The previous owner of the queue discovers it later.
 Rebalance(q, c) ==
     /\ assigned[q] # c
     /\ assigned' = [assigned EXCEPT ![q] = c]
     /\ owed' = IF Reads(c, q) THEN Again(q, position[c][q]) ELSE owed
     /\ UNCHANGED <<broker, seen, position>>
 
-\* Where a member begins that has just got the queue.
+\* The start position of a member that has just received the queue.
 StartOffset(q) == committed[q]
 
 Start(c, q) ==
@@ -102,35 +102,36 @@ Start(c, q) ==
     /\ owed' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 
-\* A place behind the end of what was seen leaves a gap.
-Handed(sequence, i, m) ==
+\* A delivery beyond the end of `seen` leaves a gap.
+WithDelivery(sequence, i, m) ==
     [k \in 1..Max(Len(sequence), i) |->
         IF k = i THEN m ELSE IF k <= Len(sequence) THEN sequence[k] ELSE Promise!Passed]
 
-\* What a member still reads that the queue no longer belongs to comes on top: the new one reads it too.
+\* A member may still read a queue that no longer belongs to it. This delivery is additional: the new owner
+\* reads the message too.
 Deliver(c, q) ==
     /\ serving
     /\ Reads(c, q) /\ position[c][q] < Len(queue[q])
     /\ LET i == position[c][q] + 1
-       IN  /\ seen' = [seen EXCEPT ![q] = Handed(@, i, queue[q][i])]
+       IN  /\ seen' = [seen EXCEPT ![q] = WithDelivery(@, i, queue[q][i])]
            /\ position' = [position EXCEPT ![c][q] = i]
            /\ owed' = IF assigned[q] = c THEN [owed EXCEPT ![q][i] = @ - 1] ELSE owed
     /\ UNCHANGED <<broker, assigned>>
 
-\* The broker takes an offset that is ahead of its own, from whoever reads the queue.
+\* The broker accepts an offset that is ahead of its own, from any member that reads the queue.
 CommitOffset(c, q) ==
     /\ serving
     /\ Reads(c, q) /\ position[c][q] > committed[q]
     /\ committed' = [committed EXCEPT ![q] = position[c][q]]
     /\ UNCHANGED <<answer, sends, queue, promise, serving, seen, members>>
 
-\* A member learns that the queue has moved, and stops reading it.
+\* A member discovers that the queue has moved, and stops reading it.
 Release(c, q) ==
     /\ assigned[q] # c /\ Reads(c, q)
     /\ position' = [position EXCEPT ![c][q] = Idle]
     /\ UNCHANGED <<broker, seen, assigned, owed>>
 
-\* All that a member knows is what it told the broker.
+\* A crash loses everything that the member did not commit to the broker.
 ConsumerCrash(c) ==
     /\ \E q \in Queues : Reads(c, q)
     /\ position' = [position EXCEPT ![c] = [q \in Queues |-> Idle]]
@@ -139,7 +140,7 @@ ConsumerCrash(c) ==
 -----------------------------------------------------------------------------
 (* Offsets that go back *)
 
-\* The group goes back, and its offset with it: no member is left behind this offset.
+\* The group moves back, and its offset with it. No member remains beyond this offset.
 GoBack(q, offset) ==
     /\ serving
     /\ committed' = [committed EXCEPT ![q] = offset]
@@ -147,20 +148,20 @@ GoBack(q, offset) ==
     /\ seen' = [seen EXCEPT ![q] = Promise!Prefix(@, offset)]
     /\ UNCHANGED <<answer, sends, queue, promise, serving, assigned>>
 
-\* An operator sends the group back.
+\* An operator moves the group back.
 Reset(q, offset) ==
     /\ offset < committed[q]
     /\ GoBack(q, offset)
     /\ owed' = Again(q, offset)
 
-\* A member asks for what lies beyond the end of a queue that lost its end, and is told so (PULL_OFFSET_MOVED).
+\* A member requests an offset beyond the end of a queue that lost its end, and receives PULL_OFFSET_MOVED.
 CorrectOffset(q) ==
     /\ \E c \in Consumers : position[c][q] > Len(queue[q])
     /\ GoBack(q, Len(queue[q]))
     /\ UNCHANGED owed
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Consume(c, q) == Start(c, q) \/ Deliver(c, q) \/ CommitOffset(c, q) \/ Release(c, q) \/ Rebalance(q, c)
 
@@ -174,8 +175,8 @@ Next ==
     \/ Fault(answer', queue', committed', promise', serving')
     \/ Restart
 
-\* A broker comes back; a member that has a queue starts, is served, and tells how far it is, although queues move, and
-\* members and brokers crash, again and again (strong); the group is sent back only so often.
+\* A broker restarts. A member that owns a queue starts, receives messages and commits, although queues move
+\* and members and brokers crash repeatedly (strong fairness). The group is moved back only finitely often.
 RestartFairness == WF_vars(Restart)
 StartFairness == \A c \in Consumers, q \in Queues : SF_vars(Start(c, q))
 DeliverFairness == \A c \in Consumers, q \in Queues : SF_vars(Deliver(c, q))
@@ -187,7 +188,7 @@ Fairness == RestartFairness /\ StartFairness /\ DeliverFairness /\ CommitFairnes
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 \* DELIV-1
 NoAckedLost == Promise!NoAckedLost
@@ -203,29 +204,29 @@ DuplicatesExplained ==
 \* DELIV-4
 QueueOrder == Promise!QueueOrder
 
-\* DELIV-5: while a broker serves, unless the group itself is sent back there
+\* DELIV-5: while a broker serves, the offset only decreases if the group itself moves back
 OffsetMonotone ==
     [][\A q \in Queues : committed'[q] < committed[q] => ~serving' \/ Len(seen'[q]) <= committed'[q]]_vars
 
-\* The group does nothing that Delivery does not promise.
+\* Every step of the group is a step that Delivery allows.
 RefinesDelivery == Promise!Init /\ [][Promise!Next]_Promise!vars
 
-(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: invariants on states and constraints on steps. They make a wrong step fail where it is made. *)
 
-\* Nobody reads, or has committed, what the group was not handed.
+\* Positions and committed offsets do not exceed the messages that were delivered to the group.
 ReadWasSeen ==
     \A q \in Queues :
         /\ committed[q] <= Len(seen[q])
         /\ \A c \in Consumers : position[c][q] <= Len(seen[q])
 
-\* What lies before the member that has the queue is owed to it.
+\* All messages from the owner's position on are owed to it.
 OwedToReader ==
     \A q \in Queues :
         position[assigned[q]][q] # Idle =>
             \A i \in 1..Len(owed[q]) : i > position[assigned[q]][q] => owed[q][i] > 0
 
-\* A delivery has a cause: the queue moves, the member that has it starts, the group is sent back; and it is one of what
-\* lies before the reader, or before its start.
+\* A delivery becomes owed only for a cause: the queue moves, its owner starts, or the group is moved back.
+\* The message lies after the owner's position, or after its start position.
 OwedForACause ==
     [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
         i <= Len(owed'[q]) /\ owed'[q][i] > owed[q][i] =>
@@ -235,19 +236,20 @@ OwedForACause ==
                \/ serving' /\ committed'[q] < committed[q]
             /\ i > IF position'[assigned'[q]][q] = Idle THEN committed'[q] ELSE position'[assigned'[q]][q]]_vars
 
-\* What is delivered to the member that has the queue was owed to it; nothing else that is owed is forgotten.
+\* A delivery to the owner of the queue was owed to it. No other owed delivery is dropped.
 PaidByDelivery ==
     [][\A q \in Queues : \A i \in 1..Len(owed[q]) :
         i <= Len(owed'[q]) =>
             (owed'[q][i] < owed[q][i] <=> position[assigned[q]][q] = i - 1 /\ position'[assigned[q]][q] = i)]_vars
 
-\* A broker that does not serve serves nobody: members only stop.
+\* While the broker does not serve, members only stop.
 SilentUntilRestarted ==
     [][~serving =>
         /\ seen' = seen
         /\ \A c \in Consumers, q \in Queues : position'[c][q] \in {position[c][q], Idle}]_vars
 
-\* A member starts where the group is, in a queue that it has; goes on by what it is handed; goes back with the group.
+\* A member starts at the committed offset of a queue that it owns, advances with each delivery, and moves
+\* back with the group.
 ReadersMove ==
     [][\A c \in Consumers, q \in Queues :
         position'[c][q] \notin {position[c][q], Idle} =>
@@ -255,13 +257,13 @@ ReadersMove ==
             \/ position'[c][q] = position[c][q] + 1 /\ seen'[q][position'[c][q]] = queue[q][position'[c][q]]
             \/ position'[c][q] < position[c][q] /\ position'[c][q] = Len(seen'[q])]_vars
 
-\* A member stops reading when it has lost the queue, or crashes, and then it reads none.
+\* A member stops reading when it has lost the queue, or when it crashes; after a crash it reads no queue.
 ReadersStop ==
     [][\A c \in Consumers, q \in Queues :
         position'[c][q] = Idle /\ position[c][q] # Idle =>
             assigned[q] # c \/ \A r \in Queues : position'[c][r] = Idle]_vars
 
-\* The group is sent back by a reset, or when one of its members is beyond the end.
+\* The group is moved back by a reset, or because a member is beyond the end.
 GoneBackForAReason ==
     [][\A q \in Queues :
         Len(seen'[q]) < Len(seen[q]) =>
@@ -269,7 +271,8 @@ GoneBackForAReason ==
             /\ \/ committed'[q] < committed[q] /\ \A i \in 1..Len(owed'[q]) : i > committed'[q] => owed'[q][i] > 0
                \/ \E c \in Consumers : position[c][q] > Len(queue[q])]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ \A q \in Queues :
         /\ \A c \in Consumers :

@@ -1,9 +1,9 @@
 ----------------------------- MODULE GroupShipped -----------------------------
-(* What released consumers and brokers do otherwise than Group; docs/explanation/as-shipped.md tells the stories. *)
+(* Deviations of released consumers and brokers from Group. See docs/explanation/as-shipped.md for the details. *)
 EXTENDS MCGroup
 
-\* 4.9.8 (issue 2708): any error of the broker, such as being busy, is taken for "no offset is stored", and a member of
-\* a group that begins at the last offset begins behind everything.
+\* 4.9.8 (issue 2708): the client treats any error of the broker, such as busy, as "no offset is stored". A
+\* member of a group that begins at the last offset then starts after all stored messages.
 OffsetQueryFails(c, q) ==
     /\ serving
     /\ assigned[q] = c /\ ~Reads(c, q)
@@ -11,15 +11,16 @@ OffsetQueryFails(c, q) ==
     /\ owed' = Again(q, committed[q])
     /\ UNCHANGED <<broker, seen, assigned>>
 
-\* All releases: the broker stores whatever offset it is told, by whoever; the last word of the previous owner is late.
+\* All releases: the broker stores any offset from any member. The last commit of the previous owner may be
+\* late.
 LateCommit(c, q) ==
     /\ serving
     /\ assigned[q] # c /\ Reads(c, q) /\ position[c][q] < committed[q]
     /\ committed' = [committed EXCEPT ![q] = position[c][q]]
     /\ UNCHANGED <<answer, sends, queue, promise, serving, seen, members>>
 
-\* Issue 1094: while the master was away, offsets were committed to the slave. The master comes back with those of its
-\* file, and the slave, which serves all the time, takes them over.
+\* Issue 1094: offsets were committed to the slave while the master was down. The master restarts with the
+\* offsets of its file, and the slave, which was serving all the time, takes them over.
 OldMasterReturns(q, offset) ==
     /\ serving
     /\ offset < committed[q]

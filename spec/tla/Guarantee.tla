@@ -1,42 +1,45 @@
 ------------------------------ MODULE Guarantee ------------------------------
 (***************************************************************************)
-(* What becomes of a message under each way to run RocketMQ and each       *)
-(* fault: one broker group, a master and perhaps a slave, each with its    *)
-(* page cache over its disk; a producer; another master that stays well.   *)
-(* The guarantee matrix is read off this module: a behaviour has its modes *)
-(* from the beginning and remembers what struck it, and so belongs to one  *)
-(* cell.                                                                   *)
+(* The fate of a message under each configuration of RocketMQ and each     *)
+(* fault. The model contains one broker group (a master and possibly a     *)
+(* slave, each with a page cache over its disk), a producer, and another   *)
+(* master that does not fail. The guarantee matrix is derived from this    *)
+(* module. A behaviour has fixed modes and records its faults, so it       *)
+(* belongs to one cell of the matrix.                                      *)
 (*                                                                         *)
-(* Coarser than Flush and Replication, which say how one broker keeps its  *)
-(* log and how two of them agree; here are both at once, and the producer. *)
-(* Where our Replication is stricter this module follows released brokers: *)
-(* nobody compares logs, and a report beyond the master's end counts.      *)
+(* This module is coarser than Flush, which models how one broker keeps    *)
+(* its log, and Replication, which models how two brokers agree. It covers *)
+(* both at once, and the producer. Where our Replication is stricter, this *)
+(* module follows released brokers: logs are not compared, and a report    *)
+(* beyond the master's end counts.                                         *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Consume queues: whoever has the record in its log can deliver it,    *)
-(*    which Flush shows.                                                   *)
-(*  - Torn records: recovery cuts them off, so that a crash of the machine *)
-(*    keeps a prefix.                                                      *)
-(*  - Consumers: they read from the master while it runs, else from the    *)
-(*    slave, as released clients do; their offsets belong to Delivery.     *)
-(*  - The network: a request arrives or dies with the broker's process, an *)
-(*    answer always arrives; slow answers are Flush's and Replication's.   *)
-(*  - Segments: the log has one, so that an empty slave gets all of it.    *)
-(*  - Retries: a synchronous send goes on until another master has the     *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Consume queues: a broker with the record in its log can deliver it,  *)
+(*    as Flush shows.                                                      *)
+(*  - Torn records: recovery removes them, so a crash of the machine keeps *)
+(*    a prefix.                                                            *)
+(*  - Consumers: they read from the master while it runs, otherwise from   *)
+(*    the slave, as released clients do; Delivery models their offsets.    *)
+(*  - The network: a request arrives or is lost with the broker's process, *)
+(*    and an answer always arrives; Flush and Replication model slow       *)
+(*    answers.                                                             *)
+(*  - Segments: the log has one, so an empty slave receives all of it.     *)
+(*  - Retries: a synchronous send continues until another master has the   *)
 (*    message, because its caller sees the exception and sends again.      *)
 (*  - The off-heap pool, DLedger and the controller of 5.x are left out.   *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-    Messages,         \* what the producer may send, strings
+    Messages,         \* the messages that the producer may send, strings
     FlushModes,       \* flushDiskType, the same on both nodes
     ReplicationModes, \* brokerRole of the master; "none" is a master without slave
-    ProducerModes,    \* how the messages are sent
-    Faults            \* what may strike
+    ProducerModes,    \* the kinds of send to explore
+    Faults            \* the kinds of faults that may occur
 
 ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"}
-       \* "SYNC_MASTER_5X" is SYNC_MASTER as released in 5.x, with inSyncReplicas = 1: it waits for nobody.
+       \* "SYNC_MASTER_5X" is SYNC_MASTER as released in 5.x, with inSyncReplicas = 1: it does not wait for
+       \* the slave.
        /\ ReplicationModes \subseteq {"none", "ASYNC_MASTER", "SYNC_MASTER", "SYNC_MASTER_5X"}
        /\ ProducerModes \subseteq {"sync", "async", "oneway"}
        /\ Faults \subseteq {"clean", "process", "os", "power", "disk", "machine"}
@@ -59,24 +62,24 @@ ReplicationOK == replication \in ReplicationModes
 VARIABLE producer    \* never changes
 ProducerOK == producer \in ProducerModes
 
-VARIABLE up          \* a node that is down will be started again; one that is gone will not
+VARIABLE up          \* a node that is down will be restarted; a node that is gone will not
 UpOK == up \in [Nodes -> {"running", "down", "gone"}]
 
 VARIABLE log         \* the commit log as a reader of the files sees it: page cache over disk
 LogOK == \A n \in Nodes : log[n] \in Seq(Messages)
 
-VARIABLE flushed     \* how many records of the log are durable
+VARIABLE flushed     \* the number of durable records of the log
 FlushedOK == \A n \in Nodes : flushed[n] \in 0..Len(log[n])
 
-VARIABLE reported    \* memory of the master: the furthest position that a slave ever reported to it
+VARIABLE reported    \* memory of the master: the highest position that a slave has ever reported to it
 ReportedOK == reported \in Nat
 
-VARIABLE answer      \* what the producer knows of each message
+VARIABLE answer      \* the status of each message, as its producer knows it
 Stored == {"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
 Answers == Stored \cup {"unsent", "sent", "waiting", "broken", "silence", "error", "elsewhere"}
 AnswerOK == answer \in [Messages -> Answers]
 
-VARIABLE struck      \* history: what has struck whom, in order
+VARIABLE struck      \* history: the faults so far, in order, each with its node
 StruckOK == struck \in Seq([fault : Faults, node : Nodes])
 
 modes == <<flush, replication, producer>>
@@ -102,7 +105,7 @@ Init ==
 
 Running(n) == up[n] = "running"
 
-\* Nobody listens: the call fails at once.
+\* The master does not run: the call fails at once.
 Refused == IF producer = "oneway" THEN "error" ELSE "broken"
 
 Send(m) ==
@@ -110,13 +113,13 @@ Send(m) ==
     /\ answer' = [answer EXCEPT ![m] = IF Running("master") THEN "sent" ELSE Refused]
     /\ UNCHANGED <<modes, up, files, reported, struck>>
 
-\* The connection broke: the send is tried again on another master, which stores the message.
+\* The connection broke: the producer sends again to another master, which stores the message.
 Retry(m) ==
     /\ answer[m] = "broken"
     /\ answer' = [answer EXCEPT ![m] = "elsewhere"]
     /\ UNCHANGED <<modes, up, files, reported, struck>>
 
-\* An asynchronous send that has used up its time or its retries tells its callback.
+\* An asynchronous send that has used up its time or its retries reports the error to its callback.
 GiveUp(m) ==
     /\ answer[m] = "broken"
     /\ producer = "async"
@@ -124,13 +127,14 @@ GiveUp(m) ==
     /\ UNCHANGED <<modes, up, files, reported, struck>>
 
 -----------------------------------------------------------------------------
-(* The master, in the order of a message's life *)
+(* The master; the actions follow a message from append to answer *)
 
 Position(m) == CHOOSE i \in 1..Len(log["master"]) : log["master"][i] = m
 
 WaitsForSlave == replication = "SYNC_MASTER"
 
-\* The record is in the page cache. Nobody waits for a slave that is not connected; a oneway send never waits.
+\* The record is in the page cache. The master does not wait for a slave that is not connected. A oneway send
+\* never waits.
 AppendRecord(m) ==
     /\ Running("master")
     /\ answer[m] = "sent"
@@ -148,14 +152,15 @@ FlushLog(n) ==
     /\ flushed' = [flushed EXCEPT ![n] = Len(log[n])]
     /\ UNCHANGED <<modes, up, log, reported, answer, struck>>
 
-\* The slave asks for what lies behind the end of its own log; that the bytes before it agree nobody checks.
+\* The slave requests the records after the end of its own log. Neither side checks that the earlier records
+\* agree.
 Transfer ==
     /\ Running("master") /\ Running("slave")
     /\ Len(log["slave"]) < Len(log["master"])
     /\ log' = [log EXCEPT !["slave"] = @ \o <<log["master"][Len(@) + 1]>>]
     /\ UNCHANGED <<modes, up, flushed, reported, answer, struck>>
 
-\* The slave's report means: in my page cache. The master believes it, also beyond its own end.
+\* The slave reports the end of its page cache. The master accepts the report even beyond its own end.
 Report ==
     /\ Running("master") /\ Running("slave")
     /\ Len(log["slave"]) > reported
@@ -176,9 +181,9 @@ AnswerDiskTimeout(m) == Answer(m, "FLUSH_DISK_TIMEOUT") /\ ~FlushedFor(m)
 AnswerSlaveTimeout(m) == Answer(m, "FLUSH_SLAVE_TIMEOUT") /\ ~ReplicatedFor(m)
 
 -----------------------------------------------------------------------------
-(* What may strike *)
+(* Faults *)
 
-\* The process of n ends: who waited for the master learns nothing but that.
+\* The process of n ends. Producers that wait for the master see only a broken connection.
 Breaks(n) ==
     answer' = [m \in Messages |->
         IF n = "slave" \/ answer[m] \notin {"sent", "waiting"} THEN answer[m]
@@ -193,7 +198,7 @@ Strike(fault, n, becomes, kept) ==
     /\ Breaks(n)
     /\ UNCHANGED modes
 
-\* Stopped in order: what waits is answered, everything is durable.
+\* An orderly stop: waiting producers are answered first, and everything is durable.
 CleanStop(n) ==
     /\ Running(n)
     /\ n = "master" => \A m \in Messages : answer[m] # "waiting"
@@ -201,20 +206,20 @@ CleanStop(n) ==
     /\ Strike("clean", n, "down", Len(log[n]))
     /\ UNCHANGED flushed
 
-\* SIGKILL: the page cache lives on.
+\* SIGKILL: the page cache survives.
 ProcessCrash(n) ==
     /\ Running(n)
     /\ Strike("process", n, "down", Len(log[n]))
     /\ UNCHANGED flushed
 
-\* The operating system dies: it may have written out any part of the page cache.
+\* The operating system crashes. Any part of the page cache may have been written to disk.
 OsCrash(n, kept) ==
     /\ up[n] # "gone"
     /\ kept \in flushed[n]..Len(log[n])
     /\ Strike("os", n, "down", kept)
     /\ UNCHANGED flushed
 
-\* The power fails: nothing of the page cache is left.
+\* The power fails. The whole page cache is lost.
 PowerLoss(n) ==
     /\ up[n] # "gone"
     /\ Strike("power", n, "down", flushed[n])
@@ -222,19 +227,19 @@ PowerLoss(n) ==
 
 LoseFiles(n) == flushed' = [flushed EXCEPT ![n] = 0]
 
-\* The disk is destroyed; the broker may be started again with a new one, which is empty.
+\* The disk is destroyed. The broker may be restarted with a new, empty disk.
 DiskLost(n) ==
     /\ up[n] # "gone"
     /\ Strike("disk", n, "down", 0)
     /\ LoseFiles(n)
 
-\* The machine is destroyed, with all that it held.
+\* The machine is destroyed with all its data.
 MachineLost(n) ==
     /\ up[n] # "gone"
     /\ Strike("machine", n, "gone", 0)
     /\ LoseFiles(n)
 
-\* Recovery syncs what it found. A master comes back as master, whatever its slave has.
+\* Recovery syncs the log that it finds. A master restarts as master, whatever log its slave has.
 Restart(n) ==
     /\ up[n] = "down"
     /\ up' = [up EXCEPT ![n] = "running"]
@@ -242,7 +247,7 @@ Restart(n) ==
     /\ UNCHANGED <<modes, log, reported, answer, struck>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Produce == \E m \in Messages : Send(m) \/ Retry(m) \/ GiveUp(m)
 
@@ -261,14 +266,15 @@ Next == Produce \/ Serve \/ Fault \/ \E n \in Nodes : Restart(n)
 Spec == Init /\ [][Next]_vars
 
 -----------------------------------------------------------------------------
-(* What may become of a message, from bad to worse. The matrix tells the worst for each cell. *)
+(* The possible outcomes for a message, from best to worst. The matrix shows the worst outcome of each
+   cell. *)
 
-\* Nobody is about to come back.
+\* No node is waiting for its restart.
 Settled == \A n \in Nodes : up[n] # "down"
 
 InLog(m, n) == \E i \in 1..Len(log[n]) : log[n][i] = m
 
-\* Consumers read from the master while it runs, else from the slave.
+\* Consumers read from the master while it runs, otherwise from the slave.
 Readable(m) ==
     \/ answer[m] = "elsewhere"
     \/ IF Running("master") THEN InLog(m, "master") ELSE Running("slave") /\ InLog(m, "slave")
@@ -278,18 +284,18 @@ Kept(m) == answer[m] = "elsewhere" \/ \E n \in Nodes : InLog(m, n)
 Lost(m) == Settled /\ ~Readable(m)
 
 Acked(m) == answer[m] = "SEND_OK"
-Untold(m) == answer[m] \in Stored \cup {"silence"} \* the send gave no error
-Told(m) == answer[m] = "error"
+SentWithoutError(m) == answer[m] \in Stored \cup {"silence"} \* the send reported no error
+SentWithError(m) == answer[m] = "error"
 
-NoLoss == \A m \in Messages : Told(m) \/ Untold(m) => ~Lost(m)
-NoSilentLoss == \A m \in Messages : Untold(m) => ~Lost(m)
+NoLoss == \A m \in Messages : SentWithError(m) \/ SentWithoutError(m) => ~Lost(m)
+NoSilentLoss == \A m \in Messages : SentWithoutError(m) => ~Lost(m)
 \* DELIV-1
 NoAckedLost == \A m \in Messages : Acked(m) => ~Lost(m)
-\* Not even an operator finds it on some node.
+\* The message is lost even for an operator: no node has it.
 NoAckedGone == \A m \in Messages : Acked(m) => Kept(m)
 
 -----------------------------------------------------------------------------
-(* What holds whatever the cell *)
+(* Guarantees that hold in several cells *)
 
 Kinds == {struck[i].fault : i \in 1..Len(struck)}
 
@@ -297,36 +303,36 @@ QuietLosesNothing == struck = <<>> => NoLoss
 
 AckedSurvivesProcess == Kinds \subseteq {"clean", "process"} => NoAckedLost
 
-\* However often, and whichever of the two.
+\* Any number of these faults, at either node.
 SyncFlushSurvivesPower ==
     flush = "SYNC_FLUSH" /\ Kinds \subseteq {"clean", "process", "os", "power"} => NoAckedLost
 
-\* One fault of any kind, whatever the flush mode: one of the two has it.
+\* After one fault of any kind, under any flush mode, one of the two nodes has the message.
 SyncMasterSurvivesOne == replication = "SYNC_MASTER" /\ Len(struck) <= 1 => NoAckedGone
 
-\* And while the master is gone it is read from the slave.
+\* While the master is gone, consumers read the message from the slave.
 SlaveServesForMaster ==
     replication = "SYNC_MASTER" /\ Len(struck) <= 1 /\ up["master"] = "gone" => NoAckedLost
 
 \* A synchronous send ends with a stored message.
-SyncSendStored == producer = "sync" => \A m \in Messages : ~Told(m) /\ answer[m] # "silence"
+SyncSendStored == producer = "sync" => \A m \in Messages : ~SentWithError(m) /\ answer[m] # "silence"
 
-\* Stopping in order loses nothing that a synchronous producer sends.
+\* Orderly stops lose no message of a synchronous producer.
 CleanStopLosesNothing == producer = "sync" /\ Kinds \subseteq {"clean"} => NoLoss
 
 -----------------------------------------------------------------------------
-(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: invariants on states and constraints on steps. They make a wrong step fail where it is made. *)
 
-\* A master that does not run has no memory, and nobody waits for it.
+\* A master that does not run has no memory, and no producer waits for it.
 MemoryLost ==
     up["master"] # "running" =>
         /\ reported = 0
         /\ \A m \in Messages : answer[m] \notin {"sent", "waiting"}
 
-\* Who waits has its message in the master's log, somewhere.
+\* The message of a waiting producer is in the master's log.
 WaitingIsLogged == \A m \in Messages : answer[m] = "waiting" => InLog(m, "master")
 
-\* Each answer comes after one that it may come after.
+\* The status of a message changes only in the permitted order.
 AnsweredInOrder ==
     [][\A m \in Messages :
         answer'[m] # answer[m] =>
@@ -341,11 +347,11 @@ AnsweredInOrder ==
             /\ answer'[m] = "error" /\ producer = "oneway" => answer[m] = "unsent" /\ up["master"] # "running"
             /\ answer'[m] = "error" /\ producer # "oneway" => answer[m] = "broken" /\ producer = "async"]_vars
 
-\* What of the master's log is durable there, and what of it a slave has reported.
+\* The messages of the master's log that are durable there, and those that a slave has reported.
 Durable == {log["master"][i] : i \in 1..flushed["master"]}
 Reported == {log["master"][i] : i \in {i \in 1..Len(log["master"]) : i <= reported}}
 
-\* A status other than SEND_OK tells what is missing.
+\* A status other than SEND_OK states which condition was not met.
 StatusHonest ==
     [][\A m \in Messages :
         answer'[m] # answer[m] =>
@@ -353,46 +359,47 @@ StatusHonest ==
             /\ answer'[m] = "FLUSH_SLAVE_TIMEOUT" => replication = "SYNC_MASTER" /\ m \notin Reported
             /\ answer'[m] = "SLAVE_NOT_AVAILABLE" => replication = "SYNC_MASTER" /\ up["slave"] # "running"]_vars
 
-\* Logs grow, and are synced, where a broker runs; the slave's by what a master sends that runs as well.
+\* Logs grow and are synced only where a broker runs. The slave's log grows only while the master runs too.
 GrowsWhileRunning ==
     [][\A n \in Nodes :
         /\ Len(log'[n]) > Len(log[n]) => up["master"] = "running" /\ up[n] = "running"
         /\ flushed'[n] > flushed[n] => up'[n] = "running"]_vars
 
-\* A report comes from a slave that runs, to a master that runs, and is forgotten with the master's memory alone.
+\* A report goes from a running slave to a running master. It is lost only with the master's memory.
 ReportedWhileRunning ==
     [][reported' # reported =>
         IF reported' < reported THEN up'["master"] # "running"
         ELSE reported' = Len(log["slave"]) /\ \A n \in Nodes : up[n] = "running"]_vars
 
-\* What is gone does not come back, and nothing strikes it.
+\* A node that is gone never returns, and no further fault affects it.
 GoneForGood ==
     [][\A n \in Nodes :
         up[n] = "gone" => up'[n] = "gone" /\ (struck' # struck => struck'[Len(struck')].node # n)]_vars
 
-Strikes(n, fault) == Len(struck') > Len(struck) /\ struck'[Len(struck')] = [fault |-> fault, node |-> n]
+Occurs(n, fault) == Len(struck') > Len(struck) /\ struck'[Len(struck')] = [fault |-> fault, node |-> n]
 
-\* What strikes a node leaves of its files what such a fault leaves, and of the other node everything.
-StruckAsTold ==
+\* A fault removes from its node's files only what its kind permits, and changes nothing on the other node.
+FaultEffects ==
     [][\A n \in Nodes :
         /\ up[n] = "running" /\ up'[n] # "running" => Len(struck') = Len(struck) + 1
-        /\ Strikes(n, "clean") =>
+        /\ Occurs(n, "clean") =>
             /\ up[n] = "running" /\ flushed[n] = Len(log[n]) /\ log'[n] = log[n]
             /\ n = "master" => \A m \in Messages : answer[m] # "waiting"
-        /\ Strikes(n, "process") => up[n] = "running" /\ log'[n] = log[n]
-        /\ Strikes(n, "os") => Len(log'[n]) >= flushed[n]
-        /\ Strikes(n, "power") => Len(log'[n]) = flushed[n]
-        /\ Strikes(n, "disk") => log'[n] = <<>>
-        /\ Strikes(n, "machine") => log'[n] = <<>> /\ up'[n] = "gone"
-        /\ (\E fault \in Faults : Strikes(n, fault)) =>
+        /\ Occurs(n, "process") => up[n] = "running" /\ log'[n] = log[n]
+        /\ Occurs(n, "os") => Len(log'[n]) >= flushed[n]
+        /\ Occurs(n, "power") => Len(log'[n]) = flushed[n]
+        /\ Occurs(n, "disk") => log'[n] = <<>>
+        /\ Occurs(n, "machine") => log'[n] = <<>> /\ up'[n] = "gone"
+        /\ (\E fault \in Faults : Occurs(n, fault)) =>
             /\ up'[n] # "running"
             /\ \A other \in Nodes \ {n} : UNCHANGED <<up[other], log[other], flushed[other]>>]_vars
 
-\* A broker that comes back has lost nothing since it went down, and what it found is durable.
+\* A broker that restarts has lost nothing while it was down, and the log that it found is durable.
 RecoveryKeeps ==
     [][\A n \in Nodes : up[n] # "running" /\ up'[n] = "running" => log'[n] = log[n] /\ flushed'[n] = Len(log[n])]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ \A m \in Messages :
         /\ answer[m] = "unsent" => ENABLED <<Send(m)>>_answer

@@ -1,14 +1,14 @@
 ---------------------------- MODULE GuaranteeCells ----------------------------
 (***************************************************************************)
-(* Reads the guarantee matrix off Guarantee: `mqproof matrix` runs it with *)
-(* -continue, so that each cell's first, and so shortest, way to each      *)
-(* outcome is told as a counterexample; all others are passed over.        *)
-(* A cell of which only "safe" is told when TLC has seen every state is    *)
-(* safe; one of which nothing is told cannot happen.                       *)
+(* Derives the guarantee matrix from Guarantee. `mqproof matrix` runs this *)
+(* model with -continue, so TLC reports the first, and therefore shortest, *)
+(* path to each outcome of each cell as a counterexample and ignores all   *)
+(* others. After TLC has seen every state, a cell for which only "safe"    *)
+(* was printed is safe. A cell for which nothing was printed cannot occur. *)
 (***************************************************************************)
 EXTENDS MCGuarantee, TLC
 
-ASSUME TLCSet(1, {}) \* what has been told
+ASSUME TLCSet(1, {}) \* the cells and outcomes printed so far
 
 Outcome ==
     IF ~NoAckedGone THEN "gone"
@@ -19,7 +19,8 @@ Outcome ==
 
 Cell == <<"cell", flush, replication, producer, Kinds, Len(struck), Outcome>>
 
-\* Told once for each cell and outcome; it is a counterexample unless it is safe.
+\* Prints each cell and outcome once. It is FALSE, and so gives a counterexample, unless the outcome is
+\* "safe".
 NoOutcome ==
     \/ Cell \in TLCGet(1)
     \/ TLCSet(1, TLCGet(1) \cup {Cell}) /\ PrintT(Cell) /\ Outcome = "safe"

@@ -1,6 +1,6 @@
 ------------------------------ MODULE MCDelivery ------------------------------
-(* Delivery, bounded: a message is sent only so often. Queues grow by one message at a time, and a fault does one
-   thing at a time: whatever a larger step does is done by several of these. *)
+(* Delivery, bounded: the number of sends of a message is limited. Queues grow by one message at a time,
+   and a fault does one thing at a time. A larger step is equivalent to several of these. *)
 EXTENDS Delivery
 
 CONSTANT MaxSends
@@ -9,7 +9,7 @@ MCRetry(m) == sends[m] < MaxSends /\ Retry(m)
 
 MCStore(q, m) == Store([queue EXCEPT ![q] = Append(@, m)])
 
-\* An upper bound of the length of a queue and of what was seen of it.
+\* An upper bound on the length of a queue and of `seen` for that queue.
 Longest == MaxSends * Cardinality(Messages)
 
 MCNext ==
@@ -26,7 +26,7 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed: without it AckedDelivered fails. *)
+(* Each fairness clause is necessary: without it AckedDelivered fails. *)
 WithoutDeliverFairness == MCSpec /\ RestartFairness /\ ResetsEnd
 WithoutRestartFairness == MCSpec /\ DeliverFairness /\ ResetsEnd
 WithoutEndOfResets == MCSpec /\ DeliverFairness /\ RestartFairness
@@ -34,10 +34,11 @@ WithWeakDeliverFairness ==
     /\ MCSpec /\ RestartFairness /\ ResetsEnd
     /\ \A q \in Queues : WF_vars(Deliver(q, Len(seen[q]) + 1))
 
-(* What is checked here is what other modules refine: each step of MCNext is one of Next. *)
+(* The steps checked here are steps of the specification that other modules refine: each step of MCNext is
+   a step of Next. *)
 StepsOfDelivery == [][Next]_vars
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoRetry == \A m \in Messages : sends[m] < 2
 NoSecondCopy == \A m \in Messages : Copies(m, queue) < 2
 NoUnknownStored == \A m \in Messages : answer[m] = "unknown" => ~Stored(m, queue)

@@ -1,20 +1,20 @@
 ------------------------------ MODULE MCElection ------------------------------
-(* Election, bounded: only so many terms and faults. The rest is bounded by Nodes and Messages: a leader appends one
-   no-op a term, and a message is appended once. Where a node stands is all the same to the others, so two candidates
-   among three nodes show what three would, with fewer states. *)
+(* Election, bounded: the numbers of terms and faults are limited. Nodes and Messages bound the rest: a
+   leader appends one no-op per term, and a message is appended once. Only some of the nodes stand as
+   candidates. Two candidates among three nodes show the same behaviour as three, with fewer states. *)
 EXTENDS Election
 
 CONSTANTS
-    Candidates, \* the nodes that may stand; the others only vote
-    MaxTerm,    \* terms that may begin before it is calm
+    Candidates, \* the nodes that may stand as candidates; the others only vote
+    MaxTerm,    \* the number of terms that may begin before the calm phase
     MaxCrashes,
     MaxLosses,
-    CalmTerms,  \* terms that may begin once it is calm; with 0 it never is
-    Refusals    \* whether clients ask nodes that do not lead
+    CalmTerms,  \* the number of terms that may begin in the calm phase; with 0 there is no calm phase
+    Refusals    \* TRUE if clients also send to nodes that do not lead
 
 TermMax == IF calm THEN MaxTerm + CalmTerms ELSE MaxTerm
 
-\* Who cannot enter another term does not leave this one.
+\* A node that cannot enter another term does not leave its current term.
 MCNextTerm(n) == known[n] <= TermMax /\ NextTerm(n)
 MCRequestVotes(n) == n \in Candidates /\ RequestVotes(n)
 MCEndRound(n, heard) == EndRound(n, heard) /\ known'[n] <= TermMax
@@ -44,7 +44,7 @@ MCInit == Init
 
 MCSpec == Init /\ [][MCNext]_vars
 
-(* Messages by what tells them apart, for the comparison with the reference. *)
+(* Messages selected by their identifying fields, for the comparison with the reference. *)
 Pending(kind, source, target, number) ==
     {m \in network : m.kind = kind /\ m.source = source /\ m.target = target /\ m.term = number}
 PendingEntry(kind, source, target, number, index) ==
@@ -57,28 +57,29 @@ MCHandleCommit(s, t, number, index) == \E m \in PendingEntry("COMMIT", s, t, num
 MCLoseRequest(kind, s, t, number) == \E m \in Pending(kind, s, t, number) : MCLose(m)
 MCLoseEntry(kind, s, t, number, index) == \E m \in PendingEntry(kind, s, t, number, index) : MCLose(m)
 
-(* Liveness. Who may not stand need not try. *)
+(* Liveness. Fairness is required only of nodes that may stand. *)
 MCRequestFairness == \A n \in Nodes : SF_vars(MCRequestVotes(n))
 MCTermFairness == \A n \in Nodes : WF_vars(MCNextTerm(n))
 MCRoundFairness == \A n \in Nodes : WF_vars(\E heard \in SUBSET Nodes : MCEndRound(n, heard))
 MCGiveUpFairness == \A n \in Nodes : WF_vars(MCGiveUp(n))
 
-Standing == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
-Working == FlushFairness /\ CommitFairness /\ RepeatFairness
+CandidateFairness == MCTermFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+LogFairness == FlushFairness /\ CommitFairness /\ RepeatFairness
 
-MCFairSpec == MCSpec /\ ArriveFairness /\ Standing /\ Working
+MCFairSpec == MCSpec /\ ArriveFairness /\ CandidateFairness /\ LogFairness
 
-(* Each fairness clause is needed: without it a liveness property fails. *)
-WithoutArriveFairness == MCSpec /\ Standing /\ Working
-WithoutTermFairness == MCSpec /\ ArriveFairness /\ Working /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
-WithoutRequestFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRoundFairness /\ MCGiveUpFairness
-WithoutRoundFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCGiveUpFairness
-WithoutGiveUpFairness == MCSpec /\ ArriveFairness /\ Working /\ MCTermFairness /\ MCRequestFairness /\ MCRoundFairness
-WithoutFlushFairness == MCSpec /\ ArriveFairness /\ Standing /\ CommitFairness /\ RepeatFairness
-WithoutCommitFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ RepeatFairness
-WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ Standing /\ FlushFairness /\ CommitFairness
+(* Each fairness clause is necessary: without it a liveness property fails. *)
+WithoutArriveFairness == MCSpec /\ CandidateFairness /\ LogFairness
+WithoutTermFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCRequestFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRequestFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRoundFairness /\ MCGiveUpFairness
+WithoutRoundFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRequestFairness /\ MCGiveUpFairness
+WithoutGiveUpFairness == MCSpec /\ ArriveFairness /\ LogFairness /\ MCTermFairness /\ MCRequestFairness /\ MCRoundFairness
+WithoutFlushFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ CommitFairness /\ RepeatFairness
+WithoutCommitFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ FlushFairness /\ RepeatFairness
+WithoutRepeatFairness == MCSpec /\ ArriveFairness /\ CandidateFairness /\ FlushFairness /\ CommitFairness
 
-(* Where only a follower's timer helps: the leader of term 1 died, the others follow it, and it is calm. *)
+(* The state in which only a follower's timer helps: the leader of term 1 has crashed, the others follow
+   it, and the phase is calm. *)
 LeaderDied ==
     LET dead == CHOOSE n \in Candidates : TRUE
     IN  /\ role = [n \in Nodes |-> IF n = dead THEN "DOWN" ELSE "FOLLOWER"]
@@ -98,8 +99,8 @@ LeaderDied ==
         /\ committed = <<>>
         /\ faults = [crashes |-> 1, losses |-> 0]
 
-(* Refinement: the group is one queue, the longest committed prefix that a quorum holds, disks of crashed nodes
-   included. No-ops are not messages. *)
+(* Refinement: the group is one queue, the longest committed prefix that a quorum holds. The disks of
+   crashed nodes count. No-ops are not messages. *)
 AbstractAnswer(status) ==
     CASE status = "SUCCESS" -> "acked"
       [] status = "NOT_LEADER" -> "unsent"
@@ -127,7 +128,7 @@ Abstract == INSTANCE Delivery WITH
 
 RefinesDelivery == Abstract!Init /\ [][Abstract!Next]_Abstract!vars
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoAnswer(status) == \A m \in Messages : answer[m] # status
 NoSuccess == NoAnswer("SUCCESS")
 NoUnknown == NoAnswer("unknown")
@@ -141,9 +142,9 @@ NoExpiredVoteTerm == NoVoteResult("REJECT_EXPIRED_VOTE_TERM")
 NoAlreadyHasLeader == NoVoteResult("REJECT_ALREADY_HAS_LEADER")
 NoAlreadyVoted == NoVoteResult("REJECT_ALREADY_VOTED")
 NoVoteTermNotReady == NoVoteResult("REJECT_TERM_NOT_READY")
-NoTermSmallThanLedger == NoVoteResult("REJECT_TERM_SMALL_THAN_LEDGER") \* falsified as shipped only
+NoTermSmallThanLedger == NoVoteResult("REJECT_TERM_SMALL_THAN_LEDGER") \* false only in ElectionShipped
 
-\* Before a quorum answered there is nothing to decide.
+\* Without answers from a quorum there is no decision.
 NoRoundResult(result) ==
     \A n \in Nodes :
         LET heard == {p \in Nodes : answers[n][p] # None}
@@ -158,7 +159,7 @@ NoHeartBeatCode(code) ==
 NoHeartBeatSuccess == NoHeartBeatCode("SUCCESS")
 NoExpiredTerm == NoHeartBeatCode("EXPIRED_TERM")
 NoTermNotReady == NoHeartBeatCode("TERM_NOT_READY")
-NoInconsistentLeader == NoHeartBeatCode("INCONSISTENT_LEADER") \* falsified as shipped only
+NoInconsistentLeader == NoHeartBeatCode("INCONSISTENT_LEADER") \* false only in ElectionShipped
 
 Pushed(m) == m.kind = "PUSH" /\ Follows(m.target, m)
 NoInconsistentState == \A m \in network : Pushed(m) => Matches(m.target, m.index - 1, m.prevTerm)

@@ -1,5 +1,5 @@
 ------------------------------- MODULE MCFlush -------------------------------
-(* Flush, bounded: only so many crashes. Everything else is bounded by Messages. *)
+(* Flush, bounded: the number of crashes is limited. Messages bounds everything else. *)
 EXTENDS Flush
 
 CONSTANT MaxCrashes
@@ -22,7 +22,7 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed: without it a liveness property fails. *)
+(* Each fairness clause is necessary: without it a liveness property fails. *)
 WithoutFlushFairness == MCSpec /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness /\ RecoverFairness
 WithoutAnswerFairness == MCSpec /\ FlushFairness /\ DispatchFairness /\ DeliverFairness /\ RecoverFairness
 WithoutDispatchFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DeliverFairness /\ RecoverFairness
@@ -31,8 +31,9 @@ WithWeakDeliverFairness ==
     /\ \A q \in Queues : WF_vars(Deliver(q))
 WithoutRecoverFairness == MCSpec /\ FlushFairness /\ AnswerFairness /\ DispatchFairness /\ DeliverFairness
 
-(* Flush refines Delivery. The queues are what the log holds, dispatched or not; of the statuses only SEND_OK promises
-   anything; the promise ends as in Promised. Whole records alone count: a torn one is not there. *)
+(* Flush refines Delivery. The abstract queues contain the records of the log, dispatched or not. Of all
+   statuses, only SEND_OK is a promise. The promise ends as in Promised. Only whole records count; a torn
+   record is ignored. *)
 AbstractAnswer(status) ==
     CASE status = "SEND_OK" -> "acked"
       [] status = "FLUSH_DISK_TIMEOUT" -> "unknown"
@@ -51,7 +52,7 @@ Abstract == INSTANCE Delivery WITH
 
 RefinesDelivery == Abstract!Init /\ [][Abstract!Next]_Abstract!vars
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoTimeout == Answered("FLUSH_DISK_TIMEOUT") = {}
 NoUnknown == Answered("unknown") = {}
 NoCleanExit == abort

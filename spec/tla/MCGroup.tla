@@ -1,6 +1,6 @@
 -------------------------------- MODULE MCGroup --------------------------------
-(* Group, bounded as MCDelivery: a message is sent only so often, a queue grows by one message at a time, a fault does
-   one thing at a time. *)
+(* Group, bounded like MCDelivery: the number of sends of a message is limited, a queue grows by one
+   message at a time, and a fault does one thing at a time. *)
 EXTENDS Group
 
 CONSTANT MaxSends
@@ -22,7 +22,7 @@ MCRollBack(q, offset) ==
 
 MCWithdraw == promise /\ Fault(answer, queue, committed, FALSE, serving)
 
-\* An upper bound of the length of a queue and of what was seen of it.
+\* An upper bound on the length of a queue and of `seen` for that queue.
 Longest == MaxSends * Cardinality(Messages)
 
 MCNext ==
@@ -41,7 +41,7 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed: without it AckedDelivered fails. *)
+(* Each fairness clause is necessary: without it AckedDelivered fails. *)
 WithoutRestartFairness == MCSpec /\ StartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
 WithoutStartFairness == MCSpec /\ RestartFairness /\ DeliverFairness /\ CommitFairness /\ OffsetsSettle
 WithoutDeliverFairness == MCSpec /\ RestartFairness /\ StartFairness /\ CommitFairness /\ OffsetsSettle
@@ -54,7 +54,7 @@ WithWeakDeliverFairness ==
     /\ MCSpec /\ RestartFairness /\ StartFairness /\ CommitFairness /\ OffsetsSettle
     /\ \A c \in Consumers, q \in Queues : WF_vars(Deliver(c, q))
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoOverlap == \A q \in Queues : \A c, d \in Consumers : c # d /\ Reads(c, q) /\ Reads(d, q) => position[c][q] # position[d][q]
 NoReaderAhead == \A q \in Queues : \A c \in Consumers : assigned[q] # c => position[c][q] <= committed[q]
 NoRepetitionOwed == \A q \in Queues : \A i \in 1..Len(queue[q]) : i <= Len(seen[q]) => owed[q][i] = 0

@@ -1,5 +1,5 @@
 ----------------------------- MODULE MCGuarantee -----------------------------
-(* Guarantee, bounded: only so many faults. Everything else is bounded by Messages. *)
+(* Guarantee, bounded: the number of faults is limited. Messages bounds everything else. *)
 EXTENDS Guarantee
 
 CONSTANT MaxFaults
@@ -24,7 +24,7 @@ MCInit == Init
 
 MCSpec == Init /\ [][MCNext]_vars
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 Answered(status) == \E m \in Messages : answer[m] = status
 NoDiskTimeout == ~Answered("FLUSH_DISK_TIMEOUT")
 NoSlaveTimeout == ~Answered("FLUSH_SLAVE_TIMEOUT")

@@ -1,8 +1,8 @@
 ----------------------------- MODULE MCOrderLock -----------------------------
-(* OrderLock, as it is: everything in it is bounded by its constants. *)
+(* OrderLock without further bounds: its constants bound everything. *)
 EXTENDS OrderLock
 
-CONSTANT Faults \* whether locks are lost by restarts and stalls
+CONSTANT Faults \* TRUE if restarts and stalls may lose locks
 
 MCRestart == Faults /\ Restart
 MCStall(m) == Faults /\ Stall(m)
@@ -20,25 +20,25 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed, and strong where it is: without it the liveness property fails. *)
-WithoutTickFairness == MCSpec /\ Asks /\ Answers /\ Hears /\ Begins /\ Ends
-WithoutAskFairness == MCSpec /\ TicksOn /\ Answers /\ Hears /\ Begins /\ Ends
+(* Each fairness clause is necessary, and strong where stated: without it the liveness property fails. *)
+WithoutTickFairness == MCSpec /\ Asks /\ Answers /\ Receives /\ Begins /\ Ends
+WithoutAskFairness == MCSpec /\ TicksOn /\ Answers /\ Receives /\ Begins /\ Ends
 WithWeakLockFairness ==
-    MCSpec /\ TicksOn /\ Asks /\ (\A m \in Members : WF_vars(LockQueue(m))) /\ Hears /\ Begins /\ Ends
-WithWeakHearFairness ==
+    MCSpec /\ TicksOn /\ Asks /\ (\A m \in Members : WF_vars(LockQueue(m))) /\ Receives /\ Begins /\ Ends
+WithWeakReceiveFairness ==
     MCSpec /\ TicksOn /\ Asks /\ Answers /\ (\A m \in Members : WF_vars(Hear(m))) /\ Begins /\ Ends
 WithWeakBeginFairness ==
-    MCSpec /\ TicksOn /\ Asks /\ Answers /\ Hears /\ (\A m \in Members : WF_vars(Begin(m))) /\ Ends
-WithoutEndFairness == MCSpec /\ TicksOn /\ Asks /\ Answers /\ Hears /\ Begins
+    MCSpec /\ TicksOn /\ Asks /\ Answers /\ Receives /\ (\A m \in Members : WF_vars(Begin(m))) /\ Ends
+WithoutEndFairness == MCSpec /\ TicksOn /\ Asks /\ Answers /\ Receives /\ Begins
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoTwoOwners == Cardinality(assigned) < 2
 NoRefusal == \A m \in Members : asking[m] # "refused"
 NoLapse == \A m \in assigned : holder = m => Trusts(m)
 NoExpiry == held < LockLease
 NoTakeOver == ~(held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ m # holder)
 NoLateReturn == calls \cap leaving = {}
-NoRestart == ~(holder = Nobody /\ robbed # {})
+NoRestart == ~(holder = NoMember /\ robbed # {})
 NoStall == ~(holder \in robbed)
 NoOverlapAfterFault == Cardinality(calls) < 2
 =============================================================================

@@ -1,5 +1,5 @@
 ---------------------------- MODULE MCQueueChoice ----------------------------
-(* QueueChoice, as it is: everything in it is bounded by its constants. *)
+(* QueueChoice without further bounds: its constants bound everything. *)
 EXTENDS QueueChoice
 
 MCNext == Send \/ Surroundings
@@ -10,11 +10,11 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ SendFairness
 
-(* Each fairness clause is needed: without it the liveness property fails. *)
+(* Each fairness clause is necessary: without it the liveness property fails. *)
 WithoutEndFairness == MCSpec /\ WF_vars(tried # <<>> /\ Attempt)
 WithoutRetryFairness == MCSpec /\ WF_vars(Failed \/ \E ticks \in Penalties : Answered(ticks))
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoFailure == waiting \/ tried = <<>>
 NoLastAttempt == Len(tried) < AttemptsMax
 NoRetryAtTheOnlyBroker == Len(tried) < 2 \/ Cardinality(route) > 1

@@ -1,6 +1,6 @@
 ---------------------------- MODULE MCReplication ----------------------------
-(* Replication, bounded: only so many crashes, and so many cuts, and messages are sent in one order, since their names
-   do not matter. Where offsets are not asked about, the consumer commits none. *)
+(* Replication, bounded: the numbers of crashes and of cuts are limited. Messages are sent in one order,
+   because their names do not matter. In models that do not check offsets, the consumer commits none. *)
 EXTENDS Replication
 
 CONSTANTS MaxCrashes, MaxCuts, Commits
@@ -31,7 +31,7 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed: without it a liveness property fails. *)
+(* Each fairness clause is necessary: without it a liveness property fails. *)
 WithoutFlushFairness ==
     /\ MCSpec /\ TimeoutFairness /\ AnswerFairness /\ ConnectFairness /\ TransferFairness /\ ReceiveFairness
     /\ DeliverFairness /\ StartFairness
@@ -57,8 +57,9 @@ WithoutStartFairness ==
     /\ MCSpec /\ FlushFairness /\ TimeoutFairness /\ AnswerFairness /\ ConnectFairness /\ TransferFairness
     /\ ReceiveFairness /\ DeliverFairness
 
-(* Refinement: what the two brokers hold together is the queue; every status but SEND_OK tells nothing for certain; the
-   group's offset is the slave's, which is there whichever machine is lost; somebody serves while either broker is up. *)
+(* Refinement: the abstract queue is the log that the two brokers hold together. Every status except
+   SEND_OK is ambiguous. The abstract offset is the slave's, which survives the loss of the master. The
+   abstract broker serves while either broker is up. *)
 AbstractAnswer(status) ==
     CASE status \in {"unsent", "waiting"} -> status
       [] status = "SEND_OK" -> "acked"
@@ -75,10 +76,11 @@ Abstract ==
         promise <- Promised,
         serving <- \E n \in Nodes : phase[n] = "up"
 
-(* Where a master serves without the tail that its slave has, there are two queues: what users see then is not Delivery. *)
+(* A master that serves without the tail of its slave creates two queues. Users then see something other
+   than Delivery. *)
 RefinesDelivery == Abstract!Init /\ [][Abstract!Next \/ forked']_Abstract!vars
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 NoFlushTimeout == Answered("FLUSH_DISK_TIMEOUT") = {}
 NoSlaveTimeout == Answered("FLUSH_SLAVE_TIMEOUT") = {}
 NoSlaveNotAvailable == Answered("SLAVE_NOT_AVAILABLE") = {}

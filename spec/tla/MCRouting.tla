@@ -1,5 +1,6 @@
 ------------------------------ MODULE MCRouting ------------------------------
-(* Routing, bounded: only so many faults, which then end. Everything else is bounded by the sets and periods. *)
+(* Routing, bounded: the number of faults is limited, and then faults end. The sets and periods bound
+   everything else. *)
 EXTENDS Routing
 
 CONSTANT MaxFaults
@@ -28,13 +29,13 @@ MCSpec == Init /\ [][MCNext]_vars
 
 MCFairSpec == MCSpec /\ Fairness
 
-(* Each fairness clause is needed: without it the liveness property fails. *)
+(* Each fairness clause is necessary: without it the liveness property fails. *)
 WithoutTickFairness == MCSpec /\ RegisterFairness /\ ScanFairness /\ PollFairness
 WithoutRegisterFairness == MCSpec /\ TickFairness /\ ScanFairness /\ PollFairness
 WithoutScanFairness == MCSpec /\ TickFairness /\ RegisterFairness /\ PollFairness
 WithoutPollFairness == MCSpec /\ TickFairness /\ RegisterFairness /\ ScanFairness
 
-(* Probes: each of these is false somewhere, which shows that its action, or the situation, does happen. *)
+(* Probes: each must be false in some reachable state, which shows that the action or situation does occur. *)
 Known(n) == Live(tables[n])
 Linked(n, b) == n \in serving /\ <<n, b>> \notin brokerCut
 NoDeadBroker == running = Brokers

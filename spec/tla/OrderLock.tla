@@ -1,65 +1,67 @@
 ----------------------------- MODULE OrderLock ------------------------------
 (***************************************************************************)
 (* Orderly consumption: a member of a group consumes a queue only while it *)
-(* holds the queue's lock at the broker. The broker forgets a lock that is *)
-(* not renewed; the member trusts its lock for a shorter time. A module    *)
-(* beside Group, because of all that a group does it needs only who thinks *)
-(* that the queue is his.                                                  *)
+(* holds the queue's lock at the broker. The broker drops a lock that is   *)
+(* not renewed. The member trusts its lock for a shorter time. This module *)
+(* is separate from Group because it needs only one part of it: which      *)
+(* members consider the queue their own.                                   *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Queues: one is shown, since locks of different queues never meet.    *)
-(*  - Offsets and messages: Group has them; a call of the listener begins  *)
-(*    and ends.                                                            *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Queues: there is one, because locks of different queues are          *)
+(*    independent.                                                         *)
+(*  - Offsets and messages: Group models them; here a call of the listener *)
+(*    begins and ends.                                                     *)
 (*  - Rebalancing: a member may gain or drop the queue at any time, and    *)
-(*    several may think that it is theirs.                                 *)
-(*  - Time: ticks of ten seconds; a request is answered, or times out,     *)
-(*    within one, and what is due is done before the next.                 *)
-(*  - Clocks: all of them tick alike; one that stands still is a stall.    *)
+(*    several members may own it in their own view.                        *)
+(*  - Time: a tick is ten seconds; a request is answered or times out      *)
+(*    within one tick, and due actions are taken before the next.          *)
+(*  - Clocks: all run at the same speed; a stopped clock is modelled as a  *)
+(*    stall.                                                               *)
 (*  - Unlocking is a one-way request that arrives at once or never.        *)
 (***************************************************************************)
 EXTENDS Naturals, FiniteSets
 
 CONSTANTS
-    Members,     \* of one group
-    LockLease,   \* so long the broker keeps a lock that is not renewed, in ticks: 6
-    LockTrust,   \* so long a member trusts a lock that it was granted, in ticks: 3
-    RenewEvery   \* so often it is renewed, in ticks: 2
+    Members,     \* the members of one group
+    LockLease,   \* the broker drops a lock that is not renewed for this many ticks: 6
+    LockTrust,   \* a member trusts a granted lock for this many ticks: 3
+    RenewEvery   \* ticks between two renewals: 2
 
 ASSUME /\ Members # {} /\ LockLease \in Nat /\ LockTrust \in Nat /\ RenewEvery \in Nat
        /\ 0 < RenewEvery /\ RenewEvery <= LockTrust /\ LockTrust < LockLease
 
-Nobody == "nobody"
+NoMember == "nobody"
 
 Capped(n, most) == IF n < most THEN n + 1 ELSE most
 
 -----------------------------------------------------------------------------
 (* State *)
 
-VARIABLE assigned \* the members to whom their last rebalance gave the queue
+VARIABLE assigned \* the members that own the queue after their last rebalance
 AssignedOK == assigned \subseteq Members
 
-VARIABLE leaving  \* the members who dropped it and have not unlocked it yet
+VARIABLE leaving  \* the members that dropped the queue and have not unlocked it yet
 LeavingOK == leaving \subseteq Members
 
-VARIABLE holder   \* the broker's lock table: whose the queue is
-HolderOK == holder \in Members \cup {Nobody}
+VARIABLE holder   \* the broker's lock table: the holder of the lock
+HolderOK == holder \in Members \cup {NoMember}
 
-VARIABLE held     \* and for how long, since it was last granted; from LockLease on anybody may take it over
+VARIABLE held     \* ticks since the lock was last granted; from LockLease on, any member may take it over
 HeldOK == held \in 0..LockLease
 
-VARIABLE asking   \* the lock request of a member: none, under way, or its answer
+VARIABLE asking   \* the lock request of a member: none, in progress, or its answer
 AskingOK == asking \in [Members -> {"no", "asked", "granted", "refused"}]
 
-VARIABLE asked    \* ticks since it last asked
+VARIABLE asked    \* ticks since the member's last request
 AskedOK == asked \in [Members -> 0..RenewEvery]
 
-VARIABLE trust    \* ticks since it last heard that the lock was granted; from LockTrust on it does not trust it
+VARIABLE trust    \* ticks since the member last received a grant; from LockTrust on it does not trust the lock
 TrustOK == trust \in [Members -> 0..LockTrust]
 
-VARIABLE calls    \* the members whose listener is at work on a message of the queue
+VARIABLE calls    \* the members whose listener is processing a message of the queue
 CallsOK == calls \subseteq Members
 
-VARIABLE robbed   \* history: the members whose lock was lost by a fault, until they are granted it again
+VARIABLE robbed   \* history: the members whose lock was lost by a fault, until it is granted to them again
 RobbedOK == robbed \subseteq Members
 
 vars == <<assigned, leaving, holder, held, asking, asked, trust, calls, robbed>>
@@ -69,7 +71,7 @@ TypeOK == AssignedOK /\ LeavingOK /\ HolderOK /\ HeldOK /\ AskingOK /\ AskedOK /
 Init ==
     /\ assigned = {}
     /\ leaving = {}
-    /\ holder = Nobody
+    /\ holder = NoMember
     /\ held = 0
     /\ asking = [m \in Members |-> "no"]
     /\ asked = [m \in Members |-> RenewEvery]
@@ -82,7 +84,7 @@ Trusts(m) == trust[m] < LockTrust
 -----------------------------------------------------------------------------
 (* Rebalancing *)
 
-\* Who still has to unlock the queue does not take it again before it has.
+\* A member that still has to unlock the queue gains it again only afterwards.
 Gain(m) ==
     /\ m \notin assigned
     /\ m \notin leaving
@@ -98,7 +100,7 @@ Drop(m) ==
 -----------------------------------------------------------------------------
 (* The lock *)
 
-\* Asked for at first, and renewed.
+\* The first request for the lock, or a renewal.
 Ask(m) ==
     /\ m \in assigned
     /\ asking[m] = "no"
@@ -107,7 +109,7 @@ Ask(m) ==
     /\ asked' = [asked EXCEPT ![m] = 0]
     /\ UNCHANGED <<assigned, leaving, holder, held, trust, calls, robbed>>
 
-Free(m) == holder \in {m, Nobody} \/ held = LockLease
+Free(m) == holder \in {m, NoMember} \/ held = LockLease
 
 \* The broker answers.
 LockQueue(m) ==
@@ -124,13 +126,13 @@ Hear(m) ==
     /\ asking' = [asking EXCEPT ![m] = "no"]
     /\ UNCHANGED <<assigned, leaving, holder, held, asked, calls, robbed>>
 
-\* The request or its answer is lost, and times out.
+\* The request or its answer is lost, and the request times out.
 Lose(m) ==
     /\ asking[m] # "no"
     /\ asking' = [asking EXCEPT ![m] = "no"]
     /\ UNCHANGED <<assigned, leaving, holder, held, asked, trust, calls, robbed>>
 
-\* Only once its listener has returned, and nothing that it asked is under way.
+\* Only after the listener has returned, and while no request of the member is in progress.
 MayUnlock(m) == m \in leaving /\ m \notin calls /\ asking[m] = "no"
 
 Left(m) ==
@@ -140,7 +142,7 @@ Left(m) ==
 
 UnlockQueue(m) ==
     /\ MayUnlock(m)
-    /\ holder' = IF holder = m THEN Nobody ELSE holder
+    /\ holder' = IF holder = m THEN NoMember ELSE holder
     /\ held' = IF holder = m THEN 0 ELSE held
     /\ Left(m)
 
@@ -167,27 +169,27 @@ End(m) ==
 -----------------------------------------------------------------------------
 (* Time and faults *)
 
-\* A listener returns before the lock's lease is over; one that does not is stalled.
+\* A listener returns before the lease of the lock ends. A listener that does not is stalled.
 Tick ==
     /\ \A m \in Members : asking[m] = "no"
     /\ \A m \in assigned : asked[m] < RenewEvery
     /\ holder \in calls \ robbed => held + 1 < LockLease
-    /\ held' = IF holder = Nobody THEN 0 ELSE Capped(held, LockLease)
+    /\ held' = IF holder = NoMember THEN 0 ELSE Capped(held, LockLease)
     /\ asked' = [m \in Members |-> Capped(asked[m], RenewEvery)]
     /\ trust' = [m \in Members |-> Capped(trust[m], LockTrust)]
     /\ <<held, asked, trust>>' # <<held, asked, trust>>
     /\ UNCHANGED <<assigned, leaving, holder, asking, calls, robbed>>
 
-\* The lock table is in memory only: a broker that starts, or takes over, has none.
+\* The lock table is only in memory. A broker that starts or takes over has an empty table.
 Restart ==
-    /\ holder # Nobody
-    /\ holder' = Nobody
+    /\ holder # NoMember
+    /\ holder' = NoMember
     /\ held' = 0
     /\ asking' = [m \in Members |-> "no"]
     /\ robbed' = robbed \cup {m \in Members : Trusts(m) \/ m \in calls}
     /\ UNCHANGED <<assigned, leaving, asked, trust, calls>>
 
-\* A listener, or the whole process, stands still while the time goes on.
+\* A listener, or the whole process, stands still while time passes.
 Stall(m) ==
     /\ m \in calls
     /\ m \notin robbed
@@ -195,7 +197,7 @@ Stall(m) ==
     /\ UNCHANGED <<assigned, leaving, holder, held, asking, asked, trust, calls>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Member(m) ==
     \/ Gain(m) \/ Drop(m) \/ Ask(m) \/ LockQueue(m) \/ Hear(m) \/ Lose(m) \/ UnlockQueue(m) \/ LoseUnlock(m)
@@ -203,28 +205,28 @@ Member(m) ==
 
 Next == (\E m \in Members : Member(m)) \/ Tick \/ Restart
 
-\* What is due is done, listeners return, and not every request is lost. A lock that nobody gives back ends with its
-\* lease, so that unlocking needs no fairness.
+\* Due actions are taken, listeners return, and not every request is lost. A lock that is never unlocked ends
+\* with its lease, so unlocking needs no fairness.
 TicksOn == WF_vars(Tick)
 Asks == \A m \in Members : WF_vars(Ask(m))
 Answers == \A m \in Members : SF_vars(LockQueue(m))
-Hears == \A m \in Members : SF_vars(Hear(m))
+Receives == \A m \in Members : SF_vars(Hear(m))
 Begins == \A m \in Members : SF_vars(Begin(m))
 Ends == \A m \in Members : WF_vars(End(m))
 
-Fairness == TicksOn /\ Asks /\ Answers /\ Hears /\ Begins /\ Ends
+Fairness == TicksOn /\ Asks /\ Answers /\ Receives /\ Begins /\ Ends
 
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
-\* DELIV-13: orderly consumption never overlaps, but where a fault has taken a lock from one of the two
+\* DELIV-13: orderly consumption never overlaps, unless a fault took the lock from one of the two members
 NeverOverlaps == \A m, n \in calls \ robbed : m = n
 
-\* Not a promise to anybody, but what the variables mean to one another.
+\* Not a promise to users, but relations between the variables.
 Coherent ==
-    /\ holder = Nobody => held = 0
+    /\ holder = NoMember => held = 0
     /\ assigned \cap leaving = {}
     /\ \A m \in Members :
         /\ Trusts(m) /\ m \notin robbed => holder = m /\ held <= trust[m]
@@ -233,29 +235,31 @@ Coherent ==
         /\ m \in calls \/ Trusts(m) => m \in assigned \cup leaving
         /\ asking[m] # "no" => m \in assigned \cup leaving
 
-(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: constraints on steps. They make a wrong step fail where it is made. *)
 
-\* The broker takes a lock from its holder when the lease is over, and otherwise only if it is told, or has forgotten.
+\* The broker takes a lock from its holder only if the lease is over, the holder unlocks, or the broker lost
+\* its table.
 TakenOver ==
-    [][holder' # holder /\ holder # Nobody =>
+    [][holder' # holder /\ holder # NoMember =>
         \/ held = LockLease /\ \E m \in Members : asking[m] = "asked" /\ asking'[m] = "granted" /\ holder' = m
-        \/ holder' = Nobody /\ holder \in leaving /\ holder \notin leaving' /\ holder \notin calls
-        \/ holder' = Nobody /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in robbed')]_vars
+        \/ holder' = NoMember /\ holder \in leaving /\ holder \notin leaving' /\ holder \notin calls
+        \/ holder' = NoMember /\ \A m \in Members : asking'[m] = "no" /\ (m \in calls \/ Trusts(m) => m \in robbed')]_vars
 
-\* Whoever has the lock, or nobody does, is granted it; and only what was asked is granted.
+\* The lock is granted only on request, and only if the member holds it, no member holds it, or the lease is
+\* over.
 GrantedRightly ==
     [][\A m \in Members : asking'[m] # asking[m] =>
         /\ asking'[m] = "granted" =>
             /\ asking[m] = "asked"
-            /\ holder \in {m, Nobody} \/ held = LockLease
+            /\ holder \in {m, NoMember} \/ held = LockLease
             /\ holder' = m /\ held' = 0
         /\ asking'[m] = "refused" =>
             /\ asking[m] = "asked"
-            /\ holder \notin {m, Nobody} /\ held < LockLease
+            /\ holder \notin {m, NoMember} /\ held < LockLease
             /\ UNCHANGED <<holder, held>>
         /\ asking'[m] = "asked" => m \in assigned /\ asking[m] = "no" /\ asked[m] = RenewEvery /\ asked'[m] = 0]_vars
 
-\* Trust comes from a grant, and goes with time, a refusal or the queue.
+\* Trust starts with a grant. It ends with time, a refusal, or the loss of the queue.
 TrustsRightly ==
     [][\A m \in Members :
         /\ trust'[m] < trust[m] => asking[m] = "granted" /\ asking'[m] = "no" /\ trust'[m] = 0
@@ -264,34 +268,35 @@ TrustsRightly ==
             \/ asking[m] = "refused" /\ trust'[m] = LockTrust
             \/ m \in leaving /\ m \notin leaving' /\ trust'[m] = LockTrust]_vars
 
-\* A call begins with a lock that is trusted, and one call begins or ends at a time.
+\* A call begins only with a trusted lock. One call begins or ends at a time.
 CallsRightly ==
     [][calls' # calls =>
         \/ \E m \in assigned : Trusts(m) /\ m \notin calls /\ calls' = calls \cup {m}
         \/ \E m \in calls : calls' = calls \ {m}]_vars
 
-\* The queue is taken by those who have nothing to give back, and given back after it was dropped.
+\* A member gains the queue only if it has nothing to unlock. It unlocks the queue only after it dropped it.
 GivenBack ==
     [][/\ \A m \in assigned' \ assigned : m \notin leaving
        /\ \A m \in assigned \ assigned' : m \in leaving'
        /\ \A m \in leaving \ leaving' : m \notin calls /\ asking[m] = "no" /\ ~Trusts(m)'
        /\ leaving' \ leaving \subseteq assigned \ assigned']_vars
 
-\* Time goes on for everybody alike.
+\* Time passes equally for all members.
 TimePasses ==
     [][held' > held =>
         /\ held' = held + 1
         /\ \A m \in Members : asked'[m] = asked[m] + 1 \/ (asked[m] = RenewEvery /\ asked'[m] = RenewEvery)
         /\ \A m \in Members : trust'[m] = trust[m] + 1 \/ (trust[m] = LockTrust /\ trust'[m] = LockTrust)]_vars
 
-\* A fault robs those who believe that they have the lock; a grant ends it.
-RobbedRightly ==
+\* A fault adds to `robbed` only members that trust their lock or are in a call. A grant removes a member.
+RobbedByFault ==
     [][robbed' # robbed =>
         \/ \E m \in robbed : robbed' = robbed \ {m} /\ asking[m] = "asked" /\ asking'[m] = "granted"
-        \/ holder' = Nobody /\ robbed' \ robbed \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ robbed \subseteq robbed'
+        \/ holder' = NoMember /\ robbed' \ robbed \subseteq {m \in Members : Trusts(m) \/ m \in calls} /\ robbed \subseteq robbed'
         \/ \E m \in calls : robbed' = robbed \cup {m}]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ \A m \in Members :
         /\ m \notin assigned \cup leaving => ENABLED (Next /\ assigned' = assigned \cup {m})
@@ -307,15 +312,15 @@ NeverStuck ==
         /\ m \in assigned \ calls /\ trust[m] < LockTrust => ENABLED (Next /\ calls' = calls \cup {m})
         /\ m \in calls => ENABLED (Next /\ calls' = calls \ {m})
         /\ m \in calls \ robbed => ENABLED (Next /\ m \in robbed' /\ holder' = holder)
-    /\ holder # Nobody => ENABLED (Next /\ holder' = Nobody /\ leaving' = leaving)
-    /\ holder # Nobody /\ held < LockLease /\ (\A m \in Members : asking[m] = "no")
+    /\ holder # NoMember => ENABLED (Next /\ holder' = NoMember /\ leaving' = leaving)
+    /\ holder # NoMember /\ held < LockLease /\ (\A m \in Members : asking[m] = "no")
        /\ (\A m \in assigned : asked[m] < RenewEvery) /\ (holder \in calls => holder \in robbed \/ held + 1 < LockLease)
        => ENABLED (Next /\ held' = held + 1)
 
 -----------------------------------------------------------------------------
 (* Liveness *)
 
-\* Whoever keeps the queue, alone, goes on consuming it.
+\* A member that remains the only owner of the queue continues to consume it.
 OwnerConsumes == \A m \in Members : <>[](assigned = {m}) => []<>(m \in calls)
 
 =============================================================================

@@ -1,30 +1,31 @@
 ---------------------------- MODULE QueueChoice ----------------------------
 (***************************************************************************)
-(* Which queue a producer sends to: round robin over the writable queues   *)
-(* of its route, a retry away from the broker that just failed, and with   *)
-(* the latency fault strategy away from brokers that were slow or failed.  *)
-(* A module beside Routing, because all it needs of that is a route.       *)
+(* The choice of the queue that a producer sends to: round robin over the  *)
+(* writable queues of its route. A retry avoids the broker that just       *)
+(* failed. With the latency fault strategy, a send avoids brokers that     *)
+(* were slow or failed. This module is separate from Routing because it    *)
+(* needs only a route.                                                     *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - The route: any set of writable brokers, another one between sends; a *)
-(*    send works on the route that it began with.                          *)
-(*  - Messages: what matters of a send is its attempts and their ends.     *)
-(*  - Latency: an answer, or its absence, is the penalty that the table of *)
-(*    latencies gives for it.                                              *)
-(*  - Time: penalties are counted in ticks; a send ends within one.        *)
-(*  - Threads: one is shown, with a counter of its own; others change the  *)
-(*    table of penalties at any time, which all of them share.             *)
-(*  - The counter wraps at a multiple of every list's length, so that it   *)
-(*    is finite and round robin never stumbles.                            *)
+(* Abstractions, one sentence each:                                        *)
+(*  - The route: any set of writable brokers, which may change between     *)
+(*    sends; a send uses the route that it began with.                     *)
+(*  - Messages: a send is modelled by its attempts and their results.      *)
+(*  - Latency: an answer, or a missing answer, gives the penalty that the  *)
+(*    latency table contains for it.                                       *)
+(*  - Time: penalties are counted in ticks; a send ends within one tick.   *)
+(*  - Threads: there is one, with its own counter; other threads may       *)
+(*    change the shared penalty table at any time.                         *)
+(*  - The counter wraps at a multiple of every list length, so it is       *)
+(*    finite and the round robin stays regular.                            *)
 (***************************************************************************)
 EXTENDS Naturals, Sequences, FiniteSets
 
 CONSTANTS
-    BrokerCount,  \* how many brokers there are
-    QueueCount,   \* how many writable queues each of them has
-    AttemptsMax,  \* retryTimesWhenSendFailed and one: 3
-    Penalties,    \* what answers may bring, in ticks; 0 for those in good time
-    Isolation,    \* what a failed attempt brings, in ticks
+    BrokerCount,  \* the number of brokers
+    QueueCount,   \* the number of writable queues of each broker
+    AttemptsMax,  \* retryTimesWhenSendFailed plus one: 3
+    Penalties,    \* the possible penalties for an answer, in ticks; 0 for a fast answer
+    Isolation,    \* the penalty for a failed attempt, in ticks
     Strategies    \* the values of sendLatencyFaultEnable to explore
 
 Order == SubSeq(<<"a", "b", "c", "d">>, 1, BrokerCount) \* as clients sort them
@@ -35,7 +36,7 @@ ASSUME /\ BrokerCount \in 1..4 /\ QueueCount \in Nat \ {0} /\ AttemptsMax \in Na
        /\ 0 \in Penalties /\ Penalties \subseteq Nat /\ Isolation \in Nat \ {0}
        /\ Strategies \subseteq BOOLEAN /\ Strategies # {}
 
-Max(numbers) == CHOOSE n \in numbers : \A other \in numbers : other <= n \* of a set that is not empty
+Max(numbers) == CHOOSE n \in numbers : \A other \in numbers : other <= n \* of a non-empty set
 
 -----------------------------------------------------------------------------
 (* The list of queues *)
@@ -58,19 +59,19 @@ StrategyOK == strategy \in Strategies
 VARIABLE route    \* the brokers whose queues are writable
 RouteOK == route \subseteq Brokers
 
-VARIABLE counter  \* where the round robin is
+VARIABLE counter  \* the position of the round robin
 CounterOK == counter \in 0..(Wrap - 1)
 
 VARIABLE penalty  \* the latency fault table: ticks until a broker is available again
 PenaltyOK == penalty \in [Brokers -> 0..Max(Penalties \cup {Isolation})]
 
-VARIABLE tried    \* the brokers of the attempts of the send under way; none is, when it is empty
+VARIABLE tried    \* the brokers of the attempts of the current send; empty if there is none
 TriedOK == Len(tried) <= AttemptsMax /\ \A i \in 1..Len(tried) : tried[i] \in route
 
-VARIABLE waiting  \* an attempt has not ended yet
+VARIABLE waiting  \* an attempt is in progress
 WaitingOK == waiting \in BOOLEAN /\ (waiting => tried # <<>>)
 
-VARIABLE owed     \* history: ticks that a broker is to be rested yet, by its latest answer or failure
+VARIABLE owed     \* history: the ticks for which each broker must still be avoided, by its latest answer or failure
 OwedOK == owed \in [Brokers -> 0..Max(Penalties \cup {Isolation})]
 
 vars == <<strategy, route, counter, penalty, tried, waiting, owed>>
@@ -93,13 +94,14 @@ Last == tried[Len(tried)]
 
 Available == {b \in route : penalty[b] = 0}
 
-\* With the strategy on and somebody available, only who is.
+\* With the strategy on, only available brokers are eligible, if there are any.
 Eligible == IF strategy /\ Available # {} THEN Available ELSE route
 
-\* A retry goes elsewhere if it can.
+\* A retry uses another broker if possible.
 Wanted == IF tried = <<>> \/ Eligible = {Last} THEN Eligible ELSE Eligible \ {Last}
 
-\* How many queues, from where the round robin is, are passed over before one of a wanted broker.
+\* The number of queues, from the position of the round robin, that are skipped before a queue of a wanted
+\* broker.
 Passed(wanted) ==
     CHOOSE k \in 0..(Size(route) - 1) :
         /\ BrokerAt(route, (counter + k) % Size(route)) \in wanted
@@ -120,7 +122,7 @@ Penalise(b, ticks) ==
     /\ penalty' = IF strategy THEN [penalty EXCEPT ![b] = ticks] ELSE penalty
     /\ owed' = IF strategy THEN [owed EXCEPT ![b] = ticks] ELSE owed
 
-\* The answer ends the send; how long it took counts.
+\* The answer ends the send, and its latency determines the penalty.
 Answered(ticks) ==
     /\ waiting
     /\ Penalise(Last, ticks)
@@ -128,7 +130,7 @@ Answered(ticks) ==
     /\ waiting' = FALSE
     /\ UNCHANGED <<strategy, route, counter>>
 
-\* No answer, or one that is retried; after the last attempt the send has failed.
+\* There is no answer, or the answer permits a retry. After the last attempt the send has failed.
 Failed ==
     /\ waiting
     /\ Penalise(Last, Isolation)
@@ -137,7 +139,7 @@ Failed ==
     /\ UNCHANGED <<strategy, route, counter>>
 
 -----------------------------------------------------------------------------
-(* What goes on around it *)
+(* Events outside the send *)
 
 \* An attempt of another thread has ended.
 Elsewhere(b, ticks) ==
@@ -147,7 +149,7 @@ Elsewhere(b, ticks) ==
     /\ Penalise(b, ticks)
     /\ UNCHANGED <<strategy, route, counter, tried, waiting>>
 
-\* The route was polled and is another one; it may be empty.
+\* A poll returned a different route, which may be empty.
 RouteChanges(brokers) ==
     /\ tried = <<>>
     /\ brokers # route
@@ -164,7 +166,7 @@ Tick ==
     /\ UNCHANGED <<strategy, route, counter, tried, waiting>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Send == Attempt \/ Failed \/ \E ticks \in Penalties : Answered(ticks)
 
@@ -175,22 +177,22 @@ Surroundings ==
 
 Next == Send \/ Surroundings
 
-\* Every attempt ends, and a send under way goes on.
+\* Every attempt ends, and a send in progress continues.
 SendFairness == WF_vars(Failed \/ \E ticks \in Penalties : Answered(ticks)) /\ WF_vars(tried # <<>> /\ Attempt)
 
 Spec == Init /\ [][Next]_vars /\ SendFairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 Rested(b) == owed[b] > 0
 
-\* Who may be chosen by the strategy: if somebody is not rested, only such.
+\* The brokers that the strategy may choose: those that are not rested, or the whole route if all are.
 Choice == IF strategy /\ \E b \in route : ~Rested(b) THEN {b \in route : ~Rested(b)} ELSE route
 
 Chosen == tried'[Len(tried')]
 
-\* ROUTE-5: there is a choice, when more than the last broker may be chosen
+\* ROUTE-5: there is a choice if another broker than the last one is eligible
 RetryAvoidsLastBroker ==
     [][waiting' /\ ~waiting /\ tried # <<>> /\ Chosen = Last => Choice = {Last}]_vars
 
@@ -198,15 +200,15 @@ RetryAvoidsLastBroker ==
 FaultyBrokerRested ==
     [][waiting' /\ ~waiting /\ strategy /\ Rested(Chosen) => \A b \in route : Rested(b)]_vars
 
-\* Not promises to anybody, but what the variables mean to one another.
+\* Not promises to users, but relations between the variables.
 Coherent ==
     /\ penalty = owed
     /\ ~strategy => \A b \in Brokers : penalty[b] = 0
     /\ Len(tried) = AttemptsMax => waiting
 
-(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: constraints on steps. They make a wrong step fail where it is made. *)
 
-\* Attempts are made one after another, each when the one before has ended, and not more than a send may have.
+\* Attempts follow one another. Each begins after the previous one ended, and their number is limited.
 AttemptsOneByOne ==
     [][tried' # tried /\ tried' # <<>> =>
         /\ ~waiting /\ waiting'
@@ -214,37 +216,38 @@ AttemptsOneByOne ==
         /\ Len(tried') = Len(tried) + 1
         /\ SubSeq(tried', 1, Len(tried)) = tried]_vars
 
-\* With nobody to avoid, a send begins at the queue after the last one that was sent to.
+\* If no broker is avoided, a send begins at the queue after the last one used.
 RoundRobin ==
     [][waiting' /\ ~waiting /\ tried = <<>> /\ (\A b \in route : ~Rested(b)) =>
         /\ counter' = (counter + 1) % Wrap
         /\ Chosen = BrokerAt(route, counter % Size(route))]_vars
 
-\* A queue is passed over for its broker: who is rested, or has just failed this send.
+\* A queue is skipped only because its broker is rested or has just failed in this send.
 PassedForAReason ==
     [][waiting' /\ ~waiting =>
         \A k \in 0..(((counter' + Wrap - counter - 1) % Wrap) - 1) :
             LET b == BrokerAt(route, (counter + k) % Size(route))
             IN  Rested(b) \/ (tried # <<>> /\ b = Last)]_vars
 
-\* The round robin goes on by attempts alone.
+\* Only attempts advance the round robin.
 CounterCountsAttempts == [][counter' # counter => waiting' /\ ~waiting]_vars
 
-\* A send goes on after a failure alone, which the table tells.
+\* A send continues only after a failure, which is recorded in the table.
 GoesOnAfterFailure ==
     [][waiting /\ ~waiting' /\ tried' # <<>> /\ strategy => owed'[Last] = Isolation]_vars
 
-\* While a send is under way, the table changes by ends of attempts: one broker of the route a time.
+\* During a send, the table changes only at the end of an attempt, for one broker of the route at a time.
 PenalisedByAttempts ==
     [][tried # <<>> /\ owed' # owed => \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]]_vars
 
-\* Whoever is rested gets nearer to its end by ticks, one at a time.
+\* A rest becomes shorter only by ticks, one at a time.
 RestEndsByTicks ==
     [][tried = <<>> /\ waiting' = waiting /\ owed' # owed =>
         \/ \E b \in route : owed' = [owed EXCEPT ![b] = owed'[b]]
         \/ \A b \in Brokers : owed'[b] = owed[b] - 1 \/ (owed[b] = 0 /\ owed'[b] = 0)]_vars
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ IF waiting THEN
             /\ ENABLED (Send /\ ~waiting' /\ tried' = <<>>)
@@ -258,7 +261,7 @@ NeverStuck ==
         /\ route # {} => ENABLED (Surroundings /\ route' = {})
         /\ (\E b \in Brokers : owed[b] > 0) => ENABLED <<Tick>>_owed
 
-\* Not a promise of the catalogue: no attempt goes back to a broker of the same send while there is an untried one.
+\* Not in the catalogue: no attempt returns to a broker of the same send while there is an untried broker.
 UntriedFirst ==
     \A i, j \in 1..Len(tried) :
         i < j /\ tried[i] = tried[j] => \A b \in route : \E k \in 1..(j - 1) : tried[k] = b

@@ -1,46 +1,48 @@
 ----------------------------- MODULE Replication -----------------------------
 (***************************************************************************)
-(* How a master streams its log to a slave: the slave tells how far its    *)
-(* log goes, the master sends what follows, the slave's reports let        *)
-(* waiting sends be answered; processes, machines and connections fail;    *)
-(* the slave serves reads, with its master or without it.                  *)
+(* How a master streams its log to a slave. The slave reports the length   *)
+(* of its log, and the master sends the following records. The slave's     *)
+(* reports allow waiting sends to be answered. Processes, machines and     *)
+(* connections fail. The slave serves reads, with or without its master.   *)
 (*                                                                         *)
-(* Two rules are ours. A slave's first report is the start of its last     *)
-(* record, so that the master sends that record again and the slave        *)
-(* compares: a slave that holds what its master does not is found out and  *)
-(* stops. And that first report asks for a position, it acknowledges       *)
-(* nothing. Released brokers compare lengths only (ReplicationShipped).    *)
+(* Two rules are ours. First, a slave's first report is the start of its   *)
+(* last record. The master sends that record again and the slave compares  *)
+(* it, so a slave with records that its master lacks is detected and       *)
+(* stops. Second, the first report requests a position and acknowledges    *)
+(* nothing. Released brokers compare only lengths (ReplicationShipped).    *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Bytes: a position counts whole records, and all are of one size,     *)
-(*    which makes logs of different content as alike as they can be.       *)
-(*  - Queues: there is one, so that it is the log; consume queues,         *)
-(*    checkpoints and torn records are the business of Flush.              *)
-(*  - Slaves: there is one; of several the master heeds the maximum.       *)
-(*  - TCP: within a connection frames may be repeated and overtake each    *)
-(*    other, which is more than TCP does; a frame never outlives its       *)
-(*    receiver's end of the connection, which is what TCP does; a frame is *)
-(*    lost only when the wire is cut, and all in flight are lost with it.  *)
-(*  - Batches: a frame holds one record; one of many is as good as many    *)
-(*    that arrive together.                                                *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Bytes: a position counts whole records, and all records have the     *)
+(*    same size, so logs with different content look as similar as         *)
+(*    possible.                                                            *)
+(*  - Queues: there is one, so the queue is the log; Flush models consume  *)
+(*    queues, checkpoints and torn records.                                *)
+(*  - Slaves: there is one; with several, the master uses the maximum.     *)
+(*  - TCP: within a connection, frames may be repeated and overtake each   *)
+(*    other, which is more than TCP allows; as with TCP, a frame does not  *)
+(*    outlive its receiver's end of the connection; frames are lost only   *)
+(*    when the connection is cut, and then all frames in flight are lost.  *)
+(*  - Batches: a frame holds one record; a frame with many records is      *)
+(*    equivalent to many frames that arrive together.                      *)
 (*  - Heartbeats: an end whose other end is gone closes some time later.   *)
 (*  - Reports: the slave acknowledges in the step in which it appends.     *)
-(*  - Recovery: one step, and what is left of the log is then durable.     *)
-(*  - Offset files: consumer offsets are written at once (what a late      *)
-(*    write costs is told by Flush), and a correction to both brokers.     *)
-(*  - Consumers: one, which survives; what a new one reads twice is told   *)
-(*    by Group.                                                            *)
-(*  - Producers: a message is sent once; retries belong to Delivery.       *)
-(*  - Operators: nobody makes a slave the master, or mends one that        *)
-(*    stopped.                                                             *)
+(*  - Recovery: recovery is one step, and the remaining log is durable     *)
+(*    afterwards.                                                          *)
+(*  - Offset files: consumer offsets are written at once (Flush models     *)
+(*    late writes), and a correction is written to both brokers.           *)
+(*  - Consumers: one, which survives; Group models repeated reads by a new *)
+(*    one.                                                                 *)
+(*  - Producers: a message is sent once; Delivery models retries.          *)
+(*  - Operators: no operator promotes a slave to master or repairs a slave *)
+(*    that stopped.                                                        *)
 (***************************************************************************)
 EXTENDS Integers, Sequences, FiniteSets
 
 CONSTANTS
-    Messages,        \* what producers may send, strings
+    Messages,        \* the messages that producers may send, strings
     FlushModes,      \* the modes to explore, a subset of {"SYNC_FLUSH", "ASYNC_FLUSH"}
     Roles,           \* the roles of the master to explore, a subset of {"SYNC_MASTER", "ASYNC_MASTER"}
-    FallBehindMax    \* a slave that is so many records behind is not usable (haSlaveFallbehindMax)
+    FallBehindMax    \* a slave that is this many records behind is not usable (haSlaveFallbehindMax)
 
 ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"} /\ FlushModes # {}
        /\ Roles \subseteq {"SYNC_MASTER", "ASYNC_MASTER"} /\ Roles # {}
@@ -49,7 +51,7 @@ ASSUME /\ FlushModes \subseteq {"SYNC_FLUSH", "ASYNC_FLUSH"} /\ FlushModes # {}
 Nodes == {"master", "slave"}
 
 -----------------------------------------------------------------------------
-(* Rules that are functions of their arguments alone *)
+(* Rules that are functions of their arguments only *)
 
 Prefix(sequence, length) == SubSeq(sequence, 1, length)
 
@@ -61,29 +63,30 @@ Max(a, b) == IF a < b THEN b ELSE a
 
 Longer(a, b) == IF IsPrefix(a, b) THEN b ELSE a
 
-\* What the producer is told: the replica's status overwrites the flush's.
+\* The status that the producer receives: the replica's status overrides the flush's.
 PutStatus(flush, replica) ==
     CASE replica # "PUT_OK" -> replica
       [] flush # "PUT_OK" -> flush
       [] OTHER -> "SEND_OK"
 
-\* Of a request: given up stays given up, even if what it waited for comes later.
+\* The status of a request. A request that was given up remains given up, even if its condition is reached
+\* later.
 RequestStatus(request, reached) ==
     CASE request # "waiting" -> request
       [] reached -> "PUT_OK"
       [] OTHER -> "waiting"
 
-\* May a send that ends at `end` wait for the slave?
+\* Can a send that ends at `end` wait for the slave?
 SlaveUsable(connected, end, acked) == connected /\ end - acked < FallBehindMax
 
-\* The master's idea of how far its slave is, after an acknowledgement.
+\* The slave's position as the master knows it, after an acknowledgement.
 AckedPosition(acked, reported, end) == IF reported <= end THEN Max(acked, reported) ELSE acked
 
-\* What a slave whose log has this length reports first.
+\* The first report of a slave whose log has this length.
 FirstReport(length) == Max(length - 1, 0)
 
-\* The consumer offset of a slave that hears its master's. What it has beyond that was committed to it, and not yet
-\* told: nobody sets a group back at the master alone here.
+\* The slave's consumer offset after it receives the master's. A larger offset of the slave was committed to
+\* the slave and is not known to the master yet. In this model no operator resets a group at the master only.
 MergedOffset(own, masters) == Max(own, masters)
 
 -----------------------------------------------------------------------------
@@ -110,62 +113,62 @@ FlushModeOK == flushMode \in FlushModes
 VARIABLE role        \* the master's brokerRole; never changes
 RoleOK == role \in Roles
 
-VARIABLE phase       \* of each process; "gone": the machine is lost with its disk
+VARIABLE phase       \* the state of each process; "gone": the machine is lost with its disk
 PhaseOK == phase \in [Nodes -> {"up", "down", "gone"}]
 
 VARIABLE log         \* by node, as a reader of its files sees it: page cache over disk
 LogOK == log \in [Nodes -> Seq(Messages)]
 
-VARIABLE flushed     \* by node: how many of its records are durable
+VARIABLE flushed     \* by node: the number of durable records
 FlushedOK == \A n \in Nodes : flushed[n] \in 0..Len(log[n])
 
 VARIABLE connected   \* by node: its end of the connection is open
 ConnectedOK == connected \in [Nodes -> BOOLEAN]
 
-VARIABLE intact      \* the connection carries frames
+VARIABLE intact      \* the connection delivers frames
 IntactOK == intact \in BOOLEAN /\ (intact => \A n \in Nodes : connected[n])
 
-VARIABLE network     \* frames that were sent and may arrive, once or again
+VARIABLE network     \* frames that were sent and may arrive, once or repeatedly
 NetworkOK == \A frame \in network : frame \in Frames /\ connected[frame.target]
 
-Unasked == -1
-VARIABLE sent        \* master's memory: up to where it has sent on this connection
-SentOK == sent \in Nat \cup {Unasked}
+NotRequested == -1
+VARIABLE sent        \* master's memory: the position up to which it has sent on this connection
+SentOK == sent \in Nat \cup {NotRequested}
 
 VARIABLE acked       \* master's memory: the highest position that was acknowledged (push2SlaveMaxOffset)
 AckedOK == acked \in 0..Len(log["master"])
 
-VARIABLE request     \* master's memory: of a send that waits, what was given up
+VARIABLE request     \* master's memory: the parts of a waiting send that were given up
 Requests == [flush : {"waiting", "FLUSH_DISK_TIMEOUT"}, replica : {"waiting", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}]
 RequestOK == request \in [Messages -> Requests]
 
-VARIABLE verified    \* slave's memory: on this connection its log was found to agree with the master's
+VARIABLE verified    \* slave's memory: its log was compared with the master's on this connection and agrees
 VerifiedOK == verified \in BOOLEAN /\ (verified => connected["slave"])
 
-VARIABLE refused     \* slave's memory: it holds what its master does not, and no longer follows
+VARIABLE refused     \* slave's memory: it has records that its master lacks, and it no longer follows
 RefusedOK == refused \in BOOLEAN
 
 VARIABLE committed   \* by node: the consumer offset it stores
 CommittedOK == committed \in [Nodes -> Nat]
 
-VARIABLE answer      \* what the producer knows of each message
+VARIABLE answer      \* the status of each message, as its producer knows it
 Statuses == {"SEND_OK", "FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "SLAVE_NOT_AVAILABLE"}
 Answers == {"unsent", "waiting", "unknown"} \cup Statuses
 AnswerOK == answer \in [Messages -> Answers]
 
-VARIABLE seen        \* what the consumer was delivered; its length is the next offset to pull
+VARIABLE seen        \* the messages delivered to the consumer; the length is the next offset to pull
 SeenOK == seen \in Seq(Messages)
 
 VARIABLE held        \* history: messages that have been in the slave's log
 HeldOK == held \subseteq Messages
 
-VARIABLE forked      \* history: a master that lost its tail served while its slave had that tail
+VARIABLE forked      \* history: a master that lost its tail served while its slave still had that tail
 ForkedOK == forked \in BOOLEAN
 
-VARIABLE recalled    \* history: a fault took back what the consumer had been delivered
+VARIABLE recalled    \* history: a fault removed messages that the consumer had received
 RecalledOK == recalled \in BOOLEAN
 
-VARIABLE faults      \* history: crashes of a process, crashes of each node's system, wires cut
+VARIABLE faults      \* history: the number of process crashes, of system crashes of each node, and of cut connections
 FaultsOK == faults \in [process : Nat, master : Nat, slave : Nat, cuts : Nat]
 
 modes == <<flushMode, role>>
@@ -189,7 +192,7 @@ Init ==
     /\ log = [n \in Nodes |-> <<>>] /\ flushed = [n \in Nodes |-> 0]
     /\ committed = [n \in Nodes |-> 0]
     /\ connected = [n \in Nodes |-> FALSE] /\ intact = FALSE /\ network = {}
-    /\ sent = Unasked /\ acked = 0 /\ request = [m \in Messages |-> Waits]
+    /\ sent = NotRequested /\ acked = 0 /\ request = [m \in Messages |-> Waits]
     /\ verified = FALSE /\ refused = FALSE
     /\ answer = [m \in Messages |-> "unsent"]
     /\ seen = <<>>
@@ -197,13 +200,13 @@ Init ==
     /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0]
 
 -----------------------------------------------------------------------------
-(* A send, in the order of its life *)
+(* A send, in the order of its steps *)
 
 Position(m) == CHOOSE i \in 1..Len(log["master"]) : log["master"][i] = m
 
 InLog(m, records) == \E i \in 1..Len(records) : records[i] = m
 
-\* The request for a replica is made with the append; without a usable slave it fails at once.
+\* The append also creates the request for a replica. Without a usable slave the request fails at once.
 NewRequest ==
     IF role = "SYNC_MASTER" /\ ~SlaveUsable(connected["master"], Len(log["master"]) + 1, acked)
     THEN [Waits EXCEPT !.replica = "SLAVE_NOT_AVAILABLE"]
@@ -217,7 +220,8 @@ AppendRecord(m) ==
     /\ answer' = [answer EXCEPT ![m] = "waiting"]
     /\ UNCHANGED <<modes, phase, flushed, committed, connection, sent, acked, slaveMemory, seen, history>>
 
-\* An fsync returns; what is appended while it runs is appended after it here, which comes to the same.
+\* An fsync returns. A record that is appended during an fsync is modelled as appended after it, which is
+\* equivalent.
 FlushLog(n) ==
     /\ phase[n] = "up"
     /\ flushed[n] < Len(log[n])
@@ -246,7 +250,7 @@ SlaveTimeout(m) ==
     /\ request' = [request EXCEPT ![m].replica = "FLUSH_SLAVE_TIMEOUT"]
     /\ UNCHANGED <<modes, phase, files, connection, sent, acked, slaveMemory, clients, history>>
 
-\* Flush and replica are waited for at the same time; when both are decided the producer is told.
+\* The master waits for flush and replica at the same time. When both have a result, it answers the producer.
 AnswerSend(m) ==
     /\ phase["master"] = "up"
     /\ answer[m] = "waiting"
@@ -260,20 +264,21 @@ AnswerSend(m) ==
 
 FramesTo(n) == {frame \in network : frame.target = n}
 
-\* A connection's first frame is the slave's first report. What is left of an older connection ends here.
+\* The first frame of a connection is the slave's first report. Any older connection ends here.
 Connect ==
     /\ \A n \in Nodes : phase[n] = "up"
     /\ ~connected["slave"] /\ ~refused
     /\ connected' = [n \in Nodes |-> TRUE] /\ intact' = TRUE
     /\ network' = {Report(FirstReport(Len(log["slave"])))}
-    /\ sent' = Unasked
+    /\ sent' = NotRequested
     /\ verified' = (log["slave"] = <<>>)
     /\ UNCHANGED <<modes, phase, files, acked, request, refused, clients, history>>
 
-\* The master sends from where the slave asked. A report acknowledges nothing: it was not compared yet.
+\* The master sends from the position that the slave requested. The report acknowledges nothing, because the
+\* logs were not compared yet.
 AcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position <= Len(log["master"])
     /\ sent' = frame.position
     /\ UNCHANGED <<modes, phase, files, connection, acked, request, slaveMemory, clients, history>>
@@ -282,30 +287,31 @@ Close(n) ==
     /\ connected' = [connected EXCEPT ![n] = FALSE] /\ intact' = FALSE
     /\ network' = network \ FramesTo(n)
 
-\* The slave asks for what is beyond the master's end: it is ahead. The master closes the connection.
+\* The slave requests a position beyond the master's end, so it is ahead. The master closes the connection.
 RefuseReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position > Len(log["master"])
     /\ Close("master")
     /\ UNCHANGED <<modes, phase, files, masterMemory, slaveMemory, clients, history>>
 
 TransferRecord ==
-    /\ intact /\ sent # Unasked
+    /\ intact /\ sent # NotRequested
     /\ sent < Len(log["master"])
     /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
     /\ sent' = sent + 1
     /\ UNCHANGED <<modes, phase, files, connected, intact, acked, request, slaveMemory, clients, history>>
 
-\* The slave has asked again for its last record, and this is the answer.
+\* The frame contains the slave's last record, which the slave requested for comparison.
 Compares(frame) == ~verified /\ frame.position = FirstReport(Len(log["slave"]))
 
 Agrees(frame) == frame.message = log["slave"][Len(log["slave"])]
 
-\* A frame that begins elsewhere than where the slave's log ends is an old one.
+\* The frame starts at the end of the slave's log. A frame that starts at any other position is old.
 Continues(frame) == verified /\ frame.position = Len(log["slave"])
 
-\* These records came late: does the master serve without them, or has it since given their place to others?
+\* These records arrived late. Does the master serve without them, or has it put other records at their
+\* positions?
 Forks(records) ==
     /\ ~intact
     /\ ~IsPrefix(records, log["master"])
@@ -322,7 +328,7 @@ ReceiveTransfer(frame) ==
     /\ forked' = (forked \/ Forks(log'["slave"]))
     /\ UNCHANGED <<modes, phase, flushed, committed, connected, intact, masterMemory, refused, clients, recalled, faults>>
 
-\* The slave's last record is not its master's: it closes the connection and follows no more.
+\* The slave's last record differs from the master's. The slave closes the connection and stops following.
 RefuseTransfer(frame) ==
     /\ frame \in network
     /\ frame.kind = "transfer" /\ connected["slave"]
@@ -338,14 +344,14 @@ ReceiveAck(frame) ==
     /\ acked' = AckedPosition(acked, frame.position, Len(log["master"]))
     /\ UNCHANGED <<modes, phase, files, connection, sent, request, slaveMemory, clients, history>>
 
-\* The wire goes dead; neither end knows yet.
+\* The connection is cut. Neither end knows it yet.
 Cut ==
     /\ intact
     /\ intact' = FALSE /\ network' = {}
     /\ faults' = [faults EXCEPT !.cuts = @ + 1]
     /\ UNCHANGED <<modes, phase, files, connected, masterMemory, slaveMemory, clients, held, forked, recalled>>
 
-\* Nothing was heard for haHousekeepingInterval.
+\* No frame was received for haHousekeepingInterval.
 Housekeeping(n) ==
     /\ connected[n] /\ ~intact
     /\ Close(n)
@@ -355,7 +361,8 @@ Housekeeping(n) ==
 -----------------------------------------------------------------------------
 (* The consumer *)
 
-\* Under SYNC_FLUSH the master shows nobody a record that a crash could take back (as released since 5.3).
+\* Under SYNC_FLUSH, the master shows no consumer a record that a crash could still remove (as released since
+\* 5.3).
 ReadLimit(n) == IF n = "master" /\ flushMode = "SYNC_FLUSH" THEN flushed[n] ELSE Len(log[n])
 
 \* A pull, from either broker, returns the record at the consumer's next offset.
@@ -365,7 +372,8 @@ Deliver(n) ==
     /\ seen' = Append(seen, log[n][Len(seen) + 1])
     /\ UNCHANGED <<modes, phase, files, connection, masterMemory, slaveMemory, answer, history>>
 
-\* A pull beyond the master's end (PULL_OFFSET_MOVED): the consumer goes back to the end. A slave corrects nobody.
+\* A pull beyond the master's end (PULL_OFFSET_MOVED): the consumer moves back to the end. A slave corrects no
+\* consumer.
 CorrectOffset ==
     /\ phase["master"] = "up"
     /\ Len(seen) > Len(log["master"])
@@ -380,7 +388,7 @@ CommitOffset(n) ==
     /\ committed' = [committed EXCEPT ![n] = Len(seen)]
     /\ UNCHANGED <<modes, phase, log, flushed, connection, masterMemory, slaveMemory, clients, history>>
 
-\* Every 10 s the slave asks for its master's offsets.
+\* Every 10 s the slave requests the master's offsets.
 SyncOffsets ==
     /\ \A n \in Nodes : phase[n] = "up"
     /\ committed' = [committed EXCEPT !["slave"] = MergedOffset(@, committed["master"])]
@@ -388,32 +396,34 @@ SyncOffsets ==
     /\ UNCHANGED <<modes, phase, log, flushed, connection, masterMemory, slaveMemory, clients, history>>
 
 -----------------------------------------------------------------------------
-(* Ends of a broker's life, and its beginning *)
+(* Crashes and starts of a broker *)
 
-\* The process is gone: its memory is lost, its end of the connection closed, whoever waited knows nothing.
+\* The process has ended. Its memory is lost, its end of the connection is closed, and waiting producers get
+\* no answer.
 LoseMemory(n, next) ==
     /\ phase' = [phase EXCEPT ![n] = next]
     /\ Close(n)
     /\ IF n = "slave"
        THEN verified' = FALSE /\ refused' = FALSE /\ UNCHANGED <<masterMemory, answer>>
-       ELSE /\ sent' = Unasked /\ acked' = 0 /\ request' = [m \in Messages |-> Waits]
+       ELSE /\ sent' = NotRequested /\ acked' = 0 /\ request' = [m \in Messages |-> Waits]
             /\ answer' = [m \in Messages |-> IF answer[m] = "waiting" THEN "unknown" ELSE answer[m]]
             /\ UNCHANGED slaveMemory
     /\ UNCHANGED <<modes, seen, held, forked>>
 
-\* SIGKILL: the page cache lives on.
+\* SIGKILL: the page cache survives.
 ProcessCrash(n) ==
     /\ phase[n] = "up"
     /\ LoseMemory(n, "down")
     /\ faults' = [faults EXCEPT !.process = @ + 1]
     /\ UNCHANGED <<files, recalled>>
 
-\* What the two brokers hold together, as long as they hold the same.
+\* The log that the two brokers hold together, as long as their logs agree.
 Kept == Longer(log["master"], log["slave"])
 
 Recall == recalled' = (recalled \/ Len(seen) > Len(Kept'))
 
-\* The operating system dies or the power fails, at any time: of what was not durable any part may be left.
+\* The operating system crashes or the power fails, at any time. Any part of the non-durable records may
+\* remain.
 SystemCrash(n, length) ==
     /\ phase[n] # "gone"
     /\ length \in flushed[n]..Len(log[n])
@@ -423,7 +433,7 @@ SystemCrash(n, length) ==
     /\ faults' = [faults EXCEPT ![n] = @ + 1]
     /\ UNCHANGED <<flushed, committed>>
 
-\* The master's machine is destroyed with its disk, for ever.
+\* The master's machine is destroyed permanently, with its disk.
 MachineLoss ==
     /\ phase["master"] # "gone"
     /\ LoseMemory("master", "gone")
@@ -432,7 +442,8 @@ MachineLoss ==
     /\ Recall
     /\ UNCHANGED faults
 
-\* The process is started again. A master with less than its slave holds is not what its slave followed.
+\* Starts the process again. A master with fewer records than its slave differs from the master that the slave
+\* followed.
 Start(n) ==
     /\ phase[n] = "down"
     /\ phase' = [phase EXCEPT ![n] = "up"]
@@ -441,7 +452,7 @@ Start(n) ==
     /\ UNCHANGED <<modes, log, committed, connection, masterMemory, slaveMemory, clients, held, recalled, faults>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Send == \E m \in Messages : AppendRecord(m)
 
@@ -469,7 +480,8 @@ Fault ==
 
 Next == Send \/ Decide \/ Flush \/ Replicate \/ Consume \/ Commit \/ Restart \/ Fault
 
-\* Somebody flushes, gives up in time and answers; frames arrive; the consumer does not give up; the operator starts a broker again.
+\* The master flushes, gives up in time and answers. Frames arrive. The consumer continues to pull. The
+\* operator restarts brokers.
 FlushFairness == WF_vars(FlushLog("master"))
 TimeoutFairness == \A m \in Messages : WF_vars(SlaveTimeout(m))
 AnswerFairness == \A m \in Messages : WF_vars(AnswerSend(m))
@@ -486,37 +498,41 @@ Fairness ==
 Spec == Init /\ [][Next]_vars /\ Fairness
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 Answered(status) == {m \in Messages : answer[m] = status}
 
-\* The master lost, or may have lost, some of what it had.
+\* The master lost some of its records, or may have lost some.
 MasterLost == phase["master"] = "gone" \/ (flushMode = "ASYNC_FLUSH" /\ faults.master > 0)
 
-\* What the configuration guarantees against: then it is up to the slave, if it was waited for and lost nothing itself.
+\* The faults that the configuration tolerates. After a loss at the master, the slave must have been waited
+\* for and must have lost nothing itself.
 Covered == MasterLost => role = "SYNC_MASTER" /\ faults.slave = 0 /\ ~forked
 
-\* A consumer may see what is not safe yet: in the master's page cache, not on the slave yet, or on the slave alone.
+\* A consumer may see a record that is not safe yet: one in the master's page cache, not yet on the slave, or
+\* only on the slave.
 MayRecall == phase["master"] = "gone" \/ flushMode = "ASYNC_FLUSH" \/ faults.slave > 0
 
-\* And what consumers saw still stands.
+\* The guarantee holds, and all messages that the consumer saw still exist.
 Promised == Covered /\ ~forked /\ ~(MayRecall /\ recalled)
 
-\* REPL-1: it got there, and only a crash of the slave's own system has taken it away since
+\* REPL-1: the message reached the slave, and only a crash of the slave's own system can have removed it since
 SyncAckedOnSlave ==
     role = "SYNC_MASTER" =>
         \A m \in Answered("SEND_OK") : InLog(m, log["slave"]) \/ (faults.slave > 0 /\ m \in held)
 
-\* The slave has compared its log with its master's, and follows.
+\* The slave has compared its log with its master's and follows.
 Following == intact /\ verified
 
-\* REPL-2: outside the window that opens when a master comes back without its tail; and inside it no slave follows
+\* REPL-2: except in the window that opens when a master restarts without its tail; in that window no slave
+\* follows
 SlaveIsPrefix ==
     \/ IsPrefix(log["slave"], log["master"])
     \/ phase["master"] # "up" /\ IsPrefix(log["master"], log["slave"])
     \/ forked /\ ~Following
 
-\* REPL-3: a wait is given up only while it waits, and an answer tells all that was asked for, or which of it was not reached
+\* REPL-3: only a waiting part is given up; an answer confirms every requested part or names the part that was
+\* not reached
 StatusHonest ==
     [][\A m \in Messages :
         LET was == request[m]
@@ -538,7 +554,8 @@ StatusHonest ==
                 \/ answer'[m] = "unknown" /\ phase'["master"] # "up"
       ]_vars
 
-\* REPL-4: the next record that a slave holds can be had from it, and it holds all that it ever did
+\* REPL-4: a consumer can read the next record from a slave that has it, and the slave keeps every record it
+\* ever had
 ReadableWithoutMaster ==
     phase["master"] # "up" /\ phase["slave"] = "up" =>
         /\ Len(seen) < Len(log["slave"]) => ENABLED Deliver("slave")
@@ -549,7 +566,7 @@ SyncAckedDurable ==
     flushMode = "SYNC_FLUSH" /\ phase["master"] # "gone" =>
         \A m \in Answered("SEND_OK") : InLog(m, Prefix(log["master"], flushed["master"]))
 
-\* DELIV-1: one of the two has it, and the consumer has not passed it by
+\* DELIV-1: one of the two brokers has the message, and the consumer has not passed it
 NoAckedLost ==
     \A m \in Answered("SEND_OK") :
         /\ Covered => InLog(m, log["master"]) \/ InLog(m, log["slave"])
@@ -558,27 +575,29 @@ NoAckedLost ==
 \* DELIV-2
 NoPhantom == \A i \in 1..Len(seen) : seen[i] \in Messages \ Answered("unsent")
 
-\* DELIV-4: what the consumer saw is the log, in the log's order
+\* DELIV-4: the consumer sees the messages of the log, in the log's order
 QueueOrder == Promised => IsPrefix(seen, Kept)
 
-\* DELIV-5: but for a correction that the consumer is told of, and a machine that is lost
+\* DELIV-5: except for a correction that the consumer is informed of, and the loss of a machine
 OffsetMonotone ==
     [][\A n \in Nodes : committed'[n] >= committed[n] \/ CorrectOffset \/ phase'[n] = "gone"]_vars
 
 -----------------------------------------------------------------------------
-(* Consistency: what the states are and what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: invariants on states and constraints on steps. They make a wrong step fail where it is made. *)
 
-\* A process that does not run has no memory and no connection, and nobody waits for it; a lost machine has no files.
+\* A process that does not run has no memory and no connection, and no producer waits for it. A lost machine
+\* has no files.
 MemoryLost ==
     /\ \A n \in Nodes : phase[n] # "up" => ~connected[n]
     /\ phase["master"] # "up" => sent < 0 /\ acked = 0 /\ \A m \in Messages : answer[m] # "waiting"
     /\ phase["slave"] # "up" => ~refused
     /\ phase["master"] = "gone" => log["master"] = <<>> /\ committed["master"] = 0
 
-\* Only of a send that waits is anything given up.
+\* Only a waiting send has parts that were given up.
 GivenUpWhileWaiting == \A m \in Messages : request[m] # Waits => answer[m] = "waiting"
 
-\* A connection carries what its ends have: the master's records from where the slave asked, the slave's positions.
+\* The frames match the logs of both ends: the master's records from the requested position on, and the
+\* slave's positions.
 FramesTrue ==
     intact =>
         /\ \E report \in network :
@@ -591,19 +610,22 @@ FramesTrue ==
                   [] OTHER -> frame = report /\ frame.position <= Len(log["slave"])
         /\ verified /\ log["slave"] # <<>> => Ack(Len(log["slave"])) \in network
 
-\* What was in the slave's log is known, and that neither broker has any more what the consumer saw.
-HistoryTold ==
+\* `held` contains the slave's log. `recalled` is TRUE if neither broker has all messages that the consumer
+\* saw.
+HistoryComplete ==
     /\ \A i \in 1..Len(log["slave"]) : log["slave"][i] \in held
     /\ (\A n \in Nodes : Len(log[n]) < Len(seen)) => recalled
 
-\* An answer is given once, to somebody who waits, by a master that runs; what was given up stays given up until then.
+\* A running master answers once, while the producer waits. A part that was given up remains given up until
+\* then.
 AnsweredOnce ==
     [][\A m \in Messages :
         /\ answer'[m] # answer[m] => answer[m] = IF answer'[m] = "waiting" THEN "unsent" ELSE "waiting"
         /\ answer[m] = "waiting" /\ answer'[m] = "waiting" =>
             \A part \in DOMAIN Waits : request'[m][part] = request[m][part] \/ request[m][part] = "waiting"]_vars
 
-\* A log grows by one record, sent to the master or under way to the slave; its tail is lost where it was not durable.
+\* A log grows by one record, sent to the master or in flight to the slave. A log loses only its non-durable
+\* tail.
 LogsGrow ==
     [][\A n \in Nodes : log'[n] # log[n] =>
         IF Len(log'[n]) > Len(log[n])
@@ -615,14 +637,14 @@ LogsGrow ==
         ELSE /\ log'[n] = SubSeq(log[n], 1, Len(log'[n]))
              /\ phase'[n] = "gone" \/ (faults'[n] > faults[n] /\ Len(log'[n]) >= flushed[n])]_vars
 
-\* A process flushes all there is, and what it finds when it starts is durable.
+\* A process flushes its whole log. The log that it finds at its start is durable.
 FlushedToTheEnd ==
     [][\A n \in Nodes :
         flushed'[n] # flushed[n] \/ (phase[n] = "down" /\ phase'[n] = "up") =>
             phase'[n] = "gone" \/ (phase'[n] = "up" /\ flushed'[n] = Len(log[n]))]_vars
 
-\* A connection opens at both ends at once, and asks nothing of the one before.
-OpensAnew ==
+\* A connection opens at both ends at once and is independent of the previous one.
+OpensFresh ==
     [][(\E n \in Nodes : connected'[n] /\ ~connected[n]) \/ (intact' /\ ~intact) =>
         /\ \A n \in Nodes : phase[n] = "up" /\ connected'[n]
         /\ intact' /\ ~connected["slave"] /\ ~refused
@@ -635,14 +657,16 @@ ClosesForAReason ==
         \/ n = "slave" /\ refused'
         \/ n = "master" /\ sent < 0 /\ \E report \in network : report.position > Len(log["master"])]_vars
 
-\* Frames stay under way until their receiver's end closes or the wire is cut; while it carries none, none are sent.
+\* Frames remain in flight until their receiver's end closes or the connection is cut. On a cut connection no
+\* frame is sent.
 FramesStay ==
     [][~(intact' /\ ~intact) =>
         CASE connected' # connected -> network' = {frame \in network : connected'[frame.target]}
           [] intact' # intact -> network' = {} /\ faults'.cuts > faults.cuts
           [] OTHER -> network \subseteq network' /\ (intact \/ network' = network)]_vars
 
-\* The master sends from where it was asked, in order, and has heard what it knows of the slave.
+\* The master sends in order from the requested position. Its knowledge of the slave comes from an
+\* acknowledgement.
 SentInOrder ==
     [][/\ sent' # sent /\ sent' >= 0 =>
             \/ sent < 0 /\ \E report \in network : report.kind = "report" /\ report.position = sent'
@@ -651,20 +675,23 @@ SentInOrder ==
        /\ acked' > acked => Ack(acked') \in network
        /\ acked' < acked => phase'["master"] # "up"]_vars
 
-\* The master's record at the end of the slave's log has come, and is the slave's own, or is not.
+\* The master's record at the last position of the slave's log has arrived, and it equals the slave's own
+\* record or not.
 Compared(agrees) ==
     \E frame \in network :
         /\ frame.kind = "transfer" /\ frame.position + 1 = Len(log["slave"])
         /\ (frame.message = log["slave"][Len(log["slave"])]) = agrees
 
-\* The slave follows a master that has the record at its own end, or when it has none itself; it refuses any other.
+\* The slave follows a master that has the slave's last record, or any master if the slave's log is empty. It
+\* refuses other masters.
 ComparedFirst ==
     [][/\ verified' /\ ~verified => IF connected["slave"] THEN Compared(TRUE) ELSE log["slave"] = <<>>
        /\ verified /\ ~verified' => ~connected'["slave"]
        /\ refused' /\ ~refused => ~verified /\ Compared(FALSE) /\ ~connected'["slave"]
        /\ refused /\ ~refused' => phase'["slave"] # "up"]_vars
 
-\* The consumer is shown the next record of a broker that runs, and of a master that may yet lose it none.
+\* The consumer receives the next record of a running broker. From a master under SYNC_FLUSH it receives only
+\* durable records.
 ShownInOrder ==
     [][Len(seen') > Len(seen) =>
         \E n \in Nodes :
@@ -672,13 +699,13 @@ ShownInOrder ==
             /\ seen' = Append(seen, log[n][Len(seen) + 1])
             /\ n = "slave" \/ flushMode = "ASYNC_FLUSH" \/ Len(seen) < flushed[n]]_vars
 
-\* Only a consumer beyond the master's end is sent back, as far as that end, and its offsets with it.
+\* Only a consumer beyond the master's end is moved back. It moves to that end, and its offsets move with it.
 CorrectedToTheEnd ==
     [][seen' # seen /\ Len(seen') <= Len(seen) =>
         /\ phase["master"] = "up"
         /\ seen' = SubSeq(seen, 1, Len(log["master"])) /\ \A n \in Nodes : committed'[n] = Len(seen')]_vars
 
-\* What a broker stores is how far the consumer was delivered, or what the slave heard of the master.
+\* A broker stores the consumer's position, or the slave stores the offset that it received from the master.
 CommittedDelivered ==
     [][seen' = seen =>
         \A n \in Nodes : committed'[n] > committed[n] =>
@@ -686,7 +713,7 @@ CommittedDelivered ==
             /\ \/ committed'[n] = Len(seen)
                \/ n = "slave" /\ phase["master"] = "up" /\ committed'[n] = committed["master"]]_vars
 
-\* A fault is one fault; that of a process touches no file.
+\* A fault counts once. A process crash changes no file.
 FaultsCounted ==
     [][faults' # faults =>
         /\ \E fault \in DOMAIN faults : faults' = [faults EXCEPT ![fault] = @ + 1]
@@ -695,17 +722,18 @@ FaultsCounted ==
         /\ \A n \in Nodes : faults'[n] > faults[n] => phase[n] # "gone" /\ phase'[n] = "down"
         /\ faults'.cuts > faults.cuts => intact /\ ~intact']_vars
 
-\* A process ends by a fault alone, and each by its own; a machine that is lost never comes back.
+\* A process ends only by a fault, and a fault ends one process. A lost machine never restarts.
 EndsByAFault ==
     [][\A n \in Nodes : phase'[n] # phase[n] =>
         /\ \A other \in Nodes \ {n} : phase'[other] = phase[other]
         /\ phase[n] # "gone"
         /\ (phase'[n] = "down") = (faults' # faults)]_vars
 
-\* The logs differ at a place that both have.
+\* The logs differ at a position that both have.
 Apart == \E i \in 1..Len(log["slave"]) : i <= Len(log["master"]) /\ log["slave"][i] # log["master"][i]
 
-\* History only grows, and for what happened: messages came to the slave, logs went apart, a fault took what was seen.
+\* The history variables only grow, and each change has its event: a record reached the slave, the logs
+\* forked, or a fault removed a message that the consumer saw.
 HistoryGrows ==
     [][/\ held \subseteq held' /\ \A m \in held' \ held : \E i \in 1..Len(log'["slave"]) : log'["slave"][i] = m
        /\ forked' # forked =>
@@ -714,14 +742,15 @@ HistoryGrows ==
             /\ recalled' /\ Len(seen) > Len(log'["master"])
             /\ Apart' \/ Len(seen) > Len(log'["slave"])]_vars
 
-\* Nothing arrives but what is under way.
+\* Only frames in flight can arrive.
 NothingFromNowhere ==
     \A position \in 0..Cardinality(Messages) :
         \A frame \in ({Report(position), Ack(position)} \cup {Transfer(position, m) : m \in Messages}) \ network :
             /\ ~ENABLED AcceptReport(frame) /\ ~ENABLED RefuseReport(frame) /\ ~ENABLED ReceiveAck(frame)
             /\ ~ENABLED ReceiveTransfer(frame) /\ ~ENABLED RefuseTransfer(frame)
 
-\* What may happen can happen: nothing is kept only because this module forbids what would break it.
+\* Every step that should be possible is enabled. Without this check, an invariant could hold only because an
+\* action is too restrictive.
 NeverStuck ==
     /\ phase["master"] = "up" =>
         /\ \A m \in Messages :
@@ -777,7 +806,7 @@ NeverStuck ==
 \* FLUSH-7
 SendAnswered == \A m \in Messages : answer[m] = "waiting" ~> answer[m] # "waiting"
 
-\* REPL-5: unless there is no master any more, or it lost what the slave has
+\* REPL-5: unless there is no master any more, or the master lost records that the slave has
 SlaveCatchesUp ==
     log["slave"] # log["master"] ~> log["slave"] = log["master"] \/ forked \/ phase["master"] = "gone"
 

@@ -1,8 +1,8 @@
 ------------------------- MODULE ReplicationShipped -------------------------
-(* Replication as released brokers do it, where that is weaker; each configuration takes one thing of it. *)
+(* Replication in released brokers, where it is weaker. Each configuration uses one of these weaknesses. *)
 EXTENDS MCReplication
 
-(* 5.x: SYNC_MASTER waits for inSyncReplicas members, by default one, the master itself. *)
+(* 5.x: SYNC_MASTER waits for inSyncReplicas members. The default is one, which is the master itself. *)
 
 ShippedReplicaReached(m) ==
     TRUE
@@ -10,15 +10,16 @@ ShippedReplicaReached(m) ==
 ShippedNewRequest ==
     Waits
 
-(* All: a slave reports the length of its log, and the master counts that report, and in 5.x any later one, as an
-   acknowledgement, also when it lies beyond the master's own end (issues 1155 and 3015). *)
+(* All releases: a slave reports the length of its log. The master counts that report as an
+   acknowledgement, and in 5.x any later report, even if it lies beyond the master's own end (issues 1155
+   and 3015). *)
 
 ShippedFirstReport(length) ==
     length
 
 ShippedAcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report"
     /\ sent' = frame.position
     /\ acked' = Max(acked, frame.position)
@@ -27,7 +28,7 @@ ShippedAcceptReport(frame) ==
 ShippedRefuseReport(frame) ==
     FALSE
 
-(* All: the slave compares the position of what arrives with its length, and nothing else. *)
+(* All releases: the slave compares only the position of a frame with the length of its log. *)
 
 ShippedContinues(frame) ==
     frame.position = Len(log["slave"])

@@ -1,31 +1,32 @@
 ------------------------------ MODULE Routing ------------------------------
 (***************************************************************************)
-(* How clients learn which brokers there are: brokers register at every    *)
-(* name server again and again, name servers forget whom they no longer    *)
-(* hear, clients ask one name server for the route of their topic.         *)
-(* Processes and machines die, connections close, links fall silent, name  *)
-(* servers start with empty tables.                                        *)
+(* How clients discover brokers. Brokers register periodically at every    *)
+(* name server. Name servers remove brokers that fall silent. Clients      *)
+(* request the route of their topic from one name server. Processes and    *)
+(* machines may crash, connections may close, links may fall silent, and   *)
+(* name servers start with empty tables.                                   *)
 (*                                                                         *)
-(* Which queue of the route a producer takes is a module of its own,       *)
-(* QueueChoice: it depends on nothing here but the route, and the product  *)
-(* of the two would hide both.                                             *)
+(* The choice of a queue within a route is a separate module, QueueChoice. *)
+(* It depends on nothing here except the route, and the product of the two *)
+(* modules would make both hard to check.                                  *)
 (*                                                                         *)
-(* Abstracted away, one sentence each:                                     *)
-(*  - Time: a tick is ten seconds; what takes seconds at most, a request   *)
-(*    with its answer, is one step; nobody's period is ever overrun.       *)
+(* Abstractions, one sentence each:                                        *)
+(*  - Time: a tick is ten seconds; a request and its answer, which take    *)
+(*    seconds at most, are one step; no period is ever exceeded.           *)
 (*  - Clocks: ages are counted, all at the same speed; no clock is read.   *)
 (*  - Messages: a request arrives, or its link is cut and it does not; a   *)
-(*    request that arrives and loses its answer comes again next period.   *)
-(*  - Registration goes to all name servers in one step; whom it does not  *)
-(*    reach, its link is cut.                                              *)
-(*  - Addresses: a broker keeps its name, id and address for life.         *)
-(*  - Queues: one entry stands for all queues of a topic at a broker name. *)
+(*    request that arrives and loses its answer is repeated in the next    *)
+(*    period.                                                              *)
+(*  - Registration: a broker registers at all name servers in one step; it *)
+(*    does not reach those whose link is cut.                              *)
+(*  - Addresses: a broker never changes its name, id or address.           *)
+(*  - Queues: one entry represents all queues of a topic at a broker name. *)
 (*  - Topics: one besides the default topic, which every broker has; a     *)
 (*    slave has its master's topics; the data version is their number.     *)
-(*  - Clusters: there is one; filter servers: they live and die with the   *)
-(*    live record of their broker.                                         *)
-(*  - Orderly stops: unregistering does to the tables what the close of    *)
-(*    the connection does.                                                 *)
+(*  - Clusters: there is one; filter servers exist as long as the live     *)
+(*    record of their broker.                                              *)
+(*  - Orderly stops: unregistering changes the tables in the same way as   *)
+(*    the close of the connection.                                         *)
 (*  - Links between clients and brokers are up.                            *)
 (***************************************************************************)
 EXTENDS Naturals, FiniteSets
@@ -38,7 +39,7 @@ CONSTANTS
     Holders,        \* names whose brokers have the topic from the start
     HeartbeatEvery, \* ticks between two registrations of a broker: 3
     ScanEvery,      \* ticks between two scans of a name server: 1
-    Expiry,         \* ticks of silence that a name server bears: 12
+    Expiry,         \* ticks of silence after which a name server removes a broker: 12
     PollEvery       \* ticks between two route requests of a client: 3
 
 Names == Masters \cup Slaves
@@ -50,21 +51,21 @@ ASSUME /\ NameServers # {} /\ Holders \subseteq Names
 -----------------------------------------------------------------------------
 (* Brokers, tables, routes *)
 
-\* A broker process is known by its name and its id; id 0 is the master.
+\* The name and the id identify a broker process; id 0 is the master.
 Brokers == (Masters \X {0}) \cup (Slaves \X {1})
 Name(broker) == broker[1]
 Id(broker) == broker[2]
 
-Topics == {"topic", "TBW102"} \* TBW102 is the default topic: whoever has no route for his takes its
+Topics == {"topic", "TBW102"} \* TBW102 is the default topic: a client whose topic has no route uses its route
 
 Permissions == {"none", "read", "write"} \* no such queue, read-only, read and write
 
-Unheard == [age |-> 0, version |-> 0] \* the live record that is not there
+NoRecord == [age |-> 0, version |-> 0] \* the live record of an unknown broker
 
-\* What one name server knows, all of it in memory.
+\* The tables of one name server, all of them in memory.
 Tables == [
     queues : [Topics -> [Names -> Permissions]],
-    members : [Names -> SUBSET {0, 1}],                \* the ids of a broker name that have an address
+    members : [Names -> SUBSET {0, 1}],                \* the ids of each broker name that have an address
     cluster : SUBSET Names,
     live : [Brokers -> [age : Nat, version : Nat]]]    \* ticks since the last registration, and its data version
 
@@ -72,19 +73,19 @@ EmptyTables == [
     queues |-> [t \in Topics |-> [name \in Names |-> "none"]],
     members |-> [name \in Names |-> {}],
     cluster |-> {},
-    live |-> [b \in Brokers |-> Unheard]]
+    live |-> [b \in Brokers |-> NoRecord]]
 
-Live(tables) == {b \in Brokers : tables.live[b] # Unheard}
+Live(tables) == {b \in Brokers : tables.live[b] # NoRecord}
 
-\* What a client knows of its topic.
+\* The route of the topic, as a client has it.
 Routes == [
-    source : {"none", "topic", "default"},             \* whose route it is: nobody's, the topic's, the default topic's
+    source : {"none", "topic", "default"},             \* the origin of the route: none, the topic, or the default topic
     queues : [Names -> Permissions],
     brokers : SUBSET Brokers]
 
 NoRoute == [source |-> "none", queues |-> [name \in Names |-> "none"], brokers |-> {}]
 
-Long == Expiry + ScanEvery + PollEvery + 1 \* a longer silence is no different
+Long == Expiry + ScanEvery + PollEvery + 1 \* silence is counted only up to this value; a longer silence has the same effects
 
 -----------------------------------------------------------------------------
 (* State *)
@@ -95,16 +96,16 @@ RunningOK == running \subseteq Brokers
 VARIABLE serving      \* the name servers whose process runs
 ServingOK == serving \subseteq NameServers
 
-VARIABLE brokerCut    \* silent partition: pairs of name server and broker between which nothing arrives
+VARIABLE brokerCut    \* silent partition: pairs of name server and broker that receive nothing from each other
 BrokerCutOK == brokerCut \subseteq NameServers \X Brokers
 
 VARIABLE clientCut    \* the same between name servers and clients
 ClientCutOK == clientCut \subseteq NameServers \X Clients
 
-VARIABLE tables       \* what each name server knows
+VARIABLE tables       \* the tables of each name server
 TablesOK == tables \in [NameServers -> Tables]
 
-VARIABLE connected    \* history: brokers that registered by a connection which nobody but the name server has closed
+VARIABLE connected    \* history: registered brokers whose connection is open, or was closed only by the name server
 ConnectedOK == connected \in [NameServers -> SUBSET Brokers]
 
 VARIABLE created      \* the broker names whose brokers have the topic
@@ -122,7 +123,7 @@ PollAgeOK == pollAge \in [Clients -> 0..PollEvery]
 VARIABLE server       \* the name server that a client asks
 ServerOK == server \in [Clients -> NameServers]
 
-VARIABLE answered     \* the clients whose last request was answered: those that are up to date
+VARIABLE answered     \* the clients whose last request was answered; their route is up to date
 AnsweredOK == answered \subseteq Clients
 
 VARIABLE route        \* the route that a client has
@@ -134,7 +135,7 @@ PublishOK == publish \in [Clients -> SUBSET Names]
 VARIABLE silence      \* history: ticks since a registration of a broker last arrived, up to Long
 SilenceOK == silence \in [NameServers -> [Brokers -> 0..Long]]
 
-VARIABLE faults       \* history: how much has gone wrong
+VARIABLE faults       \* history: the number of faults
 FaultsOK == faults \in Nat
 
 processes == <<running, serving>>
@@ -153,7 +154,7 @@ TypeOK ==
         /\ tables[n].cluster \subseteq Names
         /\ \A b \in Brokers : tables[n].live[b].age \in 0..(Expiry + ScanEvery) /\ tables[n].live[b].version \in Nat
 
-\* Everything has just been started: brokers and clients make their first request within this tick.
+\* All processes have just started: brokers and clients send their first request within this tick.
 Init ==
     /\ running = Brokers /\ serving = NameServers
     /\ brokerCut = {} /\ clientCut = {}
@@ -175,10 +176,10 @@ Init ==
 
 TopicsOf(broker, holders) == IF Name(broker) \in holders THEN Topics ELSE {"TBW102"}
 
-\* Only the master, or where there is none the slave, says which queues its name has.
+\* Only the master sets the queues of its name, or the slave if there is no master.
 TakesTopicsFrom(table, b) == \A id \in table.members[Name(b)] : Id(b) <= id
 
-\* A registration is an upsert, and queues are touched only if it says something new or they are missing.
+\* A registration is an upsert. It changes queues only if its version is new or the queues are missing.
 Registered(table, b, topics) ==
     LET version == Cardinality(topics)
         Takes(t) ==
@@ -199,7 +200,7 @@ RegisterAt(reached, b, topics) ==
     /\ connected' = [n \in NameServers |-> IF n \in reached THEN connected[n] \cup {b} ELSE connected[n]]
     /\ silence' = [n \in NameServers |-> IF n \in reached THEN [silence[n] EXCEPT ![b] = 0] ELSE silence[n]]
 
-\* At its start, and then as often as registerNameServerPeriod says.
+\* A broker registers at its start, and then with the period registerNameServerPeriod.
 Register(b) ==
     /\ b \in running
     /\ heartbeatAge[b] = HeartbeatEvery
@@ -207,7 +208,7 @@ Register(b) ==
     /\ RegisterAt(Reached(b), b, TopicsOf(b, created))
     /\ UNCHANGED <<processes, links, scanAge, created, clients, faults>>
 
-\* A producer sends by the default topic's route: the master makes the topic and registers at once.
+\* A producer sends by the default topic's route. The master creates the topic and registers at once.
 AutoCreate(c, name) ==
     LET b == <<name, 0>>
     IN  /\ route[c].source = "default"
@@ -218,23 +219,23 @@ AutoCreate(c, name) ==
         /\ UNCHANGED <<processes, links, scanAge, heartbeatAge, clients, faults>>
 
 -----------------------------------------------------------------------------
-(* Name servers forget *)
+(* Name servers remove brokers *)
 
-\* With the last id of a name go its queues.
+\* The queues of a name are removed with its last id.
 Forgotten(table, gone) ==
     LET members == [name \in Names |-> {id \in table.members[name] : <<name, id>> \notin gone}]
     IN  [queues |-> [t \in Topics |->
                         [name \in Names |-> IF members[name] = {} THEN "none" ELSE table.queues[t][name]]],
          members |-> members,
          cluster |-> {name \in table.cluster : members[name] # {}},
-         live |-> [b \in Brokers |-> IF b \in gone THEN Unheard ELSE table.live[b]]]
+         live |-> [b \in Brokers |-> IF b \in gone THEN NoRecord ELSE table.live[b]]]
 
-\* lost: pairs of a name server and a broker that it forgets.
+\* lost: pairs of a name server and a broker that it removes.
 Forget(lost) ==
     LET Gone(n) == {b \in Brokers : <<n, b>> \in lost}
     IN  tables' = [n \in NameServers |-> Forgotten(tables[n], Gone(n))]
 
-\* The name servers see the connections close by which these brokers registered.
+\* The name servers detect that the connections of these brokers have closed.
 Disconnect(lost) ==
     /\ Forget(lost)
     /\ connected' = [n \in NameServers |-> {b \in connected[n] : <<n, b>> \notin lost}]
@@ -251,18 +252,19 @@ Scan(n) ==
 -----------------------------------------------------------------------------
 (* Clients poll *)
 
-\* The answer to a route request: every queue of the topic, and every broker of their names; none is code 17.
+\* The answer to a route request contains every queue of the topic and every broker of their names. An empty
+\* route is response code 17.
 RouteOf(table, topic) ==
     LET queues == table.queues[topic]
         brokers == {b \in Brokers : queues[Name(b)] # "none" /\ Id(b) \in table.members[Name(b)]}
     IN  IF brokers = {} THEN NoRoute
         ELSE [source |-> IF topic = "topic" THEN "topic" ELSE "default", queues |-> queues, brokers |-> brokers]
 
-\* Without a route of its own a topic gets the default topic's, if that has one.
+\* A topic without a route of its own gets the default topic's route, if there is one.
 RouteFrom(table, old) ==
     IF RouteOf(table, "topic") # NoRoute THEN RouteOf(table, "topic") ELSE RouteOf(table, "TBW102")
 
-\* Writable is a queue that says so, at a name whose master is in the route.
+\* A name is publishable if its queue is writable and its master is in the route.
 Publishable(r) == {name \in Names : r.queues[name] = "write" /\ <<name, 0>> \in r.brokers}
 
 Reaches(c, n) == n \in serving /\ <<n, c>> \notin clientCut
@@ -287,7 +289,7 @@ PollFails(c, next) ==
     /\ UNCHANGED <<processes, links, servers, created, heartbeatAge, route, publish, silence, faults>>
 
 -----------------------------------------------------------------------------
-(* Time passes, and waits for whatever is due *)
+(* Time advances only when no action is due *)
 
 Older(age, most) == IF age < most THEN age + 1 ELSE most
 
@@ -300,14 +302,14 @@ Tick ==
     /\ pollAge' = [c \in Clients |-> pollAge[c] + 1]
     /\ tables' = [n \in NameServers |->
                     [tables[n] EXCEPT !.live =
-                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + 1]]]]
+                        [b \in Brokers |-> IF @[b] = NoRecord THEN NoRecord ELSE [@[b] EXCEPT !.age = @ + 1]]]]
     /\ silence' = [n \in NameServers |-> [b \in Brokers |-> Older(silence[n][b], Long)]]
     /\ UNCHANGED <<processes, links, connected, created, server, answered, route, publish, faults>>
 
 -----------------------------------------------------------------------------
-(* What goes wrong *)
+(* Faults *)
 
-\* A broker's process ends: the name servers that see its connection close forget it at once.
+\* A broker's process ends. The name servers that see its connection close remove it at once.
 BrokerDies(b) ==
     /\ b \in running
     /\ running' = running \ {b}
@@ -316,7 +318,7 @@ BrokerDies(b) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<serving, links, scanAge, created, clients, silence>>
 
-\* A broker's machine ends: no connection closes, nobody is told.
+\* A broker's machine crashes. No connection closes, and no name server notices.
 MachineDies(b) ==
     /\ b \in running
     /\ running' = running \ {b}
@@ -324,7 +326,7 @@ MachineDies(b) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<serving, links, servers, created, clients, silence>>
 
-\* A connection closes under a broker that runs on; it opens another for its next registration.
+\* A connection of a running broker closes. The broker opens another one for its next registration.
 CloseChannel(n, b) ==
     /\ b \in running \cap connected[n]
     /\ n \in Reached(b)
@@ -344,7 +346,7 @@ CutClient(n, c) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<processes, brokerCut, servers, created, heartbeatAge, clients, silence>>
 
-\* All that a name server knows was in its memory.
+\* A name server's process ends. Its tables are lost, because they were only in memory.
 NameServerDies(n) ==
     /\ n \in serving
     /\ serving' = serving \ {n}
@@ -354,7 +356,8 @@ NameServerDies(n) ==
     /\ faults' = faults + 1
     /\ UNCHANGED <<running, links, created, heartbeatAge, clients, silence>>
 
-\* An operator takes a broker name out of writing, at one name server, until the name says something new there.
+\* An operator removes the write permission of a broker name at one name server. It lasts until that name
+\* registers a new version there.
 WipeWrite(n, name) ==
     LET Wiped(t) == IF tables[n].queues[t][name] = "write" THEN "read" ELSE tables[n].queues[t][name]
     IN  /\ n \in serving
@@ -364,7 +367,7 @@ WipeWrite(n, name) ==
         /\ UNCHANGED <<processes, links, connected, scanAge, created, heartbeatAge, clients, silence>>
 
 -----------------------------------------------------------------------------
-(* What is mended *)
+(* Repairs *)
 
 BrokerStarts(b) ==
     /\ b \notin running
@@ -388,7 +391,7 @@ HealClient(n, c) ==
     /\ UNCHANGED <<processes, brokerCut, servers, created, heartbeatAge, clients, silence, faults>>
 
 -----------------------------------------------------------------------------
-(* The whole *)
+(* Next and Spec *)
 
 Work ==
     \/ \E b \in Brokers : Register(b)
@@ -412,7 +415,7 @@ Repair ==
 
 Next == Work \/ Fault \/ Repair
 
-\* Time passes, and what is due is done; nothing is promised of repairs.
+\* Time passes, and actions that are due are taken. Repairs are not fair.
 TickFairness == WF_vars(Tick)
 RegisterFairness == \A b \in Brokers : WF_vars(Register(b))
 ScanFairness == \A n \in NameServers : WF_vars(Scan(n))
@@ -425,7 +428,7 @@ FaultsEnd == <>[][faults' = faults]_vars
 Spec == Init /\ [][Next]_vars /\ Fairness /\ FaultsEnd
 
 -----------------------------------------------------------------------------
-(* Safety. Names are those of spec/invariants.toml. *)
+(* Safety. The names are those in spec/invariants.toml. *)
 
 \* ROUTE-1
 TablesAgree ==
@@ -435,7 +438,7 @@ TablesAgree ==
         /\ \A b \in Brokers : Id(b) \in t.members[Name(b)] <=> b \in Live(t)
         /\ t.cluster = {name \in Names : t.members[name] # {}}
 
-\* ROUTE-2: unless somebody else closes its connection
+\* ROUTE-2: unless the connection was closed by someone other than the name server
 LiveBrokerKept ==
     \A n \in NameServers : \A b \in connected[n] : silence[n][b] <= Expiry => b \in Live(tables[n])
 
@@ -447,7 +450,7 @@ DeadBrokerForgotten ==
 MasterOnlyWrites ==
     \A c \in Clients : \A name \in publish[c] : route[c].queues[name] = "write" /\ <<name, 0>> \in route[c].brokers
 
-\* Not promises to anybody, but what the variables mean to one another.
+\* Not promises to users, but relations between the variables.
 Coherent ==
     /\ \A n \in NameServers :
         /\ Live(tables[n]) \subseteq connected[n]
@@ -466,16 +469,16 @@ Coherent ==
        Cardinality(brokerCut) + Cardinality(clientCut) <= faults
 
 -----------------------------------------------------------------------------
-(* Consistency: what a step may do, so that a wrong step shows where it is made. *)
+(* Consistency: constraints on steps. They make a wrong step fail where it is made. *)
 
-\* A fault is one fault, and breaks something.
+\* A fault counts once and breaks something.
 FaultsCount ==
     [][faults' # faults =>
         /\ faults' = faults + 1
         /\ \/ running' # running \/ serving' # serving \/ brokerCut' # brokerCut \/ clientCut' # clientCut
            \/ tables' # tables \/ connected' # connected]_vars
 
-\* What a client knows changes when its request is due, and then the next one is a period away.
+\* A client's knowledge changes only when its request is due, and the next request is one period later.
 AskedWhenDue ==
     [][\A c \in Clients :
         \/ pollAge[c] = PollEvery /\ pollAge'[c] = 0
@@ -483,12 +486,14 @@ AskedWhenDue ==
            /\ server'[c] = server[c] /\ route'[c] = route[c] /\ publish'[c] = publish[c]
            /\ (c \in answered') = (c \in answered)]_vars
 
-\* The name servers that a broker's end reaches know no connection of it afterwards, or the machine said nothing.
+\* After a broker ends, the name servers that it reaches have no connection of it, or the whole machine
+\* crashed silently.
 EndSeen ==
     [][\A b \in running \ running' :
         UNCHANGED <<tables, connected>> \/ \A n \in Reached(b) : b \notin connected'[n]]_vars
 
-\* What may happen can happen: what is due is done, what is broken can be mended, and what works, it alone, can break.
+\* Every step that should be possible is enabled: due actions, repairs of broken parts, and faults of working
+\* parts. Faults of broken parts are disabled.
 NeverStuck ==
     /\ \A b \in running :
         /\ heartbeatAge[b] = HeartbeatEvery => ENABLED <<Register(b)>>_heartbeatAge
@@ -523,16 +528,17 @@ NeverStuck ==
        \/ \E c \in Clients : pollAge[c] = PollEvery
        \/ ENABLED Tick
 
-\* A registration arrives where it can and nowhere else, and whom a name server hears it knows.
-Heard ==
+\* A registration arrives wherever it can and nowhere else, and the name server that receives it has the
+\* broker in its tables.
+RegistrationArrives ==
     [][\A b \in Brokers, n \in NameServers :
         LET arrives == n \in serving /\ <<n, b>> \notin brokerCut
         IN  /\ heartbeatAge[b] = HeartbeatEvery /\ heartbeatAge'[b] = 0 /\ b \in running' /\ arrives =>
                 silence'[n][b] = 0
             /\ silence'[n][b] < silence[n][b] => arrives /\ b \in running /\ b \in Live(tables'[n])]_vars
 
-\* What a master says that it had not said lets its queues be written; saying the same again does not.
-SaidAnew ==
+\* A new version from a master makes its queues writable. Repeating the old version does not.
+NewVersionWritable ==
     [][\A b \in Brokers, n \in NameServers :
         LET was == tables[n].live[b].version
             now == tables'[n].live[b].version
@@ -543,8 +549,8 @@ SaidAnew ==
                         <<Name(b), id>> \in Brokers /\
                         tables'[n].live[<<Name(b), id>>].version # tables[n].live[<<Name(b), id>>].version]_vars
 
-\* A client is answered by a name server that serves, and told its topic's route rather than the default topic's.
-ToldTheRoute ==
+\* A running name server answers the client. It prefers the topic's route to the default topic's.
+RouteAnswered ==
     [][\A c \in Clients :
         LET table == tables[server[c]] IN
         pollAge[c] = PollEvery /\ pollAge'[c] = 0 /\ c \in answered' =>
@@ -556,7 +562,8 @@ ToldTheRoute ==
 -----------------------------------------------------------------------------
 (* Liveness *)
 
-\* The broker has the topic, runs, and every name server hears it; the client is cut off from one at most, not from all.
+\* The broker has the topic, runs, and reaches every name server. The client is cut off from one name server
+\* at most, and not from all.
 Steady(b, c) ==
     LET cut == {n \in NameServers : <<n, c>> \in clientCut} IN
     /\ b \in running /\ Name(b) \in created

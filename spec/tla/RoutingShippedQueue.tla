@@ -1,12 +1,13 @@
 ------------------------ MODULE RoutingShippedQueue ------------------------
-(* 5.x: a closed connection does not remove its broker, it queues a request to remove it, by the broker's address. *)
+(* 5.x: a closed connection does not remove its broker at once. It queues a request to remove the broker by
+   its address. *)
 EXTENDS MCRouting
 
-VARIABLE pending \* pairs of a name server and a broker that it has yet to forget
+VARIABLE pending \* pairs of a name server and a broker that it has not removed yet
 
 queueVars == <<vars, pending>>
 
-\* Stands for Disconnect.
+\* Replaces Disconnect.
 ShippedDisconnect(lost) ==
     /\ pending' = pending \cup lost
     /\ tables' = tables
@@ -19,7 +20,7 @@ DrainQueue(n, b) ==
     /\ Forget({<<n, b>>})
     /\ UNCHANGED <<processes, links, connected, scanAge, created, heartbeatAge, clients, silence, faults>>
 
-\* The rest is as it was.
+\* The remaining actions are unchanged.
 QueueRegister(b) == Register(b) /\ pending' = pending
 QueueBrokerStarts(b) == BrokerStarts(b) /\ pending' = pending
 QueueScan(n) == Scan(n) /\ pending' = pending

@@ -1,5 +1,5 @@
 ----------------------------- MODULE TraceData -----------------------------
-(* What a recorded trace looks like; `mqproof trace-check` puts the recorded ones in its place. *)
+(* An example of a recorded trace. `mqproof trace-check` replaces this module by the recorded traces. *)
 
 Traces == <<
     <<[event |-> "open", mode |-> "SYNC_FLUSH"],

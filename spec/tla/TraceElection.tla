@@ -1,32 +1,34 @@
 ---------------------------- MODULE TraceElection ----------------------------
 (***************************************************************************)
-(* Is what the members of a DLedger group wrote into their event log a     *)
-(* behaviour of Election?                                                  *)
+(* Checks that the event log of a DLedger group's members is a behaviour   *)
+(* of Election.                                                            *)
 (*                                                                         *)
-(* conformance/traces/group.py turns one log of a whole group into a trace:  *)
-(* indexes count from 1, messages are named in the order in which leaders  *)
-(* took them. A log tells what a node did and not when each message left   *)
-(* or was lost, so some words of Election are taken as follows.            *)
-(*  - A push may name any entry that its leader had in its term, a COMMIT  *)
-(*    any index that it had committed: Election steps back one by one and  *)
-(*    tells each index when it can, we jump. `led` remembers what leaders  *)
-(*    had.                                                                 *)
-(*  - An answer may be heard late. In Election a late answer is a request  *)
-(*    that arrives late; here an acknowledgement is remembered in `kept`   *)
-(*    when it is given, and counts when the leader commits; and whoever    *)
-(*    hears of a term that somebody is or was in becomes a candidate.      *)
-(*  - An fsync may have begun before the newest entries came.              *)
+(* conformance/traces/group.py converts one log of a whole group into a    *)
+(* trace: indexes count from 1, messages are named in the order in which   *)
+(* leaders accepted them. A log records the actions of a node, not when    *)
+(* each message was sent or lost. Therefore some parts of Election are     *)
+(* interpreted as follows.                                                 *)
+(*  - A push may contain any entry that its leader had in its term, and a  *)
+(*    COMMIT any index that its leader had committed. Election moves back  *)
+(*    one by one and sends each index, while our implementation jumps.     *)
+(*    `led` records the entries of leaders.                                *)
+(*  - An answer may arrive late. Election models a late answer as a        *)
+(*    request that arrives late. Here `kept` records an acknowledgement    *)
+(*    when it is sent, and it counts when the leader commits. A node that  *)
+(*    receives a term that some node is or was in becomes a candidate.     *)
+(*  - An fsync may have begun before the newest entries were written.      *)
 (*                                                                         *)
-(* The first event says which kinds of events the members do not record.   *)
-(* Steps of these kinds alone are hidden: each is taken only before an     *)
-(* event that may need it, and as late as can be. They are at the end.     *)
+(* The first event lists the kinds of events that the members do not       *)
+(* record. Only steps of these kinds are hidden. Each is taken only before *)
+(* an event that may need it, and as late as possible. They are at the end *)
+(* of this module.                                                         *)
 (***************************************************************************)
 EXTENDS Election, Integers, TraceData
 
 VARIABLES
-    t, l,  \* which trace, and which event of it is next
-    led,   \* by term: its leader, the log it has or had, and what it committed
-    kept   \* acknowledgements: who told the leader of which term that it keeps how much
+    t, l,  \* the index of the trace, and the index of its next event
+    led,   \* by term: the leader, its current or former log, and its commit index
+    kept   \* acknowledgements: the node, the term of its leader, and the index up to which it keeps entries
 
 extra == <<led, kept>>
 
@@ -41,7 +43,7 @@ Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 Unrecorded == Traces[t][1].unrecorded
 
 \* A step of a kind that is not recorded, before one of these events.
-Untold(kind, names) == kind \in Unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
+Unlogged(kind, names) == kind \in Unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
 
 TraceInit == Init /\ t \in DOMAIN Traces /\ l = 1 /\ led = <<>> /\ kept = {}
 
@@ -56,14 +58,15 @@ Opened == Is("open") /\ UNCHANGED <<vars, extra>>
 
 NewTerm == Is("new_term") /\ NextTerm(Event.node) /\ term'[Event.node] = Event.term /\ UNCHANGED extra
 
-(* A candidate's own vote. When it asks again in its term it gives none. *)
+(* A candidate's own vote. A candidate that repeats its requests in the same term casts no new vote. *)
 Stood ==
     /\ Is("stand")
     /\ term[Event.node] = Event.term
     /\ RequestVotes(Event.node) \/ (InRound(Event.node) /\ UNCHANGED vars)
     /\ UNCHANGED extra
 
-(* The answer is by the rules, to a request that was made. That it is heard, or heard again, changes the candidate. *)
+(* The answer follows the rules and belongs to a request that was sent. A candidate that receives it, even
+   repeatedly, changes. *)
 Answered ==
     /\ Is("vote")
     /\ \E m \in network :
@@ -78,7 +81,7 @@ Answered ==
                \/ (~first \/ learns) /\ ~changes /\ ~yields /\ UNCHANGED vars
     /\ UNCHANGED extra
 
-(* A request that came after the answers to all it could change: nothing is left of it in Election. *)
+(* A request that arrived after the answers to all nodes that it could change. Election has dropped it. *)
 AnsweredVoid ==
     /\ Is("vote")
     /\ Event.result \notin {"ACCEPT", "REJECT_TERM_NOT_READY"}
@@ -88,7 +91,7 @@ AnsweredVoid ==
 
 AlreadyCandidate(n, number) == role[n] = "CANDIDATE" /\ known[n] >= number /\ ~InRound(n)
 
-HeardLate(n, number) ==
+ReceivedLate(n, number) ==
     /\ number > term[n]
     /\ \E p \in Nodes : term[p] >= number
     /\ BecomeCandidate(n, number)
@@ -101,7 +104,7 @@ SteppedDown ==
            \/ Event.reason = "heart_beat" /\ \E m \in network :
                 /\ m.kind = "HEART_BEAT" /\ m.source = Event.peer /\ m.target = n /\ m.term = Event.term
                 /\ HandleHeartBeat(m)
-           \/ Event.reason = "answer" /\ HeardLate(n, Event.term)
+           \/ Event.reason = "answer" /\ ReceivedLate(n, Event.term)
            \/ Event.reason \in {"silence", "transfer"} /\ GiveUp(n)
            \/ Event.reason = "no_quorum" /\ StepDown(n)
            \/ Event.reason = "round" /\ \E heard \in SUBSET Nodes : EndRound(n, heard)
@@ -162,10 +165,10 @@ Flushed ==
            \/ Event.index = durable[n] /\ UNCHANGED vars
            \/ /\ Event.index \in (durable[n] + 1)..(Len(log[n]) - 1)
               /\ durable' = [durable EXCEPT ![n] = Event.index]
-              /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history>>
+              /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history>>
     /\ UNCHANGED extra
 
-(* It tells its leader the truth. *)
+(* The follower's acknowledgement to its leader is true. *)
 Acknowledged ==
     /\ Is("keep")
     /\ LET n == Event.node
@@ -176,15 +179,16 @@ Acknowledged ==
            /\ kept' = kept \cup {[term |-> number, node |-> n, index |-> Event.index]}
     /\ UNCHANGED <<vars, led>>
 
-(* What a leader heard of a follower before it committed: no more than it committed by. *)
-Heard(n, p, index) ==
-    LET told == {i \in 0..index : \E k \in kept : k.term = term[n] /\ k.node = p /\ k.index >= i}
-    IN  CHOOSE i \in told \cup {0} : \A j \in told : j <= i
+(* The acknowledgements that a leader received from a follower before it committed, up to the committed
+   index. *)
+AcknowledgedUpTo(n, p, index) ==
+    LET indexes == {i \in 0..index : \E k \in kept : k.term = term[n] /\ k.node = p /\ k.index >= i}
+    IN  CHOOSE i \in indexes \cup {0} : \A j \in indexes : j <= i
 
-HeardOfFollowers ==
-    /\ Hidden("commit") \/ Untold("raft_commit", {"ack"})
+ReceivedFromFollowers ==
+    /\ Hidden("commit") \/ Unlogged("raft_commit", {"ack"})
     /\ LET n == Event.node
-           heard == [p \in Nodes |-> IF p = n THEN 0 ELSE Max(watermark[n][p], Heard(n, p, Event.index))]
+           heard == [p \in Nodes |-> IF p = n THEN 0 ELSE Max(watermark[n][p], AcknowledgedUpTo(n, p, Event.index))]
        IN  /\ role[n] = "LEADER" /\ heard # watermark[n]
            /\ watermark' = [watermark EXCEPT ![n] = heard]
     /\ UNCHANGED <<file, ledger, role, leader, known, answers, commit, network, answer, calm, history, extra>>
@@ -228,7 +232,7 @@ Recovered ==
     /\ UNCHANGED extra
 
 -----------------------------------------------------------------------------
-(* Votes that are not in the log: terms entered, rounds of votes begun, and answers given *)
+(* Votes that are not in the log: new terms, rounds of votes, and answers *)
 
 ToCome == {Traces[t][k] : k \in l..Len(Traces[t])}
 
@@ -237,7 +241,7 @@ WillLead(n, number) == \E e \in ToCome : e.event = "become_leader" /\ e.node = n
 WillLeave(reasons, number) ==
     \E e \in ToCome : e.event = "step_down" /\ e.reason \in reasons /\ e.term = number + 1
 
-\* Who asked for votes in a term is told by what came of it.
+\* A later event shows that the node requested votes in this term.
 WillHaveStood(n, number) ==
     \/ WillLead(n, number)
     \/ \E e \in ToCome : e.event = "step_down" /\ e.reason = "vote" /\ e.peer = n /\ e.term = number
@@ -252,17 +256,17 @@ TermsAsked ==
 
 VotesAsked == {"become_leader", "step_down", "crash"}
 
-EnteredUntold ==
-    /\ Untold("vote", VotesAsked \cup {"follow", "write", "keep", "commit"})
+EnteredUnlogged ==
+    /\ Unlogged("vote", VotesAsked \cup {"follow", "write", "keep", "commit"})
     /\ \E n \in IF Event.event \in VotesAsked THEN Nodes ELSE {Event.node} : known[n] \in TermsAsked /\ NextTerm(n)
     /\ UNCHANGED extra
 
-StoodUntold ==
-    /\ Untold("vote", VotesAsked)
+StoodUnlogged ==
+    /\ Unlogged("vote", VotesAsked)
     /\ \E n \in Nodes : term[n] \in TermsAsked /\ WillHaveStood(n, term[n]) /\ RequestVotes(n)
     /\ UNCHANGED extra
 
-\* What a member answers before it leaves its term counts for a round that ends later.
+\* An answer that a member gives before it leaves its term may count for a round that ends later.
 AnswersToLeave(m) ==
     /\ m.target = Event.node
     /\ \/ VoteResult(m) = "ACCEPT" /\ (WillLead(m.source, m.term) \/ WillLeave({"silence"}, m.term))
@@ -278,27 +282,27 @@ AnswerAsked(m) ==
             \/ Event.reason = "vote" /\ m.source = Event.peer /\ m.target = Event.node /\ m.term = Event.term
             \/ Event.reason = "round" /\ m.term = Event.term - 1 /\ VoteResult(m) # "REJECT_TERM_NOT_READY"
 
-AnsweredUntold ==
-    /\ Untold("vote", VotesAsked)
+AnsweredUnlogged ==
+    /\ Unlogged("vote", VotesAsked)
     /\ \E m \in network : m.kind = "VOTE" /\ m.term \in TermsAsked /\ AnswerAsked(m) /\ HandleVote(m)
     /\ UNCHANGED extra
 
 -----------------------------------------------------------------------------
 (* Other steps that are not in the log *)
 
-SteppedDownUntold ==
-    /\ Untold("step_down", {"new_term"})
+SteppedDownUnlogged ==
+    /\ Unlogged("step_down", {"new_term"})
     /\ LET n == Event.node
        IN  /\ known[n] < Event.term
            /\ \/ GiveUp(n)
               \/ StepDown(n)
-              \/ HeardLate(n, Event.term)
+              \/ ReceivedLate(n, Event.term)
               \/ \E heard \in SUBSET Nodes : EndRound(n, heard)
            /\ known'[n] = Event.term
     /\ UNCHANGED extra
 
-FollowedUntold ==
-    /\ Untold("heartbeat", {"write", "keep", "commit", "vote", "step_down", "new_term"})
+FollowedUnlogged ==
+    /\ Unlogged("heartbeat", {"write", "keep", "commit", "vote", "step_down", "new_term"})
     /\ \E m \in network :
         /\ m.kind = "HEART_BEAT" /\ m.target = Event.node /\ m.term = term[Event.node]
         /\ HandleHeartBeat(m)
@@ -306,7 +310,8 @@ FollowedUntold ==
 
 CommitsAsked == {"commit", "ack"}
 
-\* As much as a member tells, or as its leader commits by it, now or after the member has left.
+\* The index that a member acknowledges, or that its leader commits because of it, now or after the member has
+\* left.
 IndexesAsked(n) ==
     LET follows == role[n] = "FOLLOWER" /\ "ha_ack" \in Unrecorded
     IN  CASE Event.event = "keep" -> IF n = Event.node THEN {Event.index} ELSE {}
@@ -319,36 +324,36 @@ IndexesAsked(n) ==
 
 Leaving == {"step_down", "new_term", "vote", "crash"}
 
-\* What a member's next crash leaves may as well be durable before.
+\* The part of the log that remains after the member's next crash may already be durable.
 LeftByCrash(n) ==
     LET crashes == {k \in l..Len(Traces[t]) : Traces[t][k].event = "crash" /\ Traces[t][k].node = n}
         next == CHOOSE k \in crashes : \A other \in crashes : k <= other
     IN  IF crashes = {} THEN Len(log[n]) ELSE Min(Len(log[n]), Traces[t][next].kept)
 
-FlushedUntold ==
-    /\ Untold("flush", {"keep"} \cup CommitsAsked \cup Leaving)
+FlushedUnlogged ==
+    /\ Unlogged("flush", {"keep"} \cup CommitsAsked \cup Leaving)
     /\ LET asked(n) == {i \in IndexesAsked(n) : Up(n) /\ i \in (durable[n] + 1)..Len(log[n])}
            left(n) == {i \in asked(n) : i <= LeftByCrash(n)}
            most(indexes) == CHOOSE i \in indexes : \A j \in indexes : j <= i
        IN  \/ /\ durable' = [n \in Nodes |-> IF left(n) = {} THEN durable[n] ELSE most(left(n))]
               /\ durable' # durable
            \/ \E n \in Nodes : \E i \in asked(n) \ left(n) : durable' = [durable EXCEPT ![n] = i]
-    /\ UNCHANGED <<file, log, standing, commit, network, answer, calm, history, extra>>
+    /\ UNCHANGED <<file, log, nodeState, commit, network, answer, calm, history, extra>>
 
-MayTell(n, i) ==
+MayAcknowledge(n, i) ==
     /\ role[n] = "FOLLOWER" /\ HasLed(term[n]) /\ led[term[n]].node = leader[n]
     /\ i <= Kept(n) /\ i <= Len(led[term[n]].log) /\ Matches(n, i, TermAt(led[term[n]].log, i))
 
-\* To tell the truth harms nobody: whoever can tell as much as is asked does.
-KeptUntold ==
-    /\ Untold("ha_ack", CommitsAsked \cup Leaving)
+\* A true acknowledgement never does harm, so every node that can acknowledge the requested index does.
+KeptUnlogged ==
+    /\ Unlogged("ha_ack", CommitsAsked \cup Leaving)
     /\ kept' = kept \cup UNION {{[term |-> term[n], node |-> n, index |-> i] :
-                                    i \in {j \in IndexesAsked(n) : MayTell(n, j)}} : n \in Nodes}
+                                    i \in {j \in IndexesAsked(n) : MayAcknowledge(n, j)}} : n \in Nodes}
     /\ kept' # kept
     /\ UNCHANGED <<vars, led>>
 
-CommittedUntold ==
-    /\ Untold("raft_commit", {"ack"})
+CommittedUnlogged ==
+    /\ Unlogged("raft_commit", {"ack"})
     /\ LET n == Event.node
        IN  /\ commit[n] < Event.index
            /\ AdvanceCommit(n)
@@ -357,9 +362,9 @@ CommittedUntold ==
 
 TraceNext ==
     \/ Opened \/ NewTerm \/ Stood \/ Answered \/ AnsweredVoid \/ SteppedDown \/ BecameLeader \/ BecameFollower
-    \/ Appended \/ Wrote \/ Flushed \/ Acknowledged \/ HeardOfFollowers \/ CommittedByLeader
+    \/ Appended \/ Wrote \/ Flushed \/ Acknowledged \/ ReceivedFromFollowers \/ CommittedByLeader
     \/ CommittedByFollower \/ Replied \/ Crashed \/ Recovered
-    \/ EnteredUntold \/ StoodUntold \/ AnsweredUntold \/ SteppedDownUntold \/ FollowedUntold
-    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
+    \/ EnteredUnlogged \/ StoodUnlogged \/ AnsweredUnlogged \/ SteppedDownUnlogged \/ FollowedUnlogged
+    \/ FlushedUnlogged \/ KeptUnlogged \/ CommittedUnlogged
 
 =============================================================================

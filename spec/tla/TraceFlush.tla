@@ -1,15 +1,15 @@
 ----------------------------- MODULE TraceFlush -----------------------------
 (***************************************************************************)
-(* Is what a broker wrote into its event log a behaviour of Flush?         *)
+(* Checks that a broker's event log is a behaviour of Flush.               *)
 (*                                                                         *)
-(* conformance/traces/store.py turns an event log into traces: messages are named *)
-(* in the order of their appends, byte offsets become positions, and a     *)
-(* settled front of the log (durable, dispatched, answered) is left out.   *)
-(* The consumer is not part of these traces.                               *)
+(* conformance/traces/store.py converts an event log into traces: messages *)
+(* are named in the order of their appends, byte offsets become positions, *)
+(* and a settled front of the log (durable, dispatched, answered) is left  *)
+(* out. The consumer is not part of these traces.                          *)
 (***************************************************************************)
 EXTENDS Flush, Integers, TraceData
 
-VARIABLES t, l \* which trace, and which event of it is next
+VARIABLES t, l \* the index of the trace, and the index of its next event
 
 TraceView == <<vars, t, l>>
 
@@ -21,7 +21,7 @@ Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 
 TraceInit == Init /\ t \in DOMAIN Traces /\ l = 1
 
-(* The first event says which mode the broker ran in. *)
+(* The first event contains the broker's flush mode. *)
 Opened == Is("open") /\ mode = Event.mode /\ UNCHANGED vars
 
 Appended ==
@@ -29,7 +29,7 @@ Appended ==
     /\ nextOffset[Event.queue] = Event.offset
     /\ AppendRecord(Event.message, Event.queue)
 
-(* An fsync that found nothing new changes nothing. *)
+(* An fsync that found no new record changes nothing. *)
 Flushed ==
     /\ Is("flush")
     /\ FlushLog(Event.length) \/ (Event.length = flushed /\ UNCHANGED vars)
@@ -50,10 +50,11 @@ QueuesFlushed ==
     /\ \/ FlushQueues(Event.length)
        \/ (\A q \in Queues : queueFlushed[q] >= EntriesUpTo(q, Event.length)) /\ UNCHANGED vars
 
-(* The checkpoint file holds times, not positions, so that its writing is not in the log. *)
+(* The checkpoint file contains times, not positions, so writing it is not in the log. *)
 ShutDown == (Is("shutdown") /\ Shutdown) \/ (Hidden("shutdown") /\ WriteCheckpoint)
 
-(* Of all images that would be recovered to this length one is enough: without the torn record, with all queues. *)
+(* Of all disk images that recover to this length, one is enough: without the torn record, and with all
+   queue entries. *)
 Crashed ==
     /\ Is("crash")
     /\ IF Event.length = Len(log)

@@ -1,21 +1,21 @@
 -------------------------- MODULE TraceReplication --------------------------
 (***************************************************************************)
-(* Is what a master and its slave wrote into their event logs a behaviour  *)
-(* of Replication?                                                         *)
+(* Checks that the event logs of a master and its slave are a behaviour of *)
+(* Replication.                                                            *)
 (*                                                                         *)
-(* conformance/traces/pair.py turns one log of both, in the order in which  *)
-(* things happened, into traces: byte offsets become positions, messages   *)
-(* are named in the order of the master's appends. A log tells nothing of  *)
-(* connections: they open and close here when an event asks for it, and    *)
-(* where an old one explains as much as a new one, it is the old one. Of a *)
-(* master alone the slave's steps are hidden, too. The consumer is not     *)
-(* part of these traces.                                                   *)
-(*  - An fsync may have begun before the newest records came.              *)
-(*  - A clean exit is the end of a process that has flushed all it has.    *)
+(* conformance/traces/pair.py converts one log of both nodes, in the order *)
+(* of the events, into traces: byte offsets become positions, messages are *)
+(* named in the order of the master's appends. A log does not record       *)
+(* connections. They open and close here when an event requires it, and an *)
+(* old connection is preferred where it explains as much as a new one. If  *)
+(* only the master's log is available, the slave's steps are hidden too.   *)
+(* The consumer is not part of these traces.                               *)
+(*  - An fsync may have begun before the newest records were written.      *)
+(*  - A clean exit is the end of a process that has flushed its whole log. *)
 (***************************************************************************)
 EXTENDS Replication, TraceData
 
-VARIABLES t, l \* which trace, and which event of it is next
+VARIABLES t, l \* the index of the trace, and the index of its next event
 
 TraceView == <<vars, t, l>>
 
@@ -25,8 +25,9 @@ Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED
 
 Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l>>
 
-\* The first event says how the master runs, if that is known, and whether the slave's steps are in the log.
-SlaveTells == Traces[t][1].slave
+\* The first event contains the master's modes, if they are known, and whether the log contains the slave's
+\* steps.
+SlaveLogs == Traces[t][1].slave
 
 TraceInit ==
     /\ t \in DOMAIN Traces /\ l = 1
@@ -36,17 +37,17 @@ TraceInit ==
 Opened == Is("open") /\ UNCHANGED vars
 
 -----------------------------------------------------------------------------
-(* Connections, as far as an event asks for one *)
+(* Connections, as far as an event requires one *)
 
-\* The next event is one that only another connection than this one explains.
+\* Only another connection than the current one explains the next event.
 AsksForAnother ==
-    \/ Hidden("transfer") /\ (~intact \/ sent = Unasked \/ Event.index < sent)
+    \/ Hidden("transfer") /\ (~intact \/ sent = NotRequested \/ Event.index < sent)
     \/ Hidden("append") /\ Event.node = "master" /\ Event.usable = "yes" /\ ~connected["master"]
 
-\* The next event is one that only a master explains that knows of no slave.
+\* Only a master that has no connection to a slave explains the next event.
 AsksForNone == Hidden("append") /\ Event.node = "master" /\ Event.usable = "no" /\ connected["master"]
 
-\* Once for an event: what is asked again is asked from where the slave's log ends.
+\* At most once per event: a repeated request starts at the end of the slave's log.
 Gone ==
     /\ \/ AsksForNone
        \/ Hidden("transfer") /\ FirstReport(Len(log["slave"])) <= Event.index /\ Event.index < sent
@@ -72,7 +73,7 @@ Transferred ==
     /\ \/ sent + 1 = Event.index /\ TransferRecord
        \/ intact /\ sent = Event.index /\ UNCHANGED vars
 
-\* Of what the slave compares it writes nothing down.
+\* The slave's comparison of records is not recorded.
 ComparedRecord == (Hidden("append") \/ Hidden("ack")) /\ ~verified /\ \E frame \in network : ReceiveTransfer(frame)
 
 Received ==
@@ -80,19 +81,19 @@ Received ==
     /\ Len(log["slave"]) + 1 = Event.index
     /\ verified /\ ReceiveTransfer(Transfer(Event.index - 1, Event.message))
 
-ReceivedUntold ==
-    /\ Hidden("ack") /\ ~SlaveTells
+ReceivedUnlogged ==
+    /\ Hidden("ack") /\ ~SlaveLogs
     /\ Len(log["slave"]) < Event.index
     /\ verified /\ \E frame \in network : ReceiveTransfer(frame)
 
-\* A report that is repeated, or that came over an older connection, is no news.
+\* A report that is repeated, or that came over an older connection, changes nothing.
 Acknowledged ==
     /\ Is("ack")
     /\ \/ Event.index > acked /\ ReceiveAck(Ack(Event.index))
        \/ Event.index <= acked /\ UNCHANGED vars
 
 -----------------------------------------------------------------------------
-(* What is durable, and what producers are told *)
+(* Durability, and answers to producers *)
 
 Flushed ==
     /\ Is("flush")
@@ -103,21 +104,21 @@ Flushed ==
               /\ flushed' = [flushed EXCEPT ![n] = Event.index]
               /\ UNCHANGED <<modes, phase, log, committed, connection, masterMemory, slaveMemory, clients, history>>
 
-\* What is reached now was given up before, and the answer tells so later.
-TellsOfTimeout(m) ==
+\* A part that is reached now was given up before, and the later answer shows it.
+ShowsTimeout(m) ==
     \E k \in l..Len(Traces[t]) :
         Traces[t][k].event = "answer" /\ Traces[t][k].message = m /\ Traces[t][k].status # "SEND_OK"
 
 GivenUp ==
     /\ Hidden("answer") \/ Hidden("ack") \/ Hidden("flush")
     /\ \E m \in Messages :
-        /\ answer[m] = "waiting" /\ TellsOfTimeout(m)
+        /\ answer[m] = "waiting" /\ ShowsTimeout(m)
         /\ FlushTimeout(m) \/ SlaveTimeout(m)
 
 Replied == Is("answer") /\ AnswerSend(Event.message) /\ answer'[Event.message] = Event.status
 
 -----------------------------------------------------------------------------
-(* Ends and beginnings of processes *)
+(* Crashes, stops and starts of processes *)
 
 Crashed ==
     /\ Is("crash")
@@ -129,7 +130,7 @@ Recovered == Is("recover") /\ Start(Event.node) /\ Len(log[Event.node]) = Event.
 
 TraceNext ==
     \/ Opened \/ Gone \/ SlaveHangsUp \/ MasterHangsUp \/ Connected \/ Asked
-    \/ Appended \/ SentOne \/ Transferred \/ ComparedRecord \/ Received \/ ReceivedUntold \/ Acknowledged
+    \/ Appended \/ SentOne \/ Transferred \/ ComparedRecord \/ Received \/ ReceivedUnlogged \/ Acknowledged
     \/ Flushed \/ GivenUp \/ Replied \/ Crashed \/ Stopped \/ Recovered
 
 =============================================================================

@@ -1,22 +1,21 @@
 ---------------------------- MODULE TraceRouting ----------------------------
 (***************************************************************************)
-(* Is what name servers wrote into their event logs a behaviour of         *)
-(* Routing?                                                                *)
+(* Checks that the event logs of name servers are a behaviour of Routing.  *)
 (*                                                                         *)
-(* conformance/traces/name_server.py turns the log of some name servers into      *)
-(* traces: of all topics one is "topic", a tick is a second, brokers and   *)
-(* name servers are named in the order in which they appear. Brokers and   *)
-(* clients are not part of these traces: a broker that registers runs, a   *)
-(* connection that closes did so for whatever reason.                      *)
-(*  - What a broker lists is told if it is little; else that it has the    *)
-(*    topic is found out when a route names it. A slave learns of it late. *)
-(*  - Nor is what administrators change: a queue that is told to be        *)
-(*    read-only was made so, if it was not.                                *)
-(*  - Seconds are counted whole, so that an age may be one off.            *)
+(* conformance/traces/name_server.py converts the logs of some name        *)
+(* servers into traces: one of the topics is "topic", a tick is a second,  *)
+(* brokers and name servers are named in the order in which they appear.   *)
+(* Brokers and clients are not part of these traces: a broker that         *)
+(* registers runs, and a connection may close for any reason.              *)
+(*  - A short list of topics is recorded. Otherwise a route that names the *)
+(*    topic shows that the broker has it. A slave may list it late.        *)
+(*  - Administrative changes are not recorded: a queue that a route shows  *)
+(*    as read-only was made read-only, if it was writable before.          *)
+(*  - Seconds are rounded to whole numbers, so an age may be off by one.   *)
 (***************************************************************************)
 EXTENDS Routing, Sequences, TraceData
 
-VARIABLES t, l \* which trace, and which event of it is next
+VARIABLES t, l \* the index of the trace, and the index of its next event
 
 TraceView == <<vars, t, l>>
 
@@ -53,7 +52,7 @@ Known ==
         RegisterAt({Event.server}, Event.broker, TopicsOf(Event.broker, holders))
     /\ UNCHANGED <<unseen, created>>
 
-\* It says that it lives, and lists nothing.
+\* A sign of life without a list of topics.
 Refreshed ==
     /\ Is("refresh")
     /\ LET n == Event.server
@@ -63,7 +62,7 @@ Refreshed ==
            /\ silence' = [silence EXCEPT ![n][b] = 0]
     /\ UNCHANGED <<unseen, connected, created>>
 
-\* By its own wish, or because its connection closed.
+\* The broker unregistered, or its connection closed.
 Left ==
     /\ Is("leave")
     /\ Event.broker \in Live(tables[Event.server])
@@ -82,8 +81,8 @@ Silent ==
 
 Shown ==
     /\ Is("route")
-    /\ LET told == RouteOf(tables[Event.server], Event.topic)
-       IN  told.brokers = Event.brokers /\ {name \in Names : told.queues[name] = "write"} = Event.writable
+    /\ LET shown == RouteOf(tables[Event.server], Event.topic)
+       IN  shown.brokers = Event.brokers /\ {name \in Names : shown.queues[name] = "write"} = Event.writable
     /\ UNCHANGED vars
 
 MadeReadOnly ==
@@ -96,14 +95,14 @@ MadeReadOnly ==
 -----------------------------------------------------------------------------
 (* Time, and name servers *)
 
-\* As many ticks at once; whoever is silent for longer than that should have been forgotten.
+\* Several ticks at once. A broker that is silent for longer should have been removed.
 Elapsed ==
     /\ Is("tick")
     /\ \A n \in NameServers : \A b \in Live(tables[n]) :
         tables[n].live[b].age + Event.by <= Expiry + ScanEvery + 1
     /\ tables' = [n \in NameServers |->
                     [tables[n] EXCEPT !.live =
-                        [b \in Brokers |-> IF @[b] = Unheard THEN Unheard ELSE [@[b] EXCEPT !.age = @ + Event.by]]]]
+                        [b \in Brokers |-> IF @[b] = NoRecord THEN NoRecord ELSE [@[b] EXCEPT !.age = @ + Event.by]]]]
     /\ silence' = [n \in NameServers |-> [b \in Brokers |->
                     IF silence[n][b] + Event.by < Long THEN silence[n][b] + Event.by ELSE Long]]
     /\ UNCHANGED <<unseen, connected, created>>

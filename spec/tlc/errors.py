@@ -62,27 +62,27 @@ def diagnose(read: Output, exit_code: int, text: str) -> TlcError:
 
 def _diagnose(read: Output, exit_code: int) -> tuple[Reason, str]:
     errors = read.errors
-    said = "\n".join(message.text for message in errors)
+    text = "\n".join(message.text for message in errors)
     if (
         read.of(*output.OUT_OF_MEMORY)
-        or "OutOfMemoryError" in said + read.loose
+        or "OutOfMemoryError" in text + read.loose
         or (exit_code == _EXIT_ON_OUT_OF_MEMORY and "OutOfMemory" in read.loose)
     ):
         return Reason.MEMORY, "the heap is too small for this model; give it more or bound the model"
     if read.of(output.PARSE_FAILED) or exit_code == _EXIT_ON_PARSE_FAILURE:
-        return Reason.PARSE, _parse_failure(read.loose + said)
+        return Reason.PARSE, _parse_failure(read.loose + text)
     if found := read.of(*output.ASSUMPTION):
         return Reason.ASSUMPTION, _one_line(found[0].text)
     if found := read.of(*output.CONFIG_ERRORS):
         return Reason.CONFIG, _one_line(found[0].text)
-    if "StackOverflowError" in said:
+    if "StackOverflowError" in text:
         return Reason.EVALUATION, f"endless or very deep recursion{_evaluation_place(read)}"
     if read.of(output.EVALUATION_PLACE, output.GENERAL, *output.PROPERTY_FAILED):
         return Reason.EVALUATION, f"{_evaluation_message(read)}{_evaluation_place(read)}"
     if read.of(output.USAGE):
         return Reason.CRASH, _one_line(read.of(output.USAGE)[0].text.partition("Usage:")[0])
     last = [line for line in read.loose.splitlines() if line.strip()]
-    detail = _one_line(said or (last[0] if last else "no output"))
+    detail = _one_line(text or (last[0] if last else "no output"))
     return Reason.CRASH, f"it ended with exit code {exit_code}: {detail}"
 
 
@@ -97,7 +97,7 @@ def _parse_failure(loose: str) -> str:
         return _one_line(found[0])
     lines = [line for line in loose.splitlines() if line.strip()]
     interesting = [line for line in lines if not line.startswith(("Parsing file", "Semantic processing"))]
-    return _one_line(" ".join(interesting[:4]) or "the parser said nothing")
+    return _one_line(" ".join(interesting[:4]) or "the parser printed nothing")
 
 
 def _evaluation_message(read: Output) -> str:

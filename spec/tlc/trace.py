@@ -51,10 +51,10 @@ def render(trace: Trace) -> str:
         lines += [f"       {name:{width}}  {text}" for name, text in changes] or ["       nothing changes"]
         before = step.state
     if trace.stutters:
-        lines.append("     and then nothing happens for ever (stuttering)")
+        lines.append("     and then nothing happens forever (stuttering)")
     if trace.back_to is not None:
         by = f" by {trace.back_by}" if trace.back_by else ""
-        lines.append(f"     and back to step {trace.back_to}{by}, for ever")
+        lines.append(f"     and back to step {trace.back_to}{by}, forever")
     return "\n".join(lines)
 
 

@@ -60,7 +60,7 @@ def check_traces(
     module: str,
     config_text: str,
     traces: Sequence[Sequence[Event]],
-    planted: Sequence[Event],
+    must_refuse: Sequence[Event],
     libraries: tuple[Path, ...],
     *,
     seconds_max: float = 600,
@@ -69,17 +69,17 @@ def check_traces(
 ) -> TraceOutcome:
     """Check `traces` against the trace module; constants and constraints come from `config_text`.
 
-    `planted` is a trace that the specification must refuse. It is added to every batch, so that a trace
+    `must_refuse` is a trace that the specification must refuse. It is added to every batch, so that a trace
     module that accepts anything, or a run that examined nothing, cannot pass.
 
     Raises:
         ValueError: no trace, or a trace without events.
-        TraceCheckError: the trace `planted` was accepted.
+        TraceCheckError: the trace `must_refuse` was accepted.
         TlcError: TLC gave no verdict.
     """
     if not traces:
         raise ValueError("no trace to check")
-    batch = [*traces, planted]
+    batch = [*traces, must_refuse]
     if empty := [number for number, trace in enumerate(batch, start=1) if not trace]:
         raise ValueError(f"trace {empty[0]} of {len(batch)} has no events")
     wrapper = f"{module}Batch"
@@ -100,7 +100,7 @@ def check_traces(
         explained = _explained(user_file, len(batch))
     verdicts = tuple(TraceVerdict(len(trace), n) for trace, n in zip(batch, explained, strict=True))
     if verdicts[-1].accepted:
-        raise TraceCheckError(f"{module} accepted the planted trace, which it must refuse: it checks nothing")
+        raise TraceCheckError(f"{module} accepted the trace that it must refuse: it checks nothing")
     return TraceOutcome(verdicts[:-1], outcome.distinct, outcome.seconds)
 
 

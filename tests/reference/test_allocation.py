@@ -30,5 +30,5 @@ def test_positions_on_the_ring_are_those_of_the_document() -> None:
     assert allocation.ring_text(Queue("t", "b", 3)) == "MessageQueue [topic=t, brokerName=b, queueId=3]"
 
 
-def test_by_config_is_what_was_configured() -> None:
+def test_by_config_returns_the_configured_queues() -> None:
     assert allocation.by_config((3, 1)) == [3, 1]

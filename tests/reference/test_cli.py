@@ -23,7 +23,7 @@ def explore(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["explore", *arguments])
 
 
-def test_what_holds_exits_0_with_its_size_and_the_steps_of_each_action(tmp_path: Path) -> None:
+def test_a_held_run_exits_0_with_its_size_and_the_steps_of_each_action(tmp_path: Path) -> None:
     result = explore("Flush", *SMALL, "--workers", "2", "--actions", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0, result.output
     assert "986 states, 1,741 edges, 15 depth" in result.output
@@ -63,10 +63,10 @@ def test_too_many_states_are_inconclusive_with_one_line() -> None:
         (("Flush", "--profile", "huge"), "--profile huge: expected one of smoke, mutation, ci, deep"),
         (("Flush", "--only", "MCFlush_gone"), "--only MCFlush_gone: no such bounded model of Flush"),
         (("Flush", "--master", "nonsense"), "--master nonsense: expected a master such as local[2]"),
-        (("Flush", "--workers", "2", "--master", "local[2]"), "--workers is for processes"),
+        (("Flush", "--workers", "2", "--master", "local[2]"), "--workers sets the number of local processes"),
     ],
 )
-def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) -> None:
+def test_bad_input_is_reported_in_one_line(arguments: tuple[str, ...], said: str) -> None:
     result = explore(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -75,7 +75,7 @@ def test_bad_input_is_told_in_one_line(arguments: tuple[str, ...], said: str) ->
 
 WHEN = {
     "in the middle of it": "",
-    # Python swallows what is raised in there, the exception of an interrupt too.
+    # Python discards exceptions raised there, including that of an interrupt.
     "while a process is forked": (
         "import os; os.register_at_fork(after_in_parent=lambda: signal.raise_signal({how}))"
     ),
@@ -85,7 +85,7 @@ WHEN = {
 @pytest.mark.parametrize("when", WHEN)
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_leaves_no_process_behind(how: signal.Signals, when: str) -> None:
-    # As from a terminal: tests that run in the background, and what they start, ignore SIGINT.
+    # As from a terminal: background tests and their child processes ignore SIGINT.
     heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     start = f"{heeded}; {WHEN[when].format(how=int(how))}\nfrom mqproof.cli import main; main()"
     options = ("explore", "Flush", "--only", "MCFlush_messages", "--workers", "2")

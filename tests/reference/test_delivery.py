@@ -1,4 +1,4 @@
-"""Goal: the delivery and group models do what their modules say, and are TLC's state graphs.
+"""Goal: the delivery and group models match their TLA+ modules and TLC's state graphs.
 
 Method: short stories of actions; small models against TLC.
 """
@@ -24,7 +24,7 @@ CONSTANTS
 
 
 def after(model: Model[Any, Any], config: Any, *steps: tuple[Any, ...]) -> Any:
-    """Where these steps lead, each of which must be enabled."""
+    """The state after these steps; each step must be enabled."""
     state = model.initial(config)[0]
     for name, *parameters in steps:
         following = model.actions[name].apply(config, state, *parameters)
@@ -41,7 +41,7 @@ def test_a_message_is_stored_as_often_as_it_was_sent_and_not_once_more() -> None
     assert delivery.store(config, state, "q0", "m1") is None
 
 
-def test_while_the_promise_stands_nothing_is_lost_that_was_answered_or_seen() -> None:
+def test_while_the_promise_holds_no_answered_or_seen_message_is_lost() -> None:
     config = delivery.Config(messages=("m1",))
     answered = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Acknowledge", "m1"))
     seen = after(delivery.MODEL, config, ("Store", "q0", "m1"), ("Deliver", "q0", 1))
@@ -62,7 +62,7 @@ def test_a_member_that_crashes_before_it_commits_owes_a_delivery() -> None:
     assert after(group.MODEL, config, *committed).owed == ((0,),)
 
 
-def test_what_the_previous_owner_is_still_delivered_comes_on_top() -> None:
+def test_deliveries_to_the_previous_owner_are_additional() -> None:
     config = group.Config(delivery.Config(messages=("m1",)))
     moved = (("Store", "q0", "m1"), ("Start", "c1", "q0"), ("Rebalance", "q0", "c2"), ("Start", "c2", "q0"))
     state = after(group.MODEL, config, *moved, ("Deliver", "c1", "q0"), ("Deliver", "c2", "q0"))

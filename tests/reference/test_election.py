@@ -1,4 +1,4 @@
-"""Goal: the rules that Election rests on. Method: tables of cases, and a walk through a small model."""
+"""Goal: the rules of Election are correct. Method: tables of cases, and a walk through a small model."""
 
 import pytest
 
@@ -21,14 +21,14 @@ def test_the_later_term_is_the_better_log_and_then_the_longer_one() -> None:
     assert not log_up_to_date(1, 99, 2, 1)
 
 
-def test_what_a_quorum_has_is_committed_if_it_ends_in_this_term() -> None:
+def test_entries_of_a_quorum_are_committed_if_they_end_in_this_term() -> None:
     assert commit_index((3, 2, 1), (1, 2, 2), 2) == 2
     assert commit_index((3, 1, 1), (1, 2, 2), 2) == 0  # the first is of an older term
     assert commit_index((0, 0, 0), (), 1) == 0
 
 
 @pytest.mark.parametrize(
-    ("vote_term", "end", "mine", "standing", "result"),
+    ("vote_term", "end", "mine", "voter", "result"),
     [
         (5, (1, 9), (2, 1), (1, NONE, NONE), "REJECT_EXPIRED_LEDGER_TERM"),
         (5, (2, 1), (2, 2), (9, NONE, NONE), "REJECT_SMALL_LEDGER_END_INDEX"),
@@ -40,10 +40,10 @@ def test_what_a_quorum_has_is_committed_if_it_ends_in_this_term() -> None:
         (2, (0, 0), (0, 0), (2, "n1", NONE), ACCEPT),
     ],
 )
-def test_a_vote_is_answered_by_the_first_rule_that_applies(
-    vote_term: int, end: tuple[int, int], mine: tuple[int, int], standing: tuple[int, str, str], result: str
+def test_the_first_applicable_rule_answers_a_vote(
+    vote_term: int, end: tuple[int, int], mine: tuple[int, int], voter: tuple[int, str, str], result: str
 ) -> None:
-    assert vote_result("n1", vote_term, end, mine, standing) == result
+    assert vote_result("n1", vote_term, end, mine, voter) == result
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_vote_is_answered_by_the_first_rule_that_applies(
         ((ACCEPT, "REJECT_ALREADY_VOTED"), "WAIT_TO_VOTE_NEXT"),
     ],
 )
-def test_a_round_ends_by_the_first_rule_that_applies(results: tuple[str, ...], outcome: str) -> None:
+def test_the_first_applicable_rule_ends_a_round(results: tuple[str, ...], outcome: str) -> None:
     assert round_result(results, nodes=3) == outcome
 
 

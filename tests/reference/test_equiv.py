@@ -1,4 +1,4 @@
-"""The comparison with TLC's graph: equal where it must be, and able to see a difference."""
+"""The comparison with TLC's graph: equal for the real models, and able to detect a difference."""
 
 import re
 from dataclasses import replace

@@ -12,7 +12,7 @@ class Counter:
 
 
 def add(limit: int, state: Counter, step: int) -> Counter | None:
-    """Disabled beyond the limit, which is the configuration."""
+    """Disabled above the limit; the configuration is the limit."""
     return Counter(state.value + step) if state.value + step <= limit else None
 
 

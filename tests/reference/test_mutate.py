@@ -1,4 +1,4 @@
-"""Goal: what is written of the mutation campaign is what was found, of the models as they are now."""
+"""Goal: the recorded mutation campaign and the README agree, and belong to the current models."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_the_record_is_of_the_mutants_that_there_are(model: str) -> None:
     assert {judgement.mutant for judgement in RECORDED[model].judgements} == made
 
 
-def test_exactly_what_nothing_noticed_is_explained() -> None:
+def test_exactly_the_survivors_are_explained() -> None:
     judgements = [judgement for score in RECORDED.values() for judgement in score.judgements]
     assert unexplained(judgements, survivors()) == []
 

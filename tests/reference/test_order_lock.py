@@ -1,4 +1,4 @@
-"""Goal: an orderly queue is consumed by one member at a time, and the model is TLC's state graph."""
+"""Goal: one member at a time consumes an orderly queue, and the model matches TLC's state graph."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from mqproof.reference import order_lock
 from mqproof.reference.constants import constants
 from mqproof.reference.equiv import compare
 from mqproof.reference.explorer.search import explore
-from mqproof.reference.order_lock import NOBODY, Config, State
+from mqproof.reference.order_lock import NO_MEMBER, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 CONFIG = Config()
@@ -26,7 +26,7 @@ def lock(member: str) -> tuple[tuple[str, ...], ...]:
     return (("Ask", member), ("LockQueue", member), ("Hear", member))
 
 
-def test_of_two_who_think_the_queue_is_theirs_one_is_refused() -> None:
+def test_one_of_two_members_that_request_the_lock_is_refused() -> None:
     state = after(("Gain", "c1"), ("Gain", "c2"), *lock("c1"), *lock("c2"))
     assert state.holder == "c1"
     assert order_lock.begin(CONFIG, state, "c1")
@@ -57,7 +57,7 @@ def test_a_queue_is_unlocked_after_its_listener_has_returned() -> None:
     assert order_lock.unlock_queue(CONFIG, state, "c1") is None
     free = order_lock.unlock_queue(CONFIG, state._replace(calls=frozenset()), "c1")
     assert free is not None
-    assert (free.holder, free.leaving) == (NOBODY, frozenset())
+    assert (free.holder, free.leaving) == (NO_MEMBER, frozenset())
 
 
 def test_the_smoke_model_holds_and_has_the_states_that_tlc_counts() -> None:

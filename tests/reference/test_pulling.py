@@ -71,7 +71,7 @@ def test_a_group_begins_where_it_committed_or_at_the_first_message() -> None:
         (111, {6, 7}),
     ],
 )
-def test_a_search_by_time_tells_the_nearest_message_or_the_next(asked: int, told: set[int]) -> None:
+def test_a_search_by_time_returns_the_nearest_message_or_the_next(asked: int, told: set[int]) -> None:
     assert found_by_time([(3, 100), (4, 104), (5, 104), (6, 110)], asked) == told
 
 

@@ -1,4 +1,4 @@
-"""Goal: the queue choice goes round, retries elsewhere, rests the faulty, and is TLC's state graph."""
+"""Goal: round robin, retries on other brokers, rests of faulty ones; and the model is TLC's state graph."""
 
 from itertools import combinations
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_retry_goes_elsewhere_if_it_can(last: str | None, expected: set[str]) 
     assert queue_choice.wanted({"a"}, "a") == {"a"}
 
 
-def test_who_rests_is_passed_over_while_there_are_others() -> None:
+def test_a_resting_broker_is_skipped_if_there_are_others() -> None:
     assert queue_choice.eligible(("a", "b"), {"a"}, True) == {"b"}
     assert queue_choice.eligible(("a", "b"), {"a", "b"}, True) == {"a", "b"}
     assert queue_choice.eligible(("a", "b"), {"a"}, False) == {"a", "b"}

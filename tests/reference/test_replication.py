@@ -50,7 +50,7 @@ def test_the_replication_model_is_tlcs_state_graph() -> None:
 
 
 @pytest.mark.parametrize(
-    ("flush", "replica", "told"),
+    ("flush", "replica", "status"),
     [
         ("PUT_OK", "PUT_OK", "SEND_OK"),
         ("FLUSH_DISK_TIMEOUT", "PUT_OK", "FLUSH_DISK_TIMEOUT"),
@@ -58,8 +58,8 @@ def test_the_replication_model_is_tlcs_state_graph() -> None:
         ("FLUSH_DISK_TIMEOUT", "FLUSH_SLAVE_TIMEOUT", "FLUSH_SLAVE_TIMEOUT"),
     ],
 )
-def test_the_replicas_status_overwrites_the_flushs(flush: str, replica: str, told: str) -> None:
-    assert replication.put_status(flush, replica) == told
+def test_the_replica_status_overrides_the_flush_status(flush: str, replica: str, status: str) -> None:
+    assert replication.put_status(flush, replica) == status
 
 
 def test_an_acknowledgement_beyond_the_end_counts_for_nothing() -> None:
@@ -68,7 +68,7 @@ def test_an_acknowledgement_beyond_the_end_counts_for_nothing() -> None:
     assert replication.acked_position(2, 1, end=2) == 2
 
 
-def test_without_a_slave_the_producer_is_told_at_once() -> None:
+def test_without_a_slave_the_producer_is_answered_at_once() -> None:
     assert play(("AppendRecord", 0), ("AnswerSend", 0)).answer == ("SLAVE_NOT_AVAILABLE", "unsent")
 
 
@@ -78,7 +78,7 @@ def test_a_send_is_ok_when_the_slave_has_acknowledged_it() -> None:
     assert play(*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0)).answer[0] == "SEND_OK"
 
 
-def test_a_slave_that_holds_what_its_master_lost_stops() -> None:
+def test_a_slave_with_records_that_its_master_lost_stops() -> None:
     diverged = play(
         *MASTER_LOST_TAIL,
         ("Connect",),
@@ -93,7 +93,7 @@ def test_a_slave_that_holds_what_its_master_lost_stops() -> None:
     assert replication.connect(CONFIG, diverged) is None
 
 
-def test_what_was_acknowledged_is_read_from_the_slave_when_the_master_is_gone() -> None:
+def test_acknowledged_messages_are_read_from_the_slave_after_the_master_is_lost() -> None:
     acked = (*FIRST_HELD, ("ReceiveAck", Frame("ack", 1)), ("AnswerSend", 0))
     read = play(*acked, ("MachineLoss",), ("Deliver", SLAVE))
     assert read.seen == ("m1",)

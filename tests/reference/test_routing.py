@@ -1,4 +1,4 @@
-"""Goal: the routing model computes what name servers and clients do, and is TLC's state graph.
+"""Goal: the routing model computes the steps of name servers and clients, and matches TLC's state graph.
 
 Method: its pure functions by example, its actions as short stories, a small model against TLC.
 """
@@ -13,7 +13,7 @@ from mqproof.reference import routing
 from mqproof.reference.constants import constants
 from mqproof.reference.equiv import compare
 from mqproof.reference.explorer.search import explore
-from mqproof.reference.routing import TOPICS, UNHEARD, Config, State
+from mqproof.reference.routing import NO_RECORD, TOPICS, Config, State
 
 TLA = Path(spec.__file__).parent / "tla"
 ONE = Config(name_servers=("n1",), holders=("a",))
@@ -22,7 +22,7 @@ NONE: frozenset[int] = frozenset()
 
 
 def after(config: Config, *steps: tuple[str, *tuple[Any, ...]], state: State | None = None) -> State:
-    """Where these steps lead, each of which must be enabled."""
+    """The state after these steps; each step must be enabled."""
     now = state or routing.initial(config)[0]
     for name, *parameters in steps:
         following = routing.ACTIONS[name].apply(config, now, *parameters)
@@ -40,7 +40,7 @@ def test_a_route_has_the_members_of_names_with_a_queue_only() -> None:
     ("permission", "members", "writable"),
     [("write", {0}, True), ("write", {1}, False), ("read", {0, 1}, False), ("none", {0}, False)],
 )
-def test_writable_is_a_queue_that_says_so_at_a_name_with_a_master(
+def test_only_writable_queues_of_a_name_with_a_master_are_publishable(
     permission: str, members: set[int], writable: bool
 ) -> None:
     assert routing.publishable((permission,), (frozenset(members),)) == (writable,)
@@ -50,7 +50,7 @@ def test_a_registration_with_the_version_that_is_known_leaves_the_queues_alone()
     table = routing.registered(ONE, routing.empty_tables(ONE), MASTER, TOPICS)
     wiped = table._replace(queues=(("read",), ("read",)))
     assert routing.registered(ONE, wiped, MASTER, TOPICS).queues == (("read",), ("read",))
-    old = wiped._replace(live=(routing.Record(1, 1), UNHEARD))
+    old = wiped._replace(live=(routing.Record(1, 1), NO_RECORD))
     assert routing.registered(ONE, old, MASTER, TOPICS).queues == (("write",), ("write",))
 
 
@@ -69,7 +69,7 @@ def test_with_the_last_id_of_a_name_go_its_queues() -> None:
     assert routing.forgotten(ONE, without_master, {SLAVE}) == routing.empty_tables(ONE)
 
 
-def test_a_slave_tells_of_queues_where_no_master_is_registered() -> None:
+def test_a_slave_sets_queues_if_no_master_is_registered() -> None:
     state = after(ONE, ("Register", SLAVE), ("Poll", "c1"))
     assert state.route[0] == routing.Route("topic", ("write",), (frozenset({1}),))
     assert state.publish[0] == (False,)
@@ -93,7 +93,7 @@ def test_a_silent_broker_stays_routed_until_its_record_expires() -> None:
     assert state.route[0] == routing.no_route(config)
 
 
-def test_time_waits_for_whatever_is_due() -> None:
+def test_a_tick_waits_for_due_actions() -> None:
     assert routing.tick(ONE, routing.initial(ONE)[0]) is None
     state = after(ONE, ("Register", MASTER), ("Register", SLAVE), ("Poll", "c1"))
     assert routing.tick(ONE, state) is not None

@@ -1,4 +1,4 @@
-"""What a command does on a terminal beside its report: it ends when it is told to, and cleans up first."""
+"""The behaviour of a command on a terminal: it ends on a signal, and cleans up first."""
 
 import subprocess
 import sys
@@ -73,7 +73,7 @@ def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) 
     now = 100.0
     monkeypatch.setattr("mqproof.report.console.time.monotonic", lambda: now)
     line = console._Moving("conform", now)
-    line.told("wire: 0 of 7")
+    line.show_stage("wire: 0 of 7")
     now = 109.0
     terminal = Console(width=60)
     with terminal.capture() as drawn:
@@ -82,11 +82,11 @@ def test_the_seconds_go_on_while_a_stage_lasts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_stage_is_shown_as_it_is_and_never_raw(capsys: pytest.CaptureFixture[str]) -> None:
-    with console.stages("audit") as told:
-        told("writing :smile: [red]\x1b[2J")
+    with console.stages("audit") as on_stage:
+        on_stage("writing :smile: [red]\x1b[2J")
     assert capsys.readouterr().err == "audit: writing :smile: [red]\\x1b[2J\n"
     line = console._Moving("audit", time.monotonic())
-    line.told("writing :smile: [red]\x1b[2J")
+    line.show_stage("writing :smile: [red]\x1b[2J")
     terminal = Console(width=60)
     with terminal.capture() as drawn:
         terminal.print(line)

@@ -13,7 +13,7 @@ def test_files_and_folders_that_can_be_made_are_writable(tmp_path: Path) -> None
     expect_writable(json=tmp_path / "x", draw=None)
 
 
-def test_the_reason_names_what_is_in_the_way(tmp_path: Path) -> None:
+def test_the_reason_names_the_obstacle(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert not_writable(tmp_path) == "Is a directory"
     assert not_writable(tmp_path / "file" / "x.json") == f"Not a directory: {tmp_path / 'file'}"

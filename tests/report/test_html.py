@@ -1,4 +1,4 @@
-"""The HTML page: well-formed, self-contained, and nothing in it can run but its own few lines."""
+"""The HTML page: well-formed, self-contained, and only its own few lines of script can run."""
 
 import re
 from dataclasses import replace
@@ -14,7 +14,7 @@ VOID = {"meta", "br", "img", "link", "hr", "input"}
 
 
 class Page(HTMLParser):
-    """Reads a page and insists that every element is closed in order."""
+    """Reads a page and fails unless every element is closed in order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -11,7 +11,7 @@ from tests.report.examples import EMPTY, NASTY_REPORT, REPORT
 
 
 @pytest.mark.parametrize("report", [REPORT, NASTY_REPORT, EMPTY])
-def test_what_is_written_is_read_back(report: Any) -> None:
+def test_a_written_report_is_read_back(report: Any) -> None:
     assert json_file.from_json(json_file.render(report)) == report
 
 

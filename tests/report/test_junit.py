@@ -1,4 +1,4 @@
-"""JUnit XML: violated fails, unknown and not tested are skipped and can be told apart."""
+"""JUnit XML: violated fails; unknown and not tested are skipped, with different messages."""
 
 from xml.etree import ElementTree
 

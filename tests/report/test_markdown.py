@@ -1,4 +1,4 @@
-"""Markdown: tables stay tables and fences stay closed whatever the cells hold."""
+"""Markdown: no cell content breaks a table or a fence."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The verdict matrix: a cell is the worst of its results, and an empty cell claims nothing."""
+"""The verdict matrix: a cell shows the worst of its results, and an empty cell has no verdict."""
 
 from mqproof.report.matrix import TITLED_MAX, label, matrix, tally, titled
 from mqproof.report.model import Result, Verdict
@@ -38,7 +38,7 @@ def test_tally_counts_every_verdict() -> None:
     assert set(tally(())) == set(Verdict)
 
 
-def test_a_title_of_many_results_says_how_many_more_there_are() -> None:
+def test_a_title_of_many_results_contains_the_number_of_further_results() -> None:
     many = [Result(f"case/{number}", "", "wire", Verdict.NOT_TESTED) for number in range(TITLED_MAX + 2)]
     assert titled(many[:2]) == "case/0, case/1"
     assert titled(many).endswith(f"case/{TITLED_MAX - 1} and 2 more")

@@ -1,4 +1,4 @@
-"""The result model's rules: having seen nothing is unknown, and one violation decides."""
+"""The result model: without observations the verdict is unknown, and one violation is enough for violated."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: 
 
 
 @pytest.mark.parametrize(
-    ("found", "shown", "told"),
+    ("found", "shown", "text"),
     [
         (0, 2, ""),
         (0, 1, "1 more of 2"),
@@ -43,9 +43,9 @@ def test_overall_verdict_and_exit_code(verdicts: tuple[Verdict, ...], expected: 
         (2, 1, "1 more of 2"),
     ],
 )
-def test_what_is_not_shown_is_told(found: int, shown: int, told: str) -> None:
+def test_the_number_of_hidden_witnesses_is_reported(found: int, shown: int, text: str) -> None:
     two = (Witness("one"), Witness("two"))
     result = Result(
         "DELIV-1", "N", "audit", Verdict.VIOLATED, witnesses=two, found=found, all_in="all.parquet"
     )
-    assert result.more_than(shown) == told
+    assert result.more_than(shown) == text

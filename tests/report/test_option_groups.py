@@ -20,7 +20,7 @@ def call(*arguments: str) -> tuple[int, str]:
     app = typer.Typer()
 
     def visit(*, name: Annotated[str, typer.Argument()], place: Place, loud: bool = False) -> None:
-        """Say who goes where."""
+        """Print the name and the destination."""
         typer.echo((name, place, loud))
 
     app.command()(with_groups(visit))
@@ -39,4 +39,7 @@ def test_each_option_of_a_group_is_checked_and_shown_as_any_other() -> None:
     assert (code, "--port" in output) == (2, True)
     code, output = call("--help")
     assert code == 0
-    assert all(text in output for text in ("Say who goes where", "--host", "On which port", "default: 80"))
+    assert all(
+        text in output
+        for text in ("Print the name and the destination", "--host", "On which port", "default: 80")
+    )

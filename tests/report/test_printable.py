@@ -1,4 +1,4 @@
-"""What is unsafe to show becomes a visible escape; everything else stays."""
+"""Unsafe characters become visible escapes; all others are unchanged."""
 
 import pytest
 

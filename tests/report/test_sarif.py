@@ -34,7 +34,7 @@ def test_a_result_is_a_witness_of_a_violation() -> None:
     assert nowhere["physicalLocation"] == {"artifactLocation": {"uri": "conformance/FLUSH-1"}}
 
 
-def test_every_rule_id_is_declared_and_what_is_undecided_is_a_notification() -> None:
+def test_every_rule_id_is_declared_and_undecided_results_are_notifications() -> None:
     only = run(REPORT)
     assert [rule["id"] for rule in only["tool"]["driver"]["rules"]] == ["FLUSH-1", "FLUSH-3", "DELIV-1"]
     notifications = only["invocations"][0]["toolExecutionNotifications"]
@@ -44,7 +44,7 @@ def test_every_rule_id_is_declared_and_what_is_undecided_is_a_notification() -> 
     ]
 
 
-def test_results_are_capped_and_the_total_is_told() -> None:
+def test_results_are_capped_and_the_total_is_reported() -> None:
     violated = REPORT.results[1]
     witnesses = tuple(Witness(f"m{number}") for number in range(sarif.RESULTS_MAX + 10))
     only = run(replace(REPORT, results=(replace(violated, witnesses=witnesses),)))
@@ -73,5 +73,5 @@ def test_any_report_renders(report: Report) -> None:
 
 def test_violations_of_which_some_are_witnesses_are_all_counted() -> None:
     violated = REPORT.results[1]
-    told = run(replace(REPORT, results=(replace(violated, found=70),)))["properties"]
-    assert (told["violations"], told["violationsWritten"]) == (70, len(violated.witnesses))
+    properties = run(replace(REPORT, results=(replace(violated, found=70),)))["properties"]
+    assert (properties["violations"], properties["violationsWritten"]) == (70, len(violated.witnesses))

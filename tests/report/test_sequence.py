@@ -1,4 +1,4 @@
-"""Goal: a diagram says what it is told to, in a document that stands alone and is the same each time."""
+"""Goal: a diagram shows its input, as a self-contained document that is the same each time."""
 
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -71,6 +71,6 @@ def test_a_crash_breaks_the_lifeline_until_the_restart() -> None:
         (replace(DIAGRAM, loop=(0, 4)), "no row 4"),
     ],
 )
-def test_a_diagram_that_names_what_it_has_not_is_refused(diagram: Diagram, complaint: str) -> None:
+def test_a_diagram_with_an_unknown_name_is_refused(diagram: Diagram, complaint: str) -> None:
     with pytest.raises(ValueError, match=complaint):
         render(diagram)

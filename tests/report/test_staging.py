@@ -1,4 +1,4 @@
-"""What a killed process left is taken over; what a living one makes is left alone."""
+"""Files of a killed process are taken over; files of a running process are not touched."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ with folder_beside(Path(sys.argv[1])) as made:
 """
 
 
-def test_what_a_killed_process_left_is_taken_over_and_only_then(tmp_path: Path) -> None:
+def test_files_of_a_process_are_taken_over_only_after_it_was_killed(tmp_path: Path) -> None:
     place = tmp_path / "out"
     with subprocess.Popen(
         [sys.executable, "-c", _MAKES, str(place)], stdout=subprocess.PIPE, text=True
@@ -43,7 +43,7 @@ def test_what_a_killed_process_left_is_taken_over_and_only_then(tmp_path: Path) 
     assert [path.name for path in tmp_path.rglob("*")] == ["out", "whole"]
 
 
-def test_what_was_not_moved_to_its_place_is_gone(tmp_path: Path) -> None:
+def test_an_unfinished_file_is_removed(tmp_path: Path) -> None:
     with file_beside(tmp_path / "a") as made:
         made.write_text("half")
     with folder_beside(tmp_path / "a") as made:
@@ -61,6 +61,6 @@ def test_where_nothing_can_be_made_the_error_names_the_place(tmp_path: Path) -> 
     for place in (tmp_path / "file" / "out", Path("/proc/out")):
         with pytest.raises(OSError, match=": ") as tried:
             try_place(place)
-        with pytest.raises(OSError, match=": ") as told, folder_beside(place):
+        with pytest.raises(OSError, match=": ") as raised, folder_beside(place):
             pass
-        assert (tried.value.filename, told.value.filename) == (str(place), str(place))
+        assert (tried.value.filename, raised.value.filename) == (str(place), str(place))

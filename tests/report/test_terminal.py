@@ -9,7 +9,7 @@ from mqproof.report import terminal
 from tests.report.examples import EMPTY, NASTY_REPORT, REPLAY, REPORT
 
 
-def test_a_row_tells_invariant_layer_verdict_and_counts() -> None:
+def test_a_row_contains_invariant_layer_verdict_and_counts() -> None:
     lines = terminal.render(REPORT).splitlines()
     row = next(line for line in lines if "conformance" in line)
     assert row.split() == [
@@ -58,7 +58,7 @@ def test_witnesses_cannot_send_control_characters_or_markup() -> None:
     text = terminal.render(NASTY_REPORT, width=200)
     assert "\x1b" not in text
     assert "\x00" not in text
-    assert r"\x1b[31m<script>" in text  # rich would have taken [31m for markup
+    assert r"\x1b[31m<script>" in text  # rich would treat [31m as markup
 
 
 def test_many_witnesses_are_capped_and_said_so() -> None:

@@ -1,4 +1,4 @@
-"""Writing: the old file or the new one, never half of one, and nothing left behind."""
+"""Writing: the result is the old or the new file, never a partial one, and no temporary file remains."""
 
 import os
 from pathlib import Path

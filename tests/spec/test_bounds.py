@@ -1,4 +1,4 @@
-"""Goal: what a larger model shows is found, and told apart from what the bounds show already."""
+"""Goal: new behaviour of a larger model is found, and known behaviour is not reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_numbers_and_numbered_names_grow_and_words_do_not() -> None:
     assert not list(bounds.grown(replace(question, config=words)))
 
 
-def test_what_only_a_larger_constant_shows_is_told(limited: Models) -> None:
+def test_behaviour_of_a_larger_constant_is_reported(limited: Models) -> None:
     found = {each.growth.constant: each for each in bounds.compare(limited, "Limited", 60)}
     assert set(found) == {"Max", "Nodes"}
     assert found["Max"].kinds == ("Lead role leader",)
@@ -61,7 +61,7 @@ def test_what_only_a_larger_constant_shows_is_told(limited: Models) -> None:
     assert bounds.table(found.values()).rows[0][:5] == ("Limited", "Limited", "Max", "1", "2")
 
 
-def test_what_is_not_finished_in_time_is_said(limited: Models) -> None:
+def test_an_unfinished_run_is_reported(limited: Models) -> None:
     (growth,) = (g for g in bounds.grown(limited.questions["Limited"][0]) if g.constant == "Max")
     unfinished = bounds.Comparison("Limited", growth, 0, (), (), "TLC: time-out")
     assert bounds.table([unfinished]).rows[0][5] == "not finished"

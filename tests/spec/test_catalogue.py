@@ -32,7 +32,7 @@ NAMED = [(i, layer, target) for i, layer in CHECKED for target in i.checks[layer
 @pytest.mark.parametrize(
     ("invariant", "layer", "target"), NAMED, ids=[f"{i.id}-{target}" for i, _, target in NAMED]
 )
-def test_what_the_catalogue_names_is_there(invariant: Invariant, layer: str, target: str) -> None:
+def test_every_name_in_the_catalogue_is_resolved(invariant: Invariant, layer: str, target: str) -> None:
     if layer == "tla":
         module, _, operator = target.partition("!")
         assert operator == invariant.name
@@ -60,7 +60,7 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
     named = {
         name: i.name
         for i in catalogue().values()
-        if i.id != "SPEC-2"  # the comparison with TLC borrows a mutant of another
+        if i.id != "SPEC-2"  # the comparison with TLC uses a mutant of another invariant
         for name in i.mutants.get("reference", [])
     }
     known = {invariant.name for invariant in catalogue().values()}
@@ -78,9 +78,9 @@ def test_every_reference_mutant_breaks_the_invariant_whose_mutant_it_is() -> Non
 def test_every_mutant_of_a_layer_is_in_the_catalogue_and_the_other_way_round(layer: str, module: str) -> None:
     named = {name for invariant in catalogue().values() for name in invariant.mutants.get(layer, [])}
     known = set(importlib.import_module(module).names())
-    if layer == "fuzz":  # simulations are fuzz targets too, and some mutants show in them only
+    if layer == "fuzz":  # simulations are fuzz targets too, and only they detect some mutants
         known |= set(simulation.names())
-    if layer == "conformance":  # what servers of the wire do wrong breaks a numbered case, no invariant
+    if layer == "conformance":  # a defect of a wire server breaks a numbered case, not an invariant
         known -= set(wire.MUTANTS)
     assert named <= known
     if layer != "fuzz":  # fuzz targets have invariants of their own, such as bounded allocation

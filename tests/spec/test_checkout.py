@@ -1,4 +1,4 @@
-"""Commands that write pages or records do so in a checkout alone."""
+"""Commands that write pages or records do so only in a checkout."""
 
 from pathlib import Path
 

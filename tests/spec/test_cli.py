@@ -28,7 +28,7 @@ def check(*arguments: str, models: Path = COUNTER) -> Result:
 
 @pytest.fixture
 def changed(tmp_path: Path) -> Path:
-    """A models.toml that asks more than Counter keeps."""
+    """A models.toml with properties that Counter violates."""
     (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
     text = COUNTER.read_text(encoding="utf-8")
     text = text.replace('violates = "Settles"', "states = 57\ndepth = 9")
@@ -36,7 +36,7 @@ def changed(tmp_path: Path) -> Path:
     return tmp_path / "models.toml"
 
 
-def test_what_holds_exits_0_with_a_row_a_run_and_a_json_report(tmp_path: Path) -> None:
+def test_a_held_model_exits_0_with_a_row_per_run_and_a_json_report(tmp_path: Path) -> None:
     result = check("Counter", "--json", str(tmp_path / "out.json"))
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines() if line.startswith("Counter ")] == [
@@ -127,7 +127,7 @@ def test_a_terminated_check_ends_tlc_too(tmp_path: Path) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path / "work")}
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        # TLC writes its queue and fingerprints there once it explores.
+        # TLC writes its queue and fingerprints there when it explores.
         deadline = time.monotonic() + 60
         while not list((tmp_path / "work").glob("mqproof-tlc-*/meta/*/*")):
             assert time.monotonic() < deadline, "TLC did not start within 60 seconds"
@@ -184,13 +184,13 @@ def test_coverage_shows_the_invariants_and_layers_that_are_asked_for(tmp_path: P
         (("--layer", "java"), "mqproof: coverage: --layer java: expected one of tla, reference, "),
     ],
 )
-def test_coverage_of_what_does_not_exist_is_wrong_use(arguments: tuple[str, ...], message: str) -> None:
+def test_coverage_of_an_unknown_name_is_wrong_use(arguments: tuple[str, ...], message: str) -> None:
     result = invoke("coverage", *arguments)
     assert result.exit_code == 2
     assert result.stderr.startswith(message)
 
 
-def test_an_expected_counterexample_is_drawn_with_what_broke(tmp_path: Path) -> None:
+def test_an_expected_counterexample_is_drawn_with_the_violated_property(tmp_path: Path) -> None:
     file = tmp_path / "settles.svg"
     assert check("--only", "CounterSettles", "--draw", str(file)).exit_code == 0
     assert "Settles is violated" in file.read_text(encoding="utf-8")
@@ -214,7 +214,7 @@ def test_a_simulated_behaviour_is_as_long_as_asked_and_the_same_for_the_same_see
     assert file.read_text(encoding="utf-8").startswith("<svg")
 
 
-def test_a_run_without_recorded_size_says_what_to_record(tmp_path: Path) -> None:
+def test_a_run_without_recorded_size_prints_the_size_to_record(tmp_path: Path) -> None:
     (tmp_path / "tla").symlink_to(COUNTER.parent / "tla")
     text = COUNTER.read_text(encoding="utf-8").replace("states = 57\ndepth = 9\n", "", 1)
     (tmp_path / "models.toml").write_text(text, encoding="utf-8")

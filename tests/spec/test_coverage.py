@@ -1,4 +1,4 @@
-"""Goal: the matrix shows what is checked, what cannot be, what is open, and checks without a mutant."""
+"""Goal: the matrix shows checked, impossible and open checks, and checks without a mutant."""
 
 from mqproof.spec.catalogue import catalogue, parse
 from mqproof.spec.coverage import as_json, details, matrix, totals
@@ -18,7 +18,7 @@ why.fuzz = "nothing to fuzz"
 """
 
 
-def test_each_cell_says_what_checks_it_or_why_nothing_does() -> None:
+def test_each_cell_contains_its_check_or_the_reason_for_none() -> None:
     invariants = tuple(parse(CATALOGUE).values())
     assert matrix(invariants) == (
         "invariant  tla  reference  conformance  fuzz  audit",

@@ -1,4 +1,4 @@
-"""Goal: a behaviour's picture tells who acted, what travelled and what came of it."""
+"""Goal: the picture of a behaviour shows the actors, the messages and the resulting changes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -42,7 +42,7 @@ def test_a_message_goes_from_the_step_that_adds_it_to_the_step_that_takes_it() -
     assert (reply.sent, reply.ended, reply.lost) == (1, 2, True)
 
 
-def test_a_step_tells_its_action_who_acted_and_what_changed() -> None:
+def test_a_step_shows_its_action_its_actor_and_its_changes() -> None:
     rows = draw(ELECTION, "an election").steps
     assert [row.action for row in rows] == ["AskForVote", "HandleVote", "LoseMessage", "Crash"]
     assert [row.at for row in rows] == [("n1",), ("n2",), (), ("n1",)]
@@ -73,10 +73,10 @@ def test_the_end_names_the_violated_property() -> None:
     assert draw(ELECTION, "an election").tone is Tone.NEUTRAL
 
 
-def test_a_loop_is_told_in_the_numbers_of_the_picture() -> None:
-    diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "for ever")
+def test_a_loop_is_described_by_the_step_numbers_of_the_picture() -> None:
+    diagram = draw(_trace(*((s.action, s.state) for s in ELECTION.steps), back_to=3), "forever")
     assert diagram.loop == (2, 3)
-    assert diagram.explanation == "Steps 3 to 4 repeat for ever."
+    assert diagram.explanation == "Steps 3 to 4 repeat forever."
 
 
 def test_a_model_without_nodes_and_network_is_drawn_all_the_same() -> None:

@@ -1,4 +1,4 @@
-"""The event vocabulary: what is written is read again, and what is no event is refused with its place."""
+"""The event vocabulary: written events are read back, and invalid lines are refused with their place."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_an_event_survives_its_line(event: Event) -> None:
     assert decode(line, "here") == event
 
 
-def test_what_does_not_apply_is_left_out() -> None:
+def test_fields_that_do_not_apply_are_omitted() -> None:
     assert encode(Event(ts=1, seq=0, node="b", kind=Kind.FLUSH)) == (
         b'{"ts":1,"seq":0,"node":"b","kind":"flush"}\n'
     )

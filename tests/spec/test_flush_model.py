@@ -1,4 +1,4 @@
-"""Goal: the models that ship hold, and catch what they must. Method: real TLC, as `mqproof check` runs it."""
+"""Goal: the included models hold, and detect their mutants. Method: real TLC, as `mqproof check` runs it."""
 
 import pytest
 

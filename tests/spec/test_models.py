@@ -36,7 +36,7 @@ def test_a_run_that_holds_gives_a_result_a_property_and_one_for_its_size() -> No
         (Band(57, 57), Band(10, 10), "depth 9, 10 recorded"),
     ],
 )
-def test_a_size_outside_what_was_recorded_fails(states: Band, depth: Band, detail: str) -> None:
+def test_a_size_that_differs_from_the_record_fails(states: Band, depth: Band, detail: str) -> None:
     results = ask(replace(question("Counter"), states=states, depth=depth, workers=1))
     assert results["RecordedSize"].verdict is Verdict.VIOLATED
     assert results["RecordedSize"].detail == detail
@@ -45,7 +45,7 @@ def test_a_size_outside_what_was_recorded_fails(states: Band, depth: Band, detai
 
 def test_a_violated_property_has_its_steps_as_witnesses_and_leaves_the_others_unknown() -> None:
     base = question("Counter")
-    # One worker: with two, which of several shortest counterexamples is found is chance.
+    # One worker: with two, it is random which of several shortest counterexamples is found.
     broken = base.config.with_section("INVARIANT", "NeverFull")
     results = ask(replace(base, config=broken, workers=1))
     assert results["NeverFull"].verdict is Verdict.VIOLATED
@@ -62,7 +62,7 @@ def test_probes_that_were_witnessed_are_held_and_tell_how_deep() -> None:
     assert results["NeverFull is false somewhere"].counts["first seen at depth"] == 2
 
 
-def test_a_probe_of_what_never_happens_fails_alone() -> None:
+def test_only_a_probe_that_is_never_false_fails() -> None:
     results = ask(replace(question("probes"), probes=("NeverFull", "WithinMax")))
     assert results["NeverFull is false somewhere"].verdict is Verdict.HELD
     assert results["WithinMax is false somewhere"].verdict is Verdict.VIOLATED
@@ -70,7 +70,7 @@ def test_a_probe_of_what_never_happens_fails_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["NeverDropped", "Spec", "CounterSettles", "Greedy"])
-def test_what_must_break_and_breaks_is_held(name: str) -> None:
+def test_an_expected_violation_is_held(name: str) -> None:
     (result,) = models.ask(COUNTER, question(name)).results
     assert result.verdict is Verdict.HELD
     assert result.counts["steps"] > 0
@@ -80,7 +80,7 @@ def test_a_fairness_clause_that_is_not_needed_fails() -> None:
     asked = question("Spec")
     (result,) = models.ask(COUNTER, replace(asked, config=asked.config.specified("FairSpec"))).results
     assert result.verdict is Verdict.VIOLATED
-    assert result.detail == "Takes must break, but everything held"
+    assert result.detail == "Takes must be violated, but everything held"
 
 
 def test_a_mutant_that_survives_fails() -> None:
@@ -97,7 +97,7 @@ def test_a_mutant_caught_by_another_property_has_survived_its_own() -> None:
     other = asked.config.asking("TypeOK")
     (result,) = models.ask(COUNTER, replace(asked, config=other)).results
     assert result.verdict is Verdict.VIOLATED
-    assert result.detail == "WithinMax must break, but TypeOK did"
+    assert result.detail == "WithinMax must be violated, but TypeOK was"
 
 
 def test_a_mutant_that_is_caught_is_held() -> None:
@@ -132,14 +132,14 @@ def test_results_carry_the_catalogues_ids() -> None:
 
 
 def test_progress_is_reported_before_and_after_each_question() -> None:
-    told: list[tuple[str, bool]] = []
+    calls: list[tuple[str, bool]] = []
 
     class Follower(models.Progress):
         def started(self, question: Question) -> None:
-            told.append((question.name, False))
+            calls.append((question.name, False))
 
         def answered(self, answer: models.Answer) -> None:
-            told.append((answer.question.name, True))
+            calls.append((answer.question.name, True))
 
     models.ask_all(Models(COUNTER.file, {}), [question("NeverDropped")], Follower())
-    assert told == [("NeverDropped", False), ("NeverDropped", True)]
+    assert calls == [("NeverDropped", False), ("NeverDropped", True)]

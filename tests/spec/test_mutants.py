@@ -1,4 +1,4 @@
-"""The run over all broken designs: a result a mutant, under its own name."""
+"""The run over all broken designs: one result per mutant, under the mutant's name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which guards stand in the way of an event that no action explains. TLC runs twice, for few states."""
+"""Finds the guards that prevent an event that no action explains. TLC runs twice, for few states."""
 
 from pathlib import Path
 
@@ -43,11 +43,11 @@ def test_an_answer_before_the_fsync_misses_the_rule_of_synchronous_flushes(
     assert (Guard("AnswerOk", "MayAnswer(m)"),) in found[0]
 
 
-def test_a_second_answer_misses_that_somebody_waits(found: tuple[tuple[Obstacles, ...], ...]) -> None:
+def test_a_second_answer_lacks_a_waiting_producer(found: tuple[tuple[Obstacles, ...], ...]) -> None:
     assert found[1] == ((Guard("AnswerOk", 'answer[m] = "waiting"'),),)
 
 
-def test_what_the_trace_says_otherwise_than_the_model_is_named(
+def test_a_difference_between_trace_and_model_is_named(
     found: tuple[tuple[Obstacles, ...], ...],
 ) -> None:
     assert found[2] == ((Guard("Appended", "nextOffset[Event.queue] = Event.offset"),),)

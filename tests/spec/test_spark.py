@@ -1,4 +1,4 @@
-"""What starts Spark tells a wrong master before a JVM does."""
+"""A wrong master is reported before a JVM starts."""
 
 import signal
 
@@ -11,7 +11,7 @@ from mqproof.spec.spark import MASTER, SessionError, _uninterrupted, start
     "master",
     ["local", "local[2]", "local[*]", "local[2,3]", "spark://host:7077", "yarn", "k8s://https://host"],
 )
-def test_what_spark_takes_for_a_master_is_let_through(master: str) -> None:
+def test_a_master_that_spark_accepts_is_accepted(master: str) -> None:
     assert MASTER.fullmatch(master)
 
 
@@ -23,14 +23,14 @@ def test_another_is_refused_with_one_line(master: str) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_waits_until_the_jvm_runs(number: signal.Signals) -> None:
-    told: list[str] = []
-    before = signal.signal(number, lambda *_: told.append("ended"))
+    events: list[str] = []
+    before = signal.signal(number, lambda *_: events.append("ended"))
     try:
         with _uninterrupted():
             signal.raise_signal(number)
-            told.append("started")
-        assert told == ["started", "ended"]
+            events.append("started")
+        assert events == ["started", "ended"]
         signal.raise_signal(number)
-        assert told[2:] == ["ended"]
+        assert events[2:] == ["ended"]
     finally:
         signal.signal(number, before)

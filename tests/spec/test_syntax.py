@@ -1,4 +1,4 @@
-"""Goal: the light parser reads every module of ours, and its nodes say exactly where they stand."""
+"""Goal: the light parser reads every module of ours, and its nodes have the exact positions."""
 
 from pathlib import Path
 
@@ -60,18 +60,18 @@ def test_expressions_have_their_kind_and_parts(text: str, kind: str, op: str, pa
     assert [source[part.start - shift : part.end - shift] for part in node.parts] == parts
 
 
-def test_junction_lists_end_where_their_column_says() -> None:
+def test_the_column_ends_a_junction_list() -> None:
     source, node = body("    /\\ a\n    /\\ \\/ b\n       \\/ c /\\ d\n    /\\ e  \\* why\n")
     assert [part.kind for part in node.parts] == ["name", "junction", "name"]
     assert [part.kind for part in node.parts[1].parts] == ["name", "infix"]
     assert source.endswith("e")
 
 
-def test_who_speaks_of_the_next_state_is_known_through_others() -> None:
+def test_references_to_the_next_state_are_found_through_other_operators() -> None:
     module = parse("---- MODULE M ----\nA == x' = 1\nB == y = 2\nC == B /\\ A\nD == UNCHANGED x\n====\n")
     assert module.changing == {"A", "C", "D"}
 
 
-def test_what_is_not_read_is_named_with_its_place() -> None:
+def test_unsupported_syntax_is_reported_with_its_place() -> None:
     with pytest.raises(SyntaxProblemError, match=r"M\.tla:2:8: '\)' found, an expression expected"):
         parse("---- MODULE M ----\nA == (x)\nB == \\A\n".replace("(x)", "( )") + "====\n")

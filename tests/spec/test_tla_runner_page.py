@@ -1,4 +1,4 @@
-"""Goal: docs/how-to/tla-runner.md and examples/tla are true.
+"""Goal: docs/how-to/tla-runner.md and examples/tla are correct.
 
 Method: run every command and program of the page.
 """
@@ -33,7 +33,7 @@ COMMANDS = [line.partition("#") for line in block("sh").splitlines()]
 
 
 @pytest.mark.parametrize(("command", "code"), [(c.strip(), int(code or 0)) for c, _, code in COMMANDS])
-def test_each_command_of_the_page_exits_as_it_says(command: str, code: int, example: Path) -> None:
+def test_each_command_of_the_page_exits_with_the_stated_code(command: str, code: int, example: Path) -> None:
     program, *arguments = shlex.split(command)
     assert program == "mqproof"
     done = subprocess.run(
@@ -44,7 +44,7 @@ def test_each_command_of_the_page_exits_as_it_says(command: str, code: int, exam
     assert "Traceback" not in done.stderr
 
 
-def test_the_first_models_toml_of_the_page_prints_what_to_record(example: Path) -> None:
+def test_the_first_models_toml_of_the_page_prints_the_size_to_record(example: Path) -> None:
     (example / "models.toml").write_text(block("toml"), encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "mqproof", "check", "--models", "models.toml"],
@@ -71,7 +71,7 @@ def test_the_survivors_of_the_example_are_explained(example: Path) -> None:
     assert "no reference model: state graphs are not compared" in done.stderr
 
 
-def test_the_python_interface_is_what_it_says() -> None:
+def test_the_python_interface_works_as_described() -> None:
     assert [name for name in tlc.__all__ if not hasattr(tlc, name)] == []
 
 

@@ -1,4 +1,4 @@
-"""Goal: a dead action and a claim of nothing are found. Method: Counter, with one of them planted."""
+"""Goal: an action that is never taken and a vacuous claim are found. Method: Counter with both injected."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -33,8 +33,8 @@ def ask(asked: Question, known: Models = COUNTER) -> dict[str, Result]:
 
 
 @pytest.fixture
-def planted(tmp_path: Path) -> Models:
-    """Counter with an action that is never taken and properties that claim something of nothing."""
+def dead(tmp_path: Path) -> Models:
+    """Counter with an action that is never taken and with vacuous properties."""
     (tmp_path / "tla").mkdir()
     for file in (HERE / "tla").glob("*.tla"):
         (tmp_path / "tla" / file.name).symlink_to(file)
@@ -60,9 +60,9 @@ def test_where_every_action_is_taken_and_nothing_claimed_of_nothing_both_hold() 
     assert {result.verdict for result in results.values()} == {Verdict.HELD}
 
 
-def test_an_action_that_is_never_taken_is_named(planted: Models) -> None:
+def test_an_action_that_is_never_taken_is_named(dead: Models) -> None:
     asked = replace(with_property("Takes"), config=VACUITY.config.specified("DeadSpec"))
-    taken = ask(asked, planted)["EveryActionTaken"]
+    taken = ask(asked, dead)["EveryActionTaken"]
     assert taken.verdict is Verdict.VIOLATED
     assert taken.detail == "never taken: Undo"
 
@@ -76,21 +76,21 @@ def test_an_action_that_is_never_taken_is_named(planted: Models) -> None:
         ("OnlyOne", "owner = NoNode /\\ owner' = NoNode"),
     ],
 )
-def test_a_property_whose_antecedent_is_never_true_is_named(planted: Models, name: str, said: str) -> None:
-    claimed = ask(with_property(name), planted)["NoVacuity"]
+def test_a_property_whose_antecedent_is_never_true_is_named(dead: Models, name: str, said: str) -> None:
+    claimed = ask(with_property(name), dead)["NoVacuity"]
     assert claimed.verdict is Verdict.VIOLATED
     assert claimed.detail == f"never true: {name}: {said}"
 
 
-def test_what_the_constants_exclude_on_purpose_is_no_failure_unless_it_happens(planted: Models) -> None:
+def test_an_exclusion_on_purpose_fails_only_if_it_occurs(dead: Models) -> None:
     excluded = replace(with_property("Emptied"), never=("Emptied",))
-    assert ask(excluded, planted)["NoVacuity"].verdict is Verdict.HELD
+    assert ask(excluded, dead)["NoVacuity"].verdict is Verdict.HELD
     wrong = ask(replace(VACUITY, never=("Drop", "WithinMax")))
-    assert wrong["EveryActionTaken"].detail == "taken, but said never to be: Drop"
-    assert wrong["NoVacuity"].detail == "true, but said never to be: WithinMax"
+    assert wrong["EveryActionTaken"].detail == "taken, but listed under never: Drop"
+    assert wrong["NoVacuity"].detail == "true, but listed under never: WithinMax"
 
 
-def test_actions_are_what_the_disjunctions_choose_from(tmp_path: Path) -> None:
+def test_actions_are_the_branches_of_the_disjunctions(tmp_path: Path) -> None:
     text = """---- MODULE M ----
 VARIABLE x
 Up == x' = x + 1

@@ -12,7 +12,7 @@ from mqproof.conformance.suites.ordering.target import GROUPS, QUEUES, Capabilit
 from mqproof.impl.remoting import java_json
 from mqproof.impl.remoting.bodies import LockedQueues, MessageQueue, QueueLocks, SubscriptionGroup
 from mqproof.impl.remoting.codes import RequestCode
-from mqproof.reference.order_lock import NOBODY
+from mqproof.reference.order_lock import NO_MEMBER
 
 _PATIENCE_S: Final = 5.0
 """The longest lease that is waited for in real time."""
@@ -116,7 +116,7 @@ class ReferenceOrdering:
     def unlock(self, group: str, member: str, queues: Set[int]) -> Span:
         self._receive_late()
         for queue_id in queues:
-            if self._held.get((group, queue_id), (NOBODY, 0.0))[0] == member:
+            if self._held.get((group, queue_id), (NO_MEMBER, 0.0))[0] == member:
                 del self._held[group, queue_id]
         return self._span()
 
@@ -144,8 +144,8 @@ class ReferenceOrdering:
     def _take(self, group: str, member: str, queues: Set[int]) -> frozenset[int]:
         granted = set()
         for queue_id in queues:
-            holder, since_s = self._held.get((group, queue_id), (NOBODY, 0.0))
-            if holder in (NOBODY, member) or self._now_s - since_s > self.lease_s:
+            holder, since_s = self._held.get((group, queue_id), (NO_MEMBER, 0.0))
+            if holder in (NO_MEMBER, member) or self._now_s - since_s > self.lease_s:
                 self._held[group, queue_id] = member, self._now_s
                 granted.add(queue_id)
         return frozenset(granted)

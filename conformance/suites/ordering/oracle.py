@@ -15,7 +15,7 @@ from mqproof.conformance.engine.stepped_run import Explanation
 from mqproof.conformance.suites.ordering.steps import Lock, Operation, Unlock
 from mqproof.conformance.suites.ordering.target import GROUPS, MEMBERS, QUEUES, Span
 from mqproof.reference import order_lock
-from mqproof.reference.order_lock import NOBODY
+from mqproof.reference.order_lock import NO_MEMBER
 from mqproof.reference.updates import with_item
 
 _CONFIG: Final = order_lock.Config(MEMBERS, lock_lease=1)
@@ -25,7 +25,7 @@ SLOTS: Final = tuple((group, queue_id) for group in GROUPS for queue_id in range
 
 
 class Held(NamedTuple):
-    holder: str = NOBODY
+    holder: str = NO_MEMBER
     granted: Span = Span(0.0, 0.0)
     """The time span of the last grant."""
 
@@ -118,7 +118,7 @@ def _describe(state: State) -> str:
     held = [
         f"queue {queue_id} of {group}: {held.holder} since {held.granted.begin_s:.3f} s"
         for (group, queue_id), held in zip(SLOTS, state.table, strict=True)
-        if held.holder != NOBODY
+        if held.holder != NO_MEMBER
     ]
     return ", ".join(held) or "no lock is held"
 

@@ -5,7 +5,7 @@ See docs/reference/protocol/sending.md, "Send requests" and "Batches"; docs/refe
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -52,6 +52,9 @@ _BATCH_MESSAGES_MAX: Final = 16_384
 """The most messages in one batch: no other client is served while they are stored."""
 
 _MULTI_TAG: Final = "MULTI_TAG"
+
+_TIMER: Final = ("TIMER_DELAY_SEC", "TIMER_DELAY_MS", "TIMER_DELIVER_MS")
+"""Properties with which a client of 5.x asks for delivery after a time or at a time."""
 
 
 class _Target(NamedTuple):
@@ -212,6 +215,7 @@ def _messages(
     properties = decode_properties(header.properties or "")
     if properties.get("TRAN_MSG", "").lower() == "true" or header.sys_flag & SYS_TRANSACTION_MASK:
         raise RefusedError(ResponseCode.NO_PERMISSION, "transactional messages are not supported")
+    _refuse_timer(properties)
     wait = properties.pop(WAIT, "true").lower() != "false"
     properties["CLUSTER"] = services.config.cluster
     if target.is_dead_letter:
@@ -233,6 +237,18 @@ def _messages(
     return [scheduled_or_refused(services, common)], wait
 
 
+def _refuse_timer(properties: Mapping[str, str]) -> None:
+    """Refuse a message that asks for delivery at a time, as 5.x brokers whose timer is disabled do.
+
+    Raises:
+        RefusedError: a timer property is set.
+    """
+    if asked := [name for name in _TIMER if name in properties]:
+        raise RefusedError(
+            ResponseCode.SYSTEM_ERROR, f"{asked[0]}: delivery at any time is not supported, only delay levels"
+        )
+
+
 def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[Message]:
     """Return the messages of a batch; a property of a message overrides that of the batch."""
     if header.topic.startswith(RETRY_PREFIX):
@@ -250,6 +266,7 @@ def _unpacked(services: Services, header: SendRequest, batch: Message) -> list[M
     for part in parts:
         own = {name: value for name, value in part.properties.items() if name != WAIT}
         properties = {**batch.properties, **own}
+        _refuse_timer(own)
         if properties.get(DELAY, "0") != "0":
             raise RefusedError(ResponseCode.MESSAGE_ILLEGAL, "a message of a batch cannot be delayed")
         messages.append(replace(batch, body=part.body, properties=properties, flag=part.flag))

@@ -89,7 +89,7 @@ def _longer_is_better(_term: int, index: int, _my_term: int, my_index: int) -> b
     return index >= my_index
 
 
-def _whoever_has_most(match: Sequence[int]) -> int:
+def _highest_match(match: Sequence[int]) -> int:
     return max(match)
 
 
@@ -108,7 +108,7 @@ def _brokers_without_queues(
     return tuple(members)
 
 
-def _nobody_left(route: Set[str], resting: Set[str], strategy: bool) -> frozenset[str]:
+def _no_broker_left(route: Set[str], resting: Set[str], strategy: bool) -> frozenset[str]:
     """If all brokers are avoided, no broker is left to send to."""
     return frozenset(route - resting) if strategy else frozenset(route)
 
@@ -130,7 +130,7 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "by_config_is_what_was_configured": _first_only,
     "owner_is_the_next_node_of_the_ring": _no_way_round,
     "consistent_hash_is_a_partition_and_moves_only_what_must": _modulo,
-    "nobody_else_gets_anything": _strangers_are_first,
+    "no_other_consumer_gets_a_queue": _strangers_are_first,
     "retries_climb_the_ladder_and_end": _one_more_retry,
     "a_level_that_is_asked_for_is_kept": _off_the_ladder,
     "waits_do_not_shrink": _counted_from_zero,
@@ -139,11 +139,11 @@ _BUGS: Final[dict[str, Callable[..., Any]]] = {
     "a_record_and_a_filler_fit_their_segment": _no_room_for_the_filler,
     "two_quorums_meet_and_a_minority_is_not_needed": _half_is_enough,
     "the_better_log_has_the_later_end": _longer_is_better,
-    "a_quorum_has_as_much_and_none_has_more": _whoever_has_most,
+    "a_quorum_has_as_much_and_none_has_more": _highest_match,
     "only_an_end_in_the_own_term_is_committed": _old_term_counted,
     "only_what_has_a_master_and_permission_is_written_to": _slaves_are_written_to,
     "a_route_has_the_brokers_of_its_queues": _brokers_without_queues,
-    "a_resting_broker_is_left_out_if_there_is_another": _nobody_left,
+    "a_resting_broker_is_left_out_if_there_is_another": _no_broker_left,
     "a_retry_goes_elsewhere_if_it_can": _same_broker_again,
     "the_round_robin_stops_at_the_first_queue_of_a_broker": _always_one_on,
 }

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from mqproof.reference.proofs import election
-from mqproof.reference.proofs.election import NOBODY, State
+from mqproof.reference.proofs.election import NO_NODE, State
 from mqproof.reference.proofs.logic import Scope, Term, choose, conjunction, disjunction, minimum, updated
 from mqproof.reference.proofs.mutants.mutant import Mutant
 
@@ -14,16 +14,16 @@ Step = tuple[Term, State]
 
 def _votes_twice(scope: Scope, s: State, c: Term, v: Term, *message: Term) -> Step:
     """The voter does not check whether it has voted already."""
-    free = replace(s, voted_for=updated(s.voted_for, v, NOBODY))
+    free = replace(s, voted_for=updated(s.voted_for, v, NO_NODE))
     guard, after = election.handle_vote(scope, free, c, v, *message)
-    kept = choose(after.voted_for(v) == NOBODY, s.voted_for(v), after.voted_for(v))
+    kept = choose(after.voted_for(v) == NO_NODE, s.voted_for(v), after.voted_for(v))
     return guard, replace(after, voted_for=updated(s.voted_for, v, kept))
 
 
 def _vote_forgotten(scope: Scope, s: State, n: Term, kept: Term) -> Step:
     """The vote was not made durable before it was given."""
     guard, after = election.crash(scope, s, n, kept)
-    return guard, replace(after, voted_for=updated(s.voted_for, n, NOBODY))
+    return guard, replace(after, voted_for=updated(s.voted_for, n, NO_NODE))
 
 
 def _logs_not_compared(scope: Scope, s: State, c: Term, v: Term, *message: Term) -> Step:
@@ -67,7 +67,7 @@ def _stands_again(_scope: Scope, s: State, n: Term) -> Step:
     return s.role(n) == election.DOWN, replace(
         s,
         role=updated(s.role, n, election.CANDIDATE),
-        voted_for=updated(s.voted_for, n, NOBODY),
+        voted_for=updated(s.voted_for, n, NO_NODE),
         known=updated(s.known, n, s.term(n)),
     )
 
@@ -85,7 +85,13 @@ _BUGS: Final[tuple[tuple[Any, ...], ...]] = (
         _logs_not_compared,
         "accepted_candidates_have_it",
     ),
-    ("AckBeforeFsync", "LeaderCompleteness", "HandlePush", _ack_before_fsync, "who_said_so_keeps_it"),
+    (
+        "AckBeforeFsync",
+        "LeaderCompleteness",
+        "HandlePush",
+        _ack_before_fsync,
+        "acknowledged_entries_are_kept",
+    ),
     ("OldTermCounted", "CommittedStable", "AdvanceCommit", _old_term_counted),
 )
 

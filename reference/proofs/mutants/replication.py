@@ -12,7 +12,7 @@ from mqproof.reference.proofs.replication import MASTER, SLAVE, State
 Step = tuple[Term, State]
 
 
-def _waits_for_nobody(scope: Scope, s: State, m: Term) -> Step:
+def _waits_for_no_slave(scope: Scope, s: State, m: Term) -> Step:
     guard, after = replication.answer_send(scope, replace(s, acked=s.log_length(MASTER)), m)
     return guard, replace(after, acked=s.acked)
 
@@ -44,15 +44,15 @@ def _timeout_is_ok(scope: Scope, s: State, m: Term) -> Step:
     """A wait that timed out is answered as if its position had been reached."""
     guard, after = replication.answer_send(scope, s, m)
     late = s.request_replica(m) == replication.FLUSH_SLAVE_TIMEOUT
-    told = choose(late, replication.SEND_OK, after.answer(m))
-    return guard, replace(after, answer=updated(after.answer, m, told))
+    status = choose(late, replication.SEND_OK, after.answer(m))
+    return guard, replace(after, answer=updated(after.answer, m, status))
 
 
 def _flush_status_wins(scope: Scope, s: State, m: Term) -> Step:
     guard, after = replication.answer_send(scope, s, m)
     late = s.request_flush(m) == replication.FLUSH_DISK_TIMEOUT
-    told = choose(late, replication.FLUSH_DISK_TIMEOUT, after.answer(m))
-    return guard, replace(after, answer=updated(after.answer, m, told))
+    status = choose(late, replication.FLUSH_DISK_TIMEOUT, after.answer(m))
+    return guard, replace(after, answer=updated(after.answer, m, status))
 
 
 def _connected_is_usable(scope: Scope, s: State, m: Term) -> Step:
@@ -105,7 +105,7 @@ def _old_offsets_win(_scope: Scope, s: State) -> Step:
 _replication = partial(Mutant, replication.PROOF)
 
 MUTANTS: Final = (
-    _replication("WaitsForNobody", "SyncAckedOnSlave", "AnswerSend", _waits_for_nobody),
+    _replication("WaitsForNoSlave", "SyncAckedOnSlave", "AnswerSend", _waits_for_no_slave),
     _replication(
         "ReportAcknowledges", "SyncAckedOnSlave", "AcceptReport", _report_acknowledges, "acked_was_held"
     ),

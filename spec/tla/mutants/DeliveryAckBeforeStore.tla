@@ -1,5 +1,5 @@
 ----------------------- MODULE DeliveryAckBeforeStore ------------------------
-(* The broker answers when the message is in its memory, before it is stored anywhere: what is answered may be gone. *)
+(* The broker answers when the message is only in its memory. An acknowledged message may be lost. *)
 EXTENDS MCDelivery
 
 MutantAcknowledge(m) ==

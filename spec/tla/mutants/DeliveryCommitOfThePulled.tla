@@ -1,5 +1,5 @@
 ---------------------- MODULE DeliveryCommitOfThePulled ----------------------
-(* The group's offset is stored for what was pulled, not for what was handed out. *)
+(* The group's offset is committed for pulled messages instead of delivered ones. *)
 EXTENDS MCDelivery
 
 MutantCommitOffset(q, offset) ==

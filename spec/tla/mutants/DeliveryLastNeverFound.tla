@@ -1,5 +1,5 @@
 ----------------------- MODULE DeliveryLastNeverFound ------------------------
-(* Messages at the end of a queue are found only when another one follows (as in issue 7355). *)
+(* A message at the end of a queue is found only when another one follows it (as in issue 7355). *)
 EXTENDS MCDelivery
 
 MutantDeliver(q, i) ==

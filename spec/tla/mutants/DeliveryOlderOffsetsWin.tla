@@ -1,6 +1,6 @@
 ----------------------- MODULE DeliveryOlderOffsetsWin -----------------------
-(* A restarted old master's older offsets win over newer ones, although the broker that serves never went down
-   (issue 1094). *)
+(* The older offsets of a restarted old master replace newer ones, although the serving broker never
+   stopped (issue 1094). *)
 EXTENDS MCDelivery
 
 MutantRollBack(q, offset) ==

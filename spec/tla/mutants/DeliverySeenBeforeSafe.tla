@@ -1,5 +1,5 @@
 ----------------------- MODULE DeliverySeenBeforeSafe ------------------------
-(* What is not yet safe is handed out (issue 8239): a queue loses an end that the group has seen. *)
+(* Messages are delivered before they are safe (issue 8239): a queue loses an end that the group has seen. *)
 EXTENDS MCDelivery
 
 MutantKeeps(queues) ==

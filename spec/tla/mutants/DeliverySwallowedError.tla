@@ -1,6 +1,6 @@
 ----------------------- MODULE DeliverySwallowedError ------------------------
-(* An error of the append or of the fsync is only logged, and answered SEND_OK (issues 2706, 3129, 5235): a queue loses
-   an end that was answered. *)
+(* An error of the append or of the fsync is only logged, and the answer is SEND_OK (issues 2706, 3129,
+   5235): a queue loses an end that was acknowledged. *)
 EXTENDS MCDelivery
 
 MutantKeeps(queues) ==

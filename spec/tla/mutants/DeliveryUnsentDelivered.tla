@@ -1,5 +1,6 @@
 ----------------------- MODULE DeliveryUnsentDelivered -----------------------
-(* A dispatcher that meets bytes it cannot read goes on behind them, and an unsent message is delivered from there. *)
+(* A dispatcher that finds unreadable bytes continues after them, and delivers an unsent message from
+   there. *)
 EXTENDS MCDelivery
 
 MutantDeliver(q, i) ==

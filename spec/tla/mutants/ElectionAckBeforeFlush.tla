@@ -1,5 +1,5 @@
 ----------------------- MODULE ElectionAckBeforeFlush -----------------------
-(* Leader and followers count what is only in the page cache (as DLedger does). *)
+(* Leader and followers count entries that are only in the page cache (as DLedger does). *)
 EXTENDS MCElection
 
 MutantKept(n) ==

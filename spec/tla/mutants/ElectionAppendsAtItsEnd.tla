@@ -1,5 +1,6 @@
 ----------------------- MODULE ElectionAppendsAtItsEnd -----------------------
-(* A follower appends what is pushed wherever its log ends (batch bookkeeping, DLedger 134). *)
+(* A follower appends a pushed entry at the end of its log, whatever its index (batch bookkeeping, DLedger
+   134). *)
 EXTENDS MCElection
 
 MutantHandlePush(m) ==
@@ -7,5 +8,5 @@ MutantHandlePush(m) ==
     IN  /\ m.kind = "PUSH" /\ Follows(n, m) /\ Arrives(m)
         /\ Len(log[n]) < m.index
         /\ log' = [log EXCEPT ![n] = Append(@, m.entry)]
-        /\ UNCHANGED <<file, durable, standing, commit, network, answer, calm, history>>
+        /\ UNCHANGED <<file, durable, nodeState, commit, network, answer, calm, history>>
 ==============================================================================

@@ -1,10 +1,11 @@
 ---------------------- MODULE ElectionCommitNotCompared ----------------------
-(* A follower believes any commit index, whatever its own log is (as DLedger's COMMIT, which checks neither). *)
+(* A follower accepts any commit index, whatever its own log contains (as with DLedger's COMMIT, which
+   checks neither). *)
 EXTENDS MCElection
 
 MutantHandleCommit(m) ==
     /\ m.kind = "COMMIT" /\ Up(m.target)
     /\ m.index > commit[m.target]
     /\ commit' = [commit EXCEPT ![m.target] = m.index]
-    /\ UNCHANGED <<file, ledger, standing, network, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, network, answer, calm, history>>
 ==============================================================================

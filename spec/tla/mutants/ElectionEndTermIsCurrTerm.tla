@@ -1,5 +1,5 @@
 ---------------------- MODULE ElectionEndTermIsCurrTerm ----------------------
-(* A candidate tells its own term as that of its last entry (issue 2178, DLedger 52): a stale log wins. *)
+(* A candidate reports its own term as that of its last entry (issue 2178, DLedger 52): a stale log wins. *)
 EXTENDS MCElection
 
 MutantVotes(n) ==

@@ -1,6 +1,6 @@
 ---------------------- MODULE ElectionHigherTermIgnored ----------------------
-(* A leader goes on although a node answers that it is in a later term; that node never joins it (DLedger 85, 247,
-   325, 331). *)
+(* A leader ignores the answer of a node that is in a later term. That node never joins it (DLedger 85,
+   247, 325, 331). *)
 EXTENDS MCElection
 
 MutantHandleHeartBeat(m) ==

@@ -6,5 +6,5 @@ MutantRepeat(n) ==
     /\ \/ InRound(n) /\ Send(Votes(n))
        \/ role[n] = "LEADER" /\ Send(HeartBeats(n))
     /\ network' # network
-    /\ UNCHANGED <<file, ledger, standing, commit, answer, calm, history>>
+    /\ UNCHANGED <<file, ledger, nodeState, commit, answer, calm, history>>
 ==============================================================================

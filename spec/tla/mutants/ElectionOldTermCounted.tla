@@ -1,6 +1,7 @@
 ----------------------- MODULE ElectionOldTermCounted -----------------------
-(* Entries of older terms are committed by counting who has them (DLedger 4 and 278, Raft's figure 8). It starts
-   where n1 led term 1 and n2 term 2, each with an entry of its own, and n1 leads term 3 with the vote of n3. *)
+(* Entries of older terms are committed by counting the nodes that have them (DLedger 4 and 278, Raft's
+   figure 8). In the initial state n1 led term 1 and n2 led term 2, each with an entry of its own, and n1
+   leads term 3 with the vote of n3. *)
 EXTENDS MCElection
 
 MutantCommitIndex(n) ==

@@ -1,5 +1,6 @@
 ------------------------- MODULE ElectionStandsAgain -------------------------
-(* A leader that crashed stands again in its own term, though it may have lost entries that others have (as DLedger). *)
+(* A leader that crashed stands again in its own term, although it may have lost entries that others have
+   (as in DLedger). *)
 EXTENDS MCElection
 
 MutantStandsFrom(n) ==

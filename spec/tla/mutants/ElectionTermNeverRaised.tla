@@ -1,5 +1,5 @@
 ----------------------- MODULE ElectionTermNeverRaised -----------------------
-(* After a split vote the candidates ask again in the same term, for ever: the wake-up for the next term is lost. *)
+(* After a split vote the candidates repeat the same term forever: the wake-up for the next term is lost. *)
 EXTENDS MCElection
 
 MutantAskAgain(n, result) ==

@@ -1,5 +1,5 @@
 -------------------- MODULE ElectionTimedOutEntryRemoved --------------------
-(* A leader takes an entry back whose client waited too long. *)
+(* A leader removes an entry whose client waited too long. *)
 EXTENDS MCElection
 
 MutantFail(m) ==
@@ -7,5 +7,5 @@ MutantFail(m) ==
     /\ answer' = [answer EXCEPT ![m] = "unknown"]
     /\ log' = [n \in Nodes |-> IF role[n] = "LEADER" THEN SelectSeq(log[n], LAMBDA entry : entry.message # m) ELSE log[n]]
     /\ durable' = [n \in Nodes |-> Min(durable[n], Len(log'[n]))]
-    /\ UNCHANGED <<file, standing, commit, network, calm, history>>
+    /\ UNCHANGED <<file, nodeState, commit, network, calm, history>>
 ==============================================================================

@@ -1,5 +1,6 @@
 -------------------- MODULE ElectionTruncatesOnEveryPush --------------------
-(* A push that was overtaken cuts what came after it (as DLedger's TRUNCATE; out of order: DLedger 87 and 251). *)
+(* A push that was overtaken removes the entries after it (as DLedger's TRUNCATE; out of order: DLedger 87
+   and 251). *)
 EXTENDS MCElection
 
 MutantHandlePush(m) ==

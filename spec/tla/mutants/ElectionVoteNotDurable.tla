@@ -1,5 +1,6 @@
 ----------------------- MODULE ElectionVoteNotDurable -----------------------
-(* The vote is answered before it is durable: a crash takes it back (as with DLedger's currterm file, never fsynced). *)
+(* The vote is answered before it is durable: a crash removes it (as with DLedger's currterm file, which is
+   never fsynced). *)
 EXTENDS MCElection
 
 MutantCrash(n, kept) ==

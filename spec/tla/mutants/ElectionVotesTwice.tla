@@ -1,5 +1,5 @@
 ------------------------- MODULE ElectionVotesTwice -------------------------
-(* A voter does not look at the vote that it has given in this term. *)
+(* A voter ignores the vote that it has already given in this term. *)
 EXTENDS MCElection
 
 MutantVoteResult(m) ==

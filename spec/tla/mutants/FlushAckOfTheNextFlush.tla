@@ -1,5 +1,5 @@
 ----------------------- MODULE FlushAckOfTheNextFlush -----------------------
-(* Group commit answers a request that came in while the fsync was already running. *)
+(* Group commit answers a request that arrived while the fsync was already running. *)
 EXTENDS MCFlush
 
 MutantMayAnswer(m) ==

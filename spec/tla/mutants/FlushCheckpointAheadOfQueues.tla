@@ -1,5 +1,5 @@
 -------------------- MODULE FlushCheckpointAheadOfQueues --------------------
-(* The checkpoint is written before the queues it speaks of are durable (issue 678). *)
+(* The checkpoint is written before the queues that it covers are durable (issue 678). *)
 EXTENDS MCFlush
 
 MutantDurablePosition ==

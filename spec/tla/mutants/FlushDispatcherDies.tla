@@ -1,5 +1,5 @@
 ------------------------- MODULE FlushDispatcherDies -------------------------
-(* The dispatch thread ends after its first record, and nobody notices (as in issue 7902). *)
+(* The dispatch thread ends after its first record, without any report (as in issue 7902). *)
 EXTENDS MCFlush
 
 MutantDispatchLimit ==

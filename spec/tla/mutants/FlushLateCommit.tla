@@ -1,5 +1,5 @@
 --------------------------- MODULE FlushLateCommit ---------------------------
-(* An offset commit that was overtaken is stored all the same: nothing compares it with what is there. *)
+(* An offset commit that was overtaken is stored without a comparison with the stored offset. *)
 EXTENDS MCFlush
 
 MutantCommitOffset(q) ==

@@ -1,5 +1,5 @@
 ------------------------ MODULE FlushLostOffsetUpdate ------------------------
-(* The next offset is read and increased under too small a lock (as in issue 7511): an increase is lost. *)
+(* The next offset is read and increased under too small a lock (as in issue 7511): an increment is lost. *)
 EXTENDS MCFlush
 
 MutantAppendRecord(m, q) ==

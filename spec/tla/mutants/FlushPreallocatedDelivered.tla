@@ -1,5 +1,5 @@
 --------------------- MODULE FlushPreallocatedDelivered ---------------------
-(* A pull at the end of the queue reads what the preallocated file holds there. *)
+(* A pull at the end of the queue reads the preallocated bytes of the file. *)
 EXTENDS MCFlush
 
 MutantDeliver(q) ==

@@ -1,5 +1,5 @@
 -------------------------- MODULE FlushPullFromMax --------------------------
-(* A consumer that cannot learn its offset starts at the end (issue 2708). *)
+(* A consumer whose offset query fails starts at the end (issue 2708). *)
 EXTENDS MCFlush
 
 MutantDeliver(q) ==

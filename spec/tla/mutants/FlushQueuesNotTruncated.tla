@@ -1,5 +1,5 @@
 ----------------------- MODULE FlushQueuesNotTruncated -----------------------
-(* Recovery leaves the queue entries of records that the crash took from the log. *)
+(* Recovery keeps the queue entries of records that the crash removed from the log. *)
 EXTENDS MCFlush
 
 MutantPointsIntoLog(p) ==

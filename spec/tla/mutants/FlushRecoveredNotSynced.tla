@@ -1,6 +1,6 @@
 ----------------------- MODULE FlushRecoveredNotSynced -----------------------
-(* What recovery found in the page cache counts as flushed without an fsync: a consumer sees it, and the next
-   crash of the system takes it back. *)
+(* Recovery counts records from the page cache as flushed without an fsync. A consumer sees them, and the
+   next system crash removes them. *)
 EXTENDS MCFlush
 
 MutantRecoverLog ==

@@ -1,5 +1,5 @@
 ------------------------- MODULE FlushTornRecordKept -------------------------
-(* Recovery forgets to check the last record. *)
+(* Recovery does not check the last record. *)
 EXTENDS MCFlush
 
 MutantRecoveredLog ==

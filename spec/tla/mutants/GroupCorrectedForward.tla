@@ -1,6 +1,6 @@
 ------------------------ MODULE GroupCorrectedForward ------------------------
-(* A member that asks for an offset within its queue is corrected all the same, to the end (as in issue 9728, where the
-   bounds of a queue are wrong after a start): Delivery has no such step. *)
+(* A member that requests an offset within its queue is corrected to the end (as in issue 9728, where the
+   bounds of a queue are wrong after a start). Delivery has no such step. *)
 EXTENDS MCGroup
 
 MutantCorrectOffset(q) ==

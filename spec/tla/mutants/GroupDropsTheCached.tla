@@ -1,5 +1,6 @@
 ------------------------- MODULE GroupDropsTheCached -------------------------
-(* When queues move, the messages that a member has cached are dropped, but its offset is behind them (issue 2732). *)
+(* When queues move, a member drops its cached messages, but its offset is already past them (issue
+   2732). *)
 EXTENDS MCGroup
 
 MutantStart(c, q) ==

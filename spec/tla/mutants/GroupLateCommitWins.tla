@@ -1,5 +1,6 @@
 ------------------------- MODULE GroupLateCommitWins -------------------------
-(* The broker takes any offset from anybody (no owner check, no comparison): a late one of the previous owner wins. *)
+(* The broker accepts any offset from any member (no owner check, no comparison): a late commit of the
+   previous owner wins. *)
 EXTENDS MCGroup
 
 MutantCommitOffset(c, q) ==

@@ -1,5 +1,6 @@
 ------------------------ MODULE GroupNeverBeginsAgain ------------------------
-(* An offset that was stored before a crash is not taken up: nobody reads the queue any more (as in issue 1869). *)
+(* An offset that was stored before a crash is not used again: no member reads the queue any more (as in
+   issue 1869). *)
 EXTENDS MCGroup
 
 MutantStart(c, q) ==

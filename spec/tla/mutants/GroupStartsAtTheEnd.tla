@@ -1,5 +1,5 @@
 ------------------------- MODULE GroupStartsAtTheEnd -------------------------
-(* A member takes an error while it asks for its offset for "none", and starts at the end (issue 2708). *)
+(* A member treats an error of its offset query as "no offset", and starts at the end (issue 2708). *)
 EXTENDS MCGroup
 
 MutantStartOffset(q) ==

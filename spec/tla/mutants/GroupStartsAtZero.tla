@@ -1,6 +1,6 @@
 -------------------------- MODULE GroupStartsAtZero --------------------------
-(* An offset that is out of range sends the group to the queue's beginning (issue 2181): all of it is delivered again,
-   and nobody asked for it. *)
+(* An offset that is out of range moves the group to the beginning of the queue (issue 2181): all messages
+   are delivered again without a request. *)
 EXTENDS MCGroup
 
 MutantStartOffset(q) ==

@@ -1,5 +1,5 @@
 -------------------- MODULE GuaranteeAckBeforeReplication --------------------
-(* SYNC_MASTER waits for nobody, as released 5.x does with inSyncReplicas = 1. *)
+(* SYNC_MASTER does not wait for the slave, as in released 5.x with inSyncReplicas = 1. *)
 EXTENDS MCGuarantee
 
 MutantReplicatedFor(m) ==

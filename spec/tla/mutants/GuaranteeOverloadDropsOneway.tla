@@ -1,5 +1,5 @@
 -------------------- MODULE GuaranteeOverloadDropsOneway ---------------------
-(* A busy broker drops oneway requests, and nobody learns of it. *)
+(* A busy broker drops oneway requests without any report. *)
 EXTENDS MCGuarantee
 
 MutantAppendRecord(m) ==

@@ -1,5 +1,5 @@
 -------------------- MODULE GuaranteePoolLostWithProcess ---------------------
-(* Records are kept in the off-heap pool, in the memory of the process, until they are committed. *)
+(* Records are in the off-heap pool, in the memory of the process, until they are committed. *)
 EXTENDS MCGuarantee
 
 MutantProcessCrash(n) ==

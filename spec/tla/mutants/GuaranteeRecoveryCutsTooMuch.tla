@@ -1,5 +1,5 @@
 -------------------- MODULE GuaranteeRecoveryCutsTooMuch ---------------------
-(* Recovery cuts the log to where it was last known to be durable (issues 6703, 6609). *)
+(* Recovery cuts the log to its last position that is known to be durable (issues 6703, 6609). *)
 EXTENDS MCGuarantee
 
 MutantRestart(n) ==

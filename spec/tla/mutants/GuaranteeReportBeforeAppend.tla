@@ -1,5 +1,6 @@
 --------------------- MODULE GuaranteeReportBeforeAppend ---------------------
-(* The master counts what it has sent to the slave, not what the slave says that it has (issue 1155). *)
+(* The master counts the records that it has sent to the slave, not those that the slave reports (issue
+   1155). *)
 EXTENDS MCGuarantee
 
 MutantReport ==

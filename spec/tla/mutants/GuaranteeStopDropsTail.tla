@@ -1,5 +1,5 @@
 ----------------------- MODULE GuaranteeStopDropsTail ------------------------
-(* The stop does not wait for the last flush, and the tail goes with the process. *)
+(* A stop does not wait for the last flush, and the tail of the log is lost with the process. *)
 EXTENDS MCGuarantee
 
 MutantCleanStop(n) ==

@@ -1,5 +1,5 @@
 ------------------------ MODULE OrderLockGrantedToAll ------------------------
-(* The broker refreshes the lock of whoever asks. *)
+(* The broker grants the lock to every member that asks. *)
 EXTENDS MCOrderLock
 
 MutantFree(m) ==

@@ -1,7 +1,8 @@
 ------------------- MODULE OrderLockLeaseShorterThanTrust --------------------
-(* The broker gives a lock away that its holder still trusts: both count the same time. *)
+(* The broker grants a lock to another member while its holder still trusts it: lease and trust have the
+   same length. *)
 EXTENDS MCOrderLock
 
 MutantFree(m) ==
-    holder \in {m, Nobody} \/ held >= RenewEvery
+    holder \in {m, NoMember} \/ held >= RenewEvery
 ==============================================================================

@@ -1,5 +1,5 @@
 ------------------------- MODULE OrderLockNotRenewed -------------------------
-(* A member asks until it is granted the lock, and never again. *)
+(* A member requests the lock until it is granted, and never renews it. *)
 EXTENDS MCOrderLock
 
 MutantAsk(m) ==

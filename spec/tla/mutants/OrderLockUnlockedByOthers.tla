@@ -1,10 +1,10 @@
 ---------------------- MODULE OrderLockUnlockedByOthers ----------------------
-(* The broker unlocks for whoever says so, not for the holder alone. *)
+(* The broker accepts an unlock from any member, not only from the holder. *)
 EXTENDS MCOrderLock
 
 MutantUnlockQueue(m) ==
     /\ MayUnlock(m)
-    /\ holder' = Nobody
+    /\ holder' = NoMember
     /\ held' = 0
     /\ Left(m)
 ==============================================================================

@@ -1,5 +1,5 @@
 ----------------------- MODULE OrderLockUnlockedInCall -----------------------
-(* A queue that moves on is unlocked without waiting for its listener. *)
+(* A queue that moves is unlocked without waiting for its listener. *)
 EXTENDS MCOrderLock
 
 MutantMayUnlock(m) ==

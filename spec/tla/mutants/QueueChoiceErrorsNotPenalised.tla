@@ -1,5 +1,5 @@
 -------------------- MODULE QueueChoiceErrorsNotPenalised --------------------
-(* Only slow answers enter the latency table, failures do not. *)
+(* Only slow answers enter the latency table; failures do not. *)
 EXTENDS MCQueueChoice
 
 MutantFailed ==

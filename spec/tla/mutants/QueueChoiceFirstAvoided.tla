@@ -1,5 +1,5 @@
 ----------------------- MODULE QueueChoiceFirstAvoided -----------------------
-(* What a retry avoids is set by the first failure and never again. *)
+(* A retry always avoids the broker of the first failure, even after later failures. *)
 EXTENDS MCQueueChoice
 
 MutantWanted ==

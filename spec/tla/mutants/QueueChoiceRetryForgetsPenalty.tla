@@ -1,5 +1,5 @@
 ------------------- MODULE QueueChoiceRetryForgetsPenalty --------------------
-(* The latency table is asked for the first attempt only. *)
+(* Only the first attempt uses the latency table. *)
 EXTENDS MCQueueChoice
 
 MutantEligible ==

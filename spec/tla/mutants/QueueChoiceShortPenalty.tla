@@ -1,5 +1,5 @@
 ----------------------- MODULE QueueChoiceShortPenalty -----------------------
-(* A penalty runs out at twice the speed of the clock that it is counted by. *)
+(* A penalty runs out at twice the speed of its clock. *)
 EXTENDS MCQueueChoice
 
 MutantTick ==

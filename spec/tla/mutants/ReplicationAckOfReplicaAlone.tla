@@ -1,5 +1,5 @@
 -------------------- MODULE ReplicationAckOfReplicaAlone --------------------
-(* SYNC_FLUSH is forgotten where SYNC_MASTER is waited for. *)
+(* With SYNC_MASTER, the answer does not wait for SYNC_FLUSH. *)
 EXTENDS MCReplication
 
 MutantFlushReached(m) ==

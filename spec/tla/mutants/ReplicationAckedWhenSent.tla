@@ -1,9 +1,9 @@
 ---------------------- MODULE ReplicationAckedWhenSent ----------------------
-(* What was sent counts as acknowledged; the slave's report is not waited for. *)
+(* A sent record counts as acknowledged; the slave's report is not awaited. *)
 EXTENDS MCReplication
 
 MutantTransferRecord ==
-    /\ intact /\ sent # Unasked
+    /\ intact /\ sent # NotRequested
     /\ sent < Len(log["master"])
     /\ network' = network \cup {Transfer(sent, log["master"][sent + 1])}
     /\ sent' = sent + 1

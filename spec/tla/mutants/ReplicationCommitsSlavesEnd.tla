@@ -1,5 +1,5 @@
 --------------------- MODULE ReplicationCommitsSlavesEnd ---------------------
-(* A consumer that moves to the slave commits the slave's end instead of what it has seen. *)
+(* A consumer that moves to the slave commits the end of the slave's log instead of its own position. *)
 EXTENDS MCReplication
 
 MutantCommitOffset(n) ==

@@ -1,5 +1,5 @@
 ------------------------ MODULE ReplicationLostWakeUp ------------------------
-(* An acknowledgement wakes only the send that ends exactly there, and a wait has no deadline. *)
+(* An acknowledgement wakes only the send that ends exactly at its position, and a wait has no deadline. *)
 EXTENDS MCReplication
 
 MutantReplicaReached(m) ==

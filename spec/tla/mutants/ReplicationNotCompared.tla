@@ -1,5 +1,6 @@
 ----------------------- MODULE ReplicationNotCompared -----------------------
-(* The slave asks for what follows its log and compares nothing but the position (as all released versions). *)
+(* The slave requests the records after its log and compares only the position (as in all released
+   versions). *)
 EXTENDS MCReplication
 
 MutantFirstReport(length) ==

@@ -1,5 +1,5 @@
 ---------------------- MODULE ReplicationOldOffsetsWin ----------------------
-(* The slave takes its master's offsets over newer ones that were committed to it (as in issue 1094). *)
+(* The slave replaces newer offsets that were committed to it by its master's offsets (as in issue 1094). *)
 EXTENDS MCReplication
 
 MutantMergedOffset(own, masters) ==

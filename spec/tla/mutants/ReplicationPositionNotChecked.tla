@@ -1,5 +1,5 @@
 -------------------- MODULE ReplicationPositionNotChecked --------------------
-(* The slave appends whatever frame arrives, at the end of its log. *)
+(* The slave appends any frame that arrives at the end of its log. *)
 EXTENDS MCReplication
 
 MutantContinues(frame) ==

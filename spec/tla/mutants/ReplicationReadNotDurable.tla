@@ -1,5 +1,5 @@
 ---------------------- MODULE ReplicationReadNotDurable ----------------------
-(* Under SYNC_FLUSH consumers see what is not durable yet (as before 5.3). *)
+(* Under SYNC_FLUSH, consumers see records that are not durable yet (as before 5.3). *)
 EXTENDS MCReplication
 
 MutantReadLimit(n) ==

@@ -1,5 +1,6 @@
 -------------------- MODULE ReplicationReportAcknowledges --------------------
-(* A slave's first report counts as an acknowledgement, whatever its log holds (as in issues 1155 and 3015). *)
+(* A slave's first report counts as an acknowledgement, whatever its log contains (as in issues 1155 and
+   3015). *)
 EXTENDS MCReplication
 
 MutantFirstReport(length) ==
@@ -7,7 +8,7 @@ MutantFirstReport(length) ==
 
 MutantAcceptReport(frame) ==
     /\ frame \in network
-    /\ connected["master"] /\ sent = Unasked
+    /\ connected["master"] /\ sent = NotRequested
     /\ frame.kind = "report" /\ frame.position <= Len(log["master"])
     /\ sent' = frame.position
     /\ acked' = Max(acked, frame.position)

@@ -1,5 +1,5 @@
 -------------------- MODULE ReplicationSlaveNeverHangsUp --------------------
-(* A slave does not notice that its master is gone, and waits on a connection that is none. *)
+(* A slave does not notice that its master is gone, and waits on a dead connection. *)
 EXTENDS MCReplication
 
 MutantHousekeeping(n) ==

@@ -1,5 +1,5 @@
 --------------------- MODULE ReplicationSlaveReadFromMax ---------------------
-(* A consumer that moves to the slave is handed the newest record first. *)
+(* A consumer that moves to the slave receives the newest record first. *)
 EXTENDS MCReplication
 
 MutantDeliver(n) ==

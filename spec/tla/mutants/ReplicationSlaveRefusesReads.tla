@@ -1,5 +1,5 @@
 -------------------- MODULE ReplicationSlaveRefusesReads --------------------
-(* A slave refuses pulls unless it is told otherwise (as 5.x without slaveReadEnable). *)
+(* A slave refuses pulls by default (as 5.x without slaveReadEnable). *)
 EXTENDS MCReplication
 
 MutantReadLimit(n) ==

@@ -1,5 +1,5 @@
 ------------------ MODULE ReplicationSlaveStartsOver ------------------
-(* A slave that lost its connection throws its log away, to copy its master's from the start. *)
+(* A slave that lost its connection deletes its log and copies its master's from the start. *)
 EXTENDS MCReplication
 
 MutantHousekeeping(n) ==

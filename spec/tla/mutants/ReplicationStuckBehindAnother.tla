@@ -1,5 +1,6 @@
 -------------------- MODULE ReplicationStuckBehindAnother --------------------
-(* Requests are served one by one: one that is stuck makes those behind it late although they were acknowledged. *)
+(* Requests are served one by one: a request that is stuck delays those behind it, although they were
+   acknowledged. *)
 EXTENDS MCReplication
 
 MutantSlaveTimeout(m) ==

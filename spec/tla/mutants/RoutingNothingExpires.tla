@@ -1,5 +1,5 @@
 ------------------------ MODULE RoutingNothingExpires ------------------------
-(* Only a closed connection tells of a dead broker; who falls silent stays. *)
+(* Only a closed connection removes a dead broker; a silent broker stays. *)
 EXTENDS MCRouting
 
 MutantExpired(n) ==

@@ -3,5 +3,5 @@
 EXTENDS MCRouting
 
 MutantForgotten(table, gone) ==
-    [table EXCEPT !.live = [b \in Brokers |-> IF b \in gone THEN Unheard ELSE @[b]]]
+    [table EXCEPT !.live = [b \in Brokers |-> IF b \in gone THEN NoRecord ELSE @[b]]]
 ==============================================================================

@@ -1,5 +1,5 @@
 --------------------- MODULE RoutingQueuesOutliveBroker ----------------------
-(* With its last address a broker leaves the broker table, and its queues stay. *)
+(* A broker that loses its last address is removed from the broker table, but its queues stay. *)
 EXTENDS MCRouting
 
 MutantForgotten(table, gone) ==
@@ -7,5 +7,5 @@ MutantForgotten(table, gone) ==
     IN  [table EXCEPT
             !.members = members,
             !.cluster = {name \in @ : members[name] # {}},
-            !.live = [b \in Brokers |-> IF b \in gone THEN Unheard ELSE @[b]]]
+            !.live = [b \in Brokers |-> IF b \in gone THEN NoRecord ELSE @[b]]]
 ==============================================================================

@@ -1,5 +1,5 @@
 ---------------------- MODULE RoutingRegistersOnChange -----------------------
-(* A broker registers when it has something new to say; a name server that has forgotten is not told. *)
+(* A broker registers only when its data has changed. A name server that lost its tables receives nothing. *)
 EXTENDS MCRouting
 
 MutantRegister(b) ==

@@ -1,5 +1,5 @@
 ------------------------- MODULE RoutingRouteMerged --------------------------
-(* A client adds what it is told to the route it has. *)
+(* A client adds the received route to its old one. *)
 EXTENDS MCRouting
 
 MutantRouteFrom(table, old) ==

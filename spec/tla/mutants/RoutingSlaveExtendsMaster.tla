@@ -6,7 +6,7 @@ MutantRegisterAt(reached, b, topics) ==
     LET Refreshed(table) ==
             [table EXCEPT !.live =
                 [any \in Brokers |->
-                    IF Name(any) = Name(b) /\ @[any] # Unheard THEN [@[any] EXCEPT !.age = 0] ELSE @[any]]]
+                    IF Name(any) = Name(b) /\ @[any] # NoRecord THEN [@[any] EXCEPT !.age = 0] ELSE @[any]]]
     IN  /\ tables' = [n \in NameServers |->
                         IF n \in reached THEN Refreshed(Registered(tables[n], b, topics)) ELSE tables[n]]
         /\ connected' = [n \in NameServers |-> IF n \in reached THEN connected[n] \cup {b} ELSE connected[n]]

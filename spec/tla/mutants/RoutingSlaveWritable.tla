@@ -1,5 +1,5 @@
 ------------------------ MODULE RoutingSlaveWritable -------------------------
-(* A producer takes any broker of a name for one that can be written to. *)
+(* A producer considers every broker of a name writable. *)
 EXTENDS MCRouting
 
 MutantPublishable(r) ==

@@ -1,5 +1,5 @@
 -------------------- MODULE RoutingUnchangedNotRefreshed ---------------------
-(* A registration that says nothing new does not count as a sign of life (forceRegister off). *)
+(* A registration without new data does not count as a sign of life (forceRegister off). *)
 EXTENDS MCRouting
 
 MutantRegistered(table, b, topics) ==

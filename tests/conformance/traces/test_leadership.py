@@ -105,7 +105,7 @@ CORRUPTIONS: dict[Callable[[Log], Log], str] = {
     _seen_at_a_follower_before_the_commit: "commit",
     _answered_after_the_end: "answer",
     _acknowledged_record_is_lost: "follow",
-    _leader_lacks_acknowledged_record: "reign",
+    _leader_lacks_acknowledged_record: "lead",
 }
 """Maps a corruption to the first event that no action explains."""
 
@@ -122,7 +122,7 @@ def _answered_before_any_follower_has_it(log: Log) -> Log:
 
 
 STILL_REFUSED: dict[Kind, tuple[Callable[[Log], Log], str]] = {
-    Kind.STEP_DOWN: (_leader_lacks_acknowledged_record, "reign"),
+    Kind.STEP_DOWN: (_leader_lacks_acknowledged_record, "lead"),
     Kind.HEARTBEAT: (_another_entry, "write"),
     Kind.FLUSH: (_acknowledged_record_is_lost, "follow"),
     Kind.HA_ACK: (_committed_before_any_sync, "commit"),

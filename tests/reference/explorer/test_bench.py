@@ -1,4 +1,4 @@
-"""The benchmark of the explorer: real commands, equal counts, ratios; a command that fails is told."""
+"""The benchmark of the explorer: real commands, equal counts, ratios; a failing command is reported."""
 
 from pathlib import Path
 
@@ -37,6 +37,6 @@ def test_the_model_on_which_the_explorer_is_slower_is_named() -> None:
     assert "0.50" in table(result)
 
 
-def test_a_command_that_does_not_hold_is_told(tmp_path: Path) -> None:
+def test_a_failing_command_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BenchError, match="exit code 2: mqproof: no reference model 'Flood'"):
         bench._command(("explore", "Flood"), tmp_path)

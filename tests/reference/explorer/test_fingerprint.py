@@ -1,4 +1,4 @@
-"""Fingerprints: equal for equal states, whatever process asks."""
+"""Fingerprints: equal states have equal fingerprints in every process."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def test_states_that_differ_have_different_fingerprints() -> None:
     assert len({fingerprint(state) for state in states}) == len(states) == 986
 
 
-def test_a_set_has_one_fingerprint_whatever_its_order_and_types() -> None:
+def test_the_fingerprint_of_a_set_does_not_depend_on_order_or_types() -> None:
     messages = [Message("vote", None), Message("vote", 1), Message("vote", frozenset({"n1", "n2"}))]
     there = fingerprint(Network(frozenset(messages)))
     assert there == fingerprint(Network(frozenset(reversed(messages))))
@@ -74,7 +74,7 @@ def test_a_state_may_be_a_named_tuple() -> None:
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_every_models_states_can_be_told_apart_and_sent(name: str) -> None:
+def test_states_of_every_model_have_distinct_fingerprints_and_can_be_sent(name: str) -> None:
     model = MODELS[name]
     questions = bounded_models(load(), name, "smoke")
     assert questions, f"{name} has no smoke run"

@@ -1,4 +1,4 @@
-"""Spark finds what one process finds."""
+"""The exploration on Spark finds the same as one process."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Several processes find what one finds, and leave nothing behind."""
+"""Several processes find the same as one process, and leave nothing behind."""
 
 import multiprocessing
 import os
@@ -15,7 +15,7 @@ from mqproof.reference.explorer import parallel, search
 from mqproof.reference.flush import Config, State
 from mqproof.reference.model import Action, Model
 
-# The runner of the tests has threads; the processes forked here use none of their locks.
+# The test runner has threads. The processes forked here use none of their locks.
 pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
 
 SMALL = Config(messages=("m1",))
@@ -35,7 +35,7 @@ def test_any_number_of_processes_counts_the_same(workers: int) -> None:
     assert together.violation is None
 
 
-def test_the_smoke_configuration_by_two_processes_is_what_tlc_recorded() -> None:
+def test_two_processes_find_the_recorded_size_of_the_smoke_configuration() -> None:
     levels: list[tuple[int, int]] = []
     done = parallel.explore(flush.MODEL, Config(), 2, on_level=lambda *level: levels.append(level))
     assert (done.states, done.edges, done.depth) == (32782, 79966, 21)
@@ -76,11 +76,11 @@ def test_too_many_states_are_refused() -> None:
     assert not multiprocessing.active_children()
 
 
-def test_a_failure_in_a_process_is_told_with_its_traceback() -> None:
+def test_a_failure_in_a_process_is_reported_with_its_traceback() -> None:
     def fail(_config: Config, _state: State) -> State | None:
-        raise ZeroDivisionError("planted")
+        raise ZeroDivisionError("injected")
 
-    with pytest.raises(parallel.WorkerError, match="ZeroDivisionError: planted"):
+    with pytest.raises(parallel.WorkerError, match="ZeroDivisionError: injected"):
         parallel.explore(_with_dispatch(fail), SMALL, 2)
     assert not multiprocessing.active_children()
 
@@ -100,7 +100,7 @@ def test_an_interrupt_leaves_no_process() -> None:
         time.sleep(60)
         return None
 
-    # To this thread: a signal that another one gets does not end the wait for an answer.
+    # Sent to this thread: a signal to another thread does not end the wait for an answer.
     here = threading.main_thread().ident
     assert here is not None
     timer = threading.Timer(0.5, signal.pthread_kill, (here, signal.SIGINT))

@@ -14,7 +14,7 @@ from mqproof.reference.flush import Config
 def test_all_states_of_the_smoke_configuration_are_found_and_hold() -> None:
     exploration = explore(flush.MODEL, Config())
     assert exploration.violation is None
-    # As TLC counts them, recorded in spec/models.toml.
+    # The numbers counted by TLC, as recorded in spec/models.toml.
     assert (len(exploration.parents), exploration.depth) == (32782, 21)
 
 
@@ -35,7 +35,7 @@ def test_too_many_states_are_refused() -> None:
         explore(flush.MODEL, Config(), states_max=100)
 
 
-def test_exploration_goes_on_past_a_violation_when_asked() -> None:
+def test_exploration_continues_after_a_violation_if_requested() -> None:
     model = replace(flush.MODEL, invariants={"Never": lambda _config, state: state.phase == "running"})
     stopped = explore(model, Config(messages=("m1",)))
     whole = explore(model, Config(messages=("m1",)), stop_at_violation=False)

@@ -1,10 +1,10 @@
-"""Contracts: CrossHair confirms cheap ones, finds every planted bug, and is not believed when it tires."""
+"""Contracts: CrossHair confirms cheap ones and finds every injected bug; a timeout is not a confirmation."""
 
 import pytest
 
 from mqproof.reference import allocation, delay, offsets
 from mqproof.reference.proofs.contracts import CONTRACTS, Contract
-from mqproof.reference.proofs.crosshair_check import Finding, analyse, judge_bug, judge_contract, planted
+from mqproof.reference.proofs.crosshair_check import Finding, analyse, injected, judge_bug, judge_contract
 from mqproof.reference.proofs.mutants.contracts import BUGS, Bug
 from mqproof.report.model import Verdict
 
@@ -22,23 +22,23 @@ def test_crosshair_confirms_the_contract_on_every_path(contract: Contract) -> No
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_crosshair_finds_the_planted_bug(bug: Bug) -> None:
+def test_crosshair_finds_the_injected_bug(bug: Bug) -> None:
     result, _ = judge_bug(bug)
     assert result.verdict is Verdict.HELD, result.detail
 
 
-def test_every_contract_has_a_planted_bug() -> None:
+def test_every_contract_has_an_injected_bug() -> None:
     assert [bug.contract for bug in BUGS] == list(CONTRACTS)
 
 
-def test_a_planted_bug_is_gone_afterwards() -> None:
+def test_an_injected_bug_is_removed_afterwards() -> None:
     sound = allocation.averagely
-    with planted(BUGS[0]):
+    with injected(BUGS[0]):
         assert allocation.averagely is not sound
     assert allocation.averagely is sound
 
 
-def test_what_was_not_confirmed_in_time_is_told_apart() -> None:
+def test_an_unconfirmed_contract_is_reported_as_such() -> None:
     (slow,) = (c for c in CONTRACTS if c.function == "consistent_hash")
     result, row = judge_contract(slow, seconds_max=0.05)
     assert row[1] == "nothing found"
@@ -47,7 +47,7 @@ def test_what_was_not_confirmed_in_time_is_told_apart() -> None:
 
 
 def test_a_broken_contract_is_violated_with_the_arguments() -> None:
-    with planted(next(bug for bug in BUGS if bug.name == "one-more-retry")):
+    with injected(next(bug for bug in BUGS if bug.name == "one-more-retry")):
         (contract,) = (c for c in CONTRACTS if c.holds.__name__ == "retries_climb_the_ladder_and_end")
         result, _ = judge_contract(contract)
     assert result.verdict is Verdict.VIOLATED

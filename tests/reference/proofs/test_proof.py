@@ -1,4 +1,4 @@
-"""Proofs: what is provable is proved, what is not has a counterexample, and no proof is of something else."""
+"""Proofs: valid claims are proved, invalid ones have a counterexample, and the proofs match the models."""
 
 from dataclasses import replace
 from typing import Any
@@ -20,7 +20,7 @@ QUICK = [proof for proof in PROOFS if proof.name != "Election-5"]
 
 
 @pytest.mark.parametrize("proof", QUICK, ids=lambda proof: proof.name)
-def test_the_invariant_begins_true_and_implies_safety(proof: Proof) -> None:
+def test_the_invariant_is_initially_true_and_implies_safety(proof: Proof) -> None:
     asked = [o for o in obligations(proof) if o.premise in (INIT, INVARIANT, "Lemma")]
     assert asked
     assert {prove(proof, obligation).outcome for obligation in asked} == {Outcome.PROVED}
@@ -61,12 +61,12 @@ def test_every_invariant_that_is_proved_has_a_mutant(proof: Proof) -> None:
 
 
 @pytest.mark.parametrize("pair", CORRESPONDENCES, ids=lambda pair: pair.proof.name)
-def test_the_proof_says_of_reachable_states_what_the_reference_says(pair: Correspondence) -> None:
+def test_the_proof_agrees_with_the_reference_on_reachable_states(pair: Correspondence) -> None:
     assert list(mismatches(pair, pair.sample(100))) == []
 
 
 @pytest.mark.deep
-def test_the_proof_of_replication_says_it_of_many_states() -> None:
+def test_the_replication_proof_agrees_on_many_states() -> None:
     for pair in CORRESPONDENCES:
         if pair.proof.name == "Replication":
             assert list(mismatches(pair, pair.sample(2000))) == []
@@ -91,8 +91,8 @@ def test_a_walk_of_the_reference_of_election_is_one_of_the_proof(seed: int) -> N
 
 def test_a_walk_that_the_proof_does_not_allow_is_noticed() -> None:
     deaf = next(m for m in MUTANTS if m.name == "LeaderOverwrites").broken()
-    told = list(step_correspondence.walk(2, steps=40, proof=deaf))
-    assert any("AppendEntry" in each for each in told)
+    differences = list(step_correspondence.walk(2, steps=40, proof=deaf))
+    assert any("AppendEntry" in each for each in differences)
 
 
 def test_an_invariant_that_is_too_strong_is_noticed() -> None:
@@ -106,7 +106,7 @@ def _nothing_is_torn(_scope: Scope, s: Any) -> Any:
     return s.log_message(1) >= 0
 
 
-def test_what_does_not_follow_is_refuted_by_a_state_that_can_be_read() -> None:
+def test_an_invalid_conclusion_is_refuted_by_a_readable_state() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NothingIsTorn": _nothing_is_torn})
     answer = prove(proof, Obligation(INVARIANT, "NothingIsTorn"))
     assert answer.outcome is Outcome.REFUTED
@@ -116,12 +116,12 @@ def test_what_does_not_follow_is_refuted_by_a_state_that_can_be_read() -> None:
 
 
 def _no_three_cubes_make_42(_scope: Scope, _s: Any) -> Any:
-    """False, by numbers of 17 digits: no solver finds them by search, and none proves what is false."""
+    """A false claim whose counterexample has 17 digits: no solver finds it by search, and none proves it."""
     x, y, z = z3.Ints("x y z")
     return x * x * x + y * y * y + z * z * z != 42
 
 
-def test_what_the_solver_has_no_time_for_is_unknown() -> None:
+def test_an_obligation_beyond_the_time_limit_is_unknown() -> None:
     proof = replace(selection.PROOFS["Flush"], safety={"NoThreeCubesMake42": _no_three_cubes_make_42})
     answer = prove(proof, Obligation(INVARIANT, "NoThreeCubesMake42"), timeout_ms=50)
     assert answer.outcome is Outcome.UNKNOWN

@@ -1,4 +1,4 @@
-"""Goal: the matrix is what TLC says, held against the record and the book, and shown as it is.
+"""Goal: the matrix has TLC's verdicts, and is compared with the record and the book, and displayed correctly.
 
 TLC decides one row here (a few thousand states); the whole matrix is `mqproof matrix`.
 """
@@ -57,11 +57,11 @@ def test_a_cell_that_is_not_safe_has_the_way_to_it_and_its_picture() -> None:
     assert "FLUSH_DISK_TIMEOUT" in svg
 
 
-def test_what_has_no_behaviour_is_not_called_safe() -> None:
+def test_a_cell_without_behaviour_is_not_safe() -> None:
     assert _row().verdicts[Cell(ROW, ("machine", "machine"))] is Outcome.NEVER
 
 
-def test_another_verdict_than_the_recorded_one_is_told() -> None:
+def test_a_verdict_that_differs_from_the_record_is_reported() -> None:
     cell = Cell(ROW, ("clean",))
     other = {**recorded.load(), cell: Outcome.GONE}
     assert list(recorded.changed(_row().verdicts, other)) == [f"{cell}: safe, gone recorded"]
@@ -75,7 +75,7 @@ def test_the_record_has_every_cell_and_can_be_written_and_read(tmp_path: Path) -
     assert recorded.render(verdicts) == recorded.RECORDED_FILE.read_text(encoding="utf-8")
 
 
-def test_a_bad_record_is_told_with_its_row(tmp_path: Path) -> None:
+def test_a_bad_record_is_reported_with_its_row(tmp_path: Path) -> None:
     (tmp_path / "matrix.toml").write_text(
         '["SYNC_FLUSH none sync"]\nalone = "safe"\npairs = ""\n', encoding="utf-8"
     )
@@ -95,7 +95,7 @@ def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stal
     verdicts, known = recorded.load(), claims.load()
     without = msgspec.structs.replace(known, difference=known.difference[1:])
     with pytest.raises(
-        claims.ClaimsError, match="process: TLC says safe, the book's async-flush otherwise; no expl"
+        claims.ClaimsError, match="process: TLC says safe, the book's async-flush differs; no expl"
     ):
         claims.compare(verdicts, without)
     agreeing = [
@@ -104,7 +104,7 @@ def test_a_difference_without_explanation_is_an_error_and_a_needless_one_is_stal
     assert claims.stale(agreeing, known) == ("page-cache",)
 
 
-def test_the_document_is_what_is_recorded_with_all_its_pictures() -> None:
+def test_the_document_equals_the_record_and_has_all_its_pictures() -> None:
     text = document.DOCUMENT.read_text(encoding="utf-8")
     assert document.refreshed(text, recorded.load()) == text
     committed = {path.name for path in (document.DOCUMENT.parent / "guarantees").iterdir()}

@@ -1,4 +1,4 @@
-"""Goal: each way in which a mutant can be noticed, and not be noticed, is told apart. Method: Counter."""
+"""Goal: each way to detect a mutant, and a surviving mutant, is reported as such. Method: Counter."""
 
 from pathlib import Path
 
@@ -51,7 +51,9 @@ def mutant(before: str, after: str) -> Mutant:
         ("UNCHANGED owner", "UNCHANGED ownr", Noticed.UNPARSED, "parse error"),
     ],
 )
-def test_who_notices_what(judge: Judge, before: str, after: str, noticed: Noticed, by: str) -> None:
+def test_a_mutant_is_judged_by_how_it_was_detected(
+    judge: Judge, before: str, after: str, noticed: Noticed, by: str
+) -> None:
     judgement = judge.judge(mutant(before, after), SUBJECT.stages[0])
     assert judgement.noticed is noticed, judgement
     assert by in judgement.by

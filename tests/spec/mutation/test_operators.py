@@ -1,4 +1,4 @@
-"""Goal: each kind of mutant is made where it can be, once, and nowhere else."""
+"""Goal: each kind of mutant is made once at every possible place, and nowhere else."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def test_each_kind_is_made(kind: Kind, after: set[str]) -> None:
     assert after <= set(changes(kind))
 
 
-def test_neither_assignments_nor_what_next_does_not_need_nor_unchanged_are_touched() -> None:
+def test_assignments_unused_operators_and_unchanged_are_not_mutated() -> None:
     made = mutants(COUNTER, "Next")
     assert {mutant.definition for mutant in made} == {"Small", "Add", "Set", "Next"}
     assert not [mutant for mutant in made if "x' #" in mutant.after or "UNCHANGED" in mutant.before]
@@ -58,7 +58,7 @@ def test_every_mutant_has_its_own_id_and_its_own_text_and_differs_in_one_definit
         assert mutant.id.startswith(f"M.{mutant.definition}.{mutant.kind}.")
 
 
-def test_what_another_module_does_is_no_condition_to_be_dropped() -> None:
+def test_an_action_of_another_module_is_not_a_condition() -> None:
     text = "---- MODULE M ----\nVARIABLE x\nOther == INSTANCE N\nStep == x < 3 /\\ Other!Step(x)\n====\n"
     assert [mutant.after for mutant in mutants(text, "Step")] == [
         "Step == TRUE /\\ Other!Step(x)",

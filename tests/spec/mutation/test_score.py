@@ -1,4 +1,4 @@
-"""Goal: the scores count what they say, and an explanation stands exactly where nothing notices a mutant."""
+"""Goal: the scores count correctly, and exactly the surviving mutants have a reason."""
 
 import re
 from pathlib import Path
@@ -39,10 +39,10 @@ def test_the_share_is_of_the_mutants_that_are_another_graph() -> None:
     ("reasons", "wrong"),
     [
         ({"M.B.unchanged.1": "the same value"}, []),
-        ({}, ["M.B.unchanged.1: nobody notices it, and no reason is given"]),
+        ({}, ["M.B.unchanged.1: not detected, and no reason is given"]),
         (
             {"M.B.unchanged.1": "the same value", "M.A.shift.1": "no matter"},
-            ["M.A.shift.1: a reason is given, but 3 states fewer notices it"],
+            ["M.A.shift.1: a reason is given, but 3 states fewer detects it"],
         ),
         (
             {"M.B.unchanged.1": "the same value", "M.C.guard.9": "gone"},

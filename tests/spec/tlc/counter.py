@@ -1,4 +1,4 @@
-"""The little model the tests of the runner share: spec/tla/Counter.tla of the tests."""
+"""The small model that the tests of the runner share: tests/spec/tla/Counter.tla."""
 
 from pathlib import Path
 from typing import Final
@@ -12,4 +12,4 @@ ACTIONS: Final[dict[str, list[tuple[str, ...]]]] = {
     "Drop": [()],
 }
 DISTINCT: Final = 57
-"""Counted by hand and by TLC: see test_the_counter_has_the_states_that_arithmetic_says."""
+"""Counted by hand and by TLC: see test_the_counter_has_the_computed_number_of_states."""

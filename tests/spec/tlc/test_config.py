@@ -1,4 +1,4 @@
-"""Goal: one question can be derived from another. Method: small configurations."""
+"""Goal: one configuration can be derived from another. Method: small configurations."""
 
 from mqproof.spec.tlc import config
 

@@ -1,4 +1,4 @@
-"""Goal: the coverage report of a real run is read: what fired, what was evaluated, and what never was."""
+"""Goal: the coverage report of a real run is read: actions taken, expressions evaluated or not evaluated."""
 
 from mqproof.spec.tlc import output
 from mqproof.spec.tlc.coverage_report import Place, sections

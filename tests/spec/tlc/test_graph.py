@@ -1,4 +1,4 @@
-"""Goal: TLC's state graph, with parameters, the same every time. Method: Counter, stepped by hand as well."""
+"""Goal: TLC's state graph, with parameters, is deterministic. Method: Counter, compared with Python code."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ FREE = ModelValue("NoNode")
 
 
 def by_hand(state: State) -> set[tuple[Label, State]]:
-    """Counter's next-state relation, written down a second time."""
+    """Counter's next-state relation in Python."""
     count, owner = state["count"], state["owner"]
     assert isinstance(count, Function)
     if owner == FREE:
@@ -47,8 +47,8 @@ def test_every_labelled_edge_of_the_model_is_there_and_no_other(counter: graph.G
 
 def test_the_initial_state_is_marked(counter: graph.Graph) -> None:
     (initial,) = counter.initial
-    nobody = Function(dict.fromkeys(NODES, 0))
-    assert counter.states[initial] == Function({"count": nobody, "owner": FREE, "log": ()})
+    zero = Function(dict.fromkeys(NODES, 0))
+    assert counter.states[initial] == Function({"count": zero, "owner": FREE, "log": ()})
 
 
 def test_successors_and_enabled_tell_the_same(counter: graph.Graph) -> None:
@@ -57,7 +57,7 @@ def test_successors_and_enabled_tell_the_same(counter: graph.Graph) -> None:
     assert all(counter.enabled(state) == {label for label, _ in successors[state]} for state in range(9))
 
 
-def test_two_dumps_are_equal_whatever_the_order_of_the_actions(counter: graph.Graph) -> None:
+def test_the_order_of_the_actions_does_not_change_the_dump(counter: graph.Graph) -> None:
     other = graph.dump_ground(graph.ground("Counter", CONFIG, dict(reversed(ACTIONS.items()))), LIBRARIES)
     assert other == counter
 
@@ -86,7 +86,7 @@ def test_a_ground_action_that_next_never_takes_is_found() -> None:
     outcome = graph.check_ground_is_complete(graph.ground("Counter", CONFIG, ACTIONS), "TakeAny", LIBRARIES)
     assert outcome.violated == "NextCovers"
     assert outcome.trace is not None
-    assert len(outcome.trace) == 3, "somebody took it, and added or dropped it"
+    assert len(outcome.trace) == 3, "a node took the lock, and added or dropped it"
 
 
 def test_an_edge_that_two_actions_share_has_both_labels_and_a_self_loop_stays(tmp_path: Path) -> None:

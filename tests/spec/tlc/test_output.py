@@ -1,4 +1,4 @@
-"""Goal: TLC's messages are taken apart, nested or cut. Method: text as `-tool` prints it."""
+"""Goal: TLC's messages are parsed, even if nested or truncated. Method: text as `-tool` prints it."""
 
 from mqproof.spec.tlc import output
 

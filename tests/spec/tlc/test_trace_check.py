@@ -27,15 +27,15 @@ def test_each_trace_gets_the_longest_prefix_that_the_model_explains() -> None:
 
 
 def test_a_choice_among_behaviours_is_tried_out_to_its_end() -> None:
-    # Who took the lock is not told: four adds of 1 fit only when both nodes had it.
+    # The trace does not say who took the lock: four adds of 1 fit only if both nodes had it.
     outcome = check_traces(
         "TraceCounter", CONFIG, [[TAKE, ADD_1, ADD_1, TAKE, ADD_1, ADD_1]], PLANTED, LIBRARIES
     )
     assert outcome.verdicts[0].accepted
 
 
-def test_a_module_that_accepts_the_planted_trace_is_not_believed() -> None:
-    with pytest.raises(TraceCheckError, match="accepted the planted trace"):
+def test_a_module_that_accepts_the_trace_to_refuse_is_an_error() -> None:
+    with pytest.raises(TraceCheckError, match="accepted the trace that it must refuse"):
         check_traces("TraceCounter", CONFIG, [[TAKE]], [TAKE, ADD_1], LIBRARIES)
 
 

@@ -1,4 +1,4 @@
-"""Goal: TLC's text and Python values are two spellings of one thing. Method: examples as TLC prints them."""
+"""Goal: TLC's text and Python values convert into each other. Method: examples as TLC prints them."""
 
 import pytest
 from hypothesis import given
@@ -41,12 +41,12 @@ def test_every_form_that_tlc_prints_is_read(text: str, value: values.Value) -> N
     "text",
     ["", "<<1, 2", "{1,}", "[a |-> ]", "[1 |-> 2]", "1 2", "x = 1", "(1 :> 2", "1..n1", '"open', "[a :> 1]"],
 )
-def test_what_is_no_value_is_refused_with_the_text_in_the_message(text: str) -> None:
+def test_text_that_is_not_a_value_is_refused_with_the_text_in_the_message(text: str) -> None:
     with pytest.raises(ValueSyntaxError, match="not a TLA"):
         parse(text)
 
 
-def test_a_state_is_its_variables_whatever_the_line_breaks() -> None:
+def test_line_breaks_do_not_change_a_state() -> None:
     text = '/\\ log = << "a",\n   "b" >>\n/\\ x = 3\n/\\ f = (n1 :> 0 @@\n  n2 :> 1)\n\n'
     assert parse_state(text) == Function({"log": ("a", "b"), "x": 3, "f": Function({N1: 0, N2: 1})})
 
@@ -68,7 +68,7 @@ def test_functions_compare_and_hash_by_content() -> None:
     assert len({one, other}) == 1
 
 
-def test_what_is_shown_is_canonical() -> None:
+def test_the_text_of_a_value_is_canonical() -> None:
     assert show(frozenset({10, 2, 1})) == "{1, 2, 10}"
     assert show({"b": [1, {2}], "a": True}) == "[a |-> TRUE, b |-> <<1, {2}>>]"
     assert show(Function({N2: 1, N1: 0})) == "(n1 :> 0 @@ n2 :> 1)"
@@ -99,5 +99,5 @@ trees = st.recursive(
 
 
 @given(trees)
-def test_what_is_shown_is_read_back(value: values.Value) -> None:
+def test_the_text_of_a_value_is_parsed_back(value: values.Value) -> None:
     assert parse(show(value)) == value

@@ -1,5 +1,6 @@
------------------------- MODULE RoutingOneServerTold -------------------------
-(* A broker registers at the first name server that answers, as if they told one another. *)
+------------------------ MODULE RoutingOneServerOnly -------------------------
+(* A broker registers only at the first name server that answers, as if name servers exchanged their
+   tables. *)
 EXTENDS MCRouting
 
 MutantReached(b) ==

@@ -1,44 +1,45 @@
------------------------------- MODULE TraceReign ------------------------------
+-------------------------- MODULE TraceLeadership ---------------------------
 (***************************************************************************)
-(* Is what the members of a DLedger group wrote into their event log, while *)
-(* one of them led, a behaviour of Replication?                            *)
+(* Checks that the event log of a DLedger group's members, during the      *)
+(* leadership of one of them, is a behaviour of Replication.               *)
 (*                                                                         *)
-(* conformance/traces/leadership.py turns a group's log into one trace for each *)
-(* leader. The leader is the master. The slave is no single member: it is  *)
-(* the group's quorum, and its log is what the group has committed. Of     *)
-(* several slaves a master of Replication heeds the best, of its followers *)
-(* and itself a leader heeds the best that a majority reaches.             *)
-(*  - The slave takes the next record when a quorum keeps it: the leader   *)
-(*    by its own fsync, a follower by what it told, which must be durable  *)
-(*    there and the leader's.                                              *)
-(*  - The slave's acknowledgement is the leader's commit.                  *)
-(*  - The leader waits for no fsync but those of the quorum: ASYNC_FLUSH.  *)
-(*    And always for the quorum: SYNC_MASTER, with a slave that may be     *)
-(*    late and never is away.                                              *)
-(*  - A leader begins like a master that is started again: with the log    *)
-(*    that it has, and a slave that has all that leaders of earlier terms  *)
-(*    committed, and asks for its last record. If the leader lacks it,     *)
-(*    this ends as Replication says: refused.                              *)
-(*  - Another leader is another trace: it may have what the one before     *)
-(*    lost, as no master has. What is committed binds them together.       *)
-(*  - Positions count from a record on that all members have, durably: a   *)
-(*    follower that was started again may speak of one before it.          *)
+(* conformance/traces/leadership.py converts a group's log into one trace  *)
+(* for each leader. The leader is the master. The slave is not a single    *)
+(* member: it is the group's quorum, and its log contains the group's      *)
+(* committed entries. A master of Replication uses the best position of    *)
+(* several slaves. A leader uses the best position that a majority of its  *)
+(* followers and itself reaches.                                           *)
+(*  - The slave takes the next record when a quorum keeps it. The leader   *)
+(*    counts by its own fsync, a follower by its acknowledgement, which    *)
+(*    must cover only durable records that equal the leader's.             *)
+(*  - The leader waits only for the fsyncs of the quorum (ASYNC_FLUSH). It *)
+(*    always waits for the quorum (SYNC_MASTER, with a slave that may be   *)
+(*    late but is never absent).                                           *)
+(*  - A leader begins like a restarted master. It has its own log. The     *)
+(*    slave has all entries that leaders of earlier terms committed, and   *)
+(*    requests its last record. If the leader lacks that record, the slave *)
+(*    refuses it, as in Replication.                                       *)
+(*  - Another leader has another trace: it may have records that the       *)
+(*    previous leader lost, which no master can. The committed entries     *)
+(*    connect the traces.                                                  *)
+(*  - Positions count from a record that all members have durably. A       *)
+(*    restarted follower may refer to an earlier record.                   *)
 (*                                                                         *)
-(* The first event says which kinds of events the members do not record.   *)
-(* Steps of these kinds alone are hidden, each before the event that needs *)
-(* it.                                                                     *)
+(* The first event lists the kinds of events that the members do not       *)
+(* record. Only steps of these kinds are hidden, each before the event     *)
+(* that needs it.                                                          *)
 (***************************************************************************)
 EXTENDS Replication, TraceData
 
 CONSTANT Members
 
 VARIABLES
-    t, l,     \* which trace, and which event of it is next
-    ledger,   \* by member: its records, since it follows this leader
-    durable,  \* by member: how many of them are durable
-    told      \* by follower: how many it told the leader that it keeps
+    t, l,        \* the index of the trace, and the index of its next event
+    ledger,      \* by member: its records, since it follows this leader
+    durable,     \* by member: the number of its durable records
+    acknowledged \* by follower: the number of records that it has acknowledged to the leader
 
-extra == <<ledger, durable, told>>
+extra == <<ledger, durable, acknowledged>>
 
 TraceView == <<vars, t, l, extra>>
 
@@ -49,14 +50,14 @@ Is(name) == l <= Len(Traces[t]) /\ Event.event = name /\ l' = l + 1 /\ UNCHANGED
 Hidden(name) == l <= Len(Traces[t]) /\ Event.event = name /\ UNCHANGED <<t, l, extra>>
 
 \* A step of a kind that is not recorded, before one of these events.
-Untold(kind, names) ==
+Unlogged(kind, names) ==
     kind \in Traces[t][1].unrecorded /\ l <= Len(Traces[t]) /\ Event.event \in names /\ UNCHANGED <<t, l>>
 
 Leader == Traces[t][1].node
 
 Nothing == [n \in Members |-> 0]
 
-\* The first event says who leads, with which log, and what was committed before.
+\* The first event contains the leader, its log, and the entries that were committed before.
 TraceInit ==
     /\ t \in DOMAIN Traces /\ l = 1
     /\ LET own == Event.log
@@ -68,24 +69,24 @@ TraceInit ==
            /\ held = {theirs[i] : i \in 1..Len(theirs)}
            /\ ledger = [n \in Members |-> IF n = Event.node THEN own ELSE <<>>]
            /\ durable = [Nothing EXCEPT ![Event.node] = Event.durable]
-    /\ told = Nothing
+    /\ acknowledged = Nothing
     /\ flushMode = "ASYNC_FLUSH" /\ role = "SYNC_MASTER"
     /\ phase = [n \in Nodes |-> "up"]
     /\ committed = [n \in Nodes |-> 0]
     /\ connected = [n \in Nodes |-> FALSE] /\ intact = FALSE /\ network = {}
-    /\ sent = Unasked /\ acked = 0 /\ request = [m \in Messages |-> Waits]
+    /\ sent = NotRequested /\ acked = 0 /\ request = [m \in Messages |-> Waits]
     /\ verified = FALSE /\ refused = FALSE
     /\ seen = <<>> /\ forked = FALSE /\ recalled = FALSE
     /\ faults = [process |-> 0, master |-> 0, slave |-> 0, cuts |-> 0]
 
 Begun ==
-    /\ Is("reign")
+    /\ Is("lead")
     /\ IsPrefix(log["slave"], log["master"])
     /\ Event.durable \in 0..Len(log["master"])
     /\ UNCHANGED <<vars, extra>>
 
 -----------------------------------------------------------------------------
-(* The slave asks for its last record and finds it there, before the leader takes anything. *)
+(* Before the leader takes a message, the slave requests its last record and finds it in the leader's log. *)
 
 Connected == Hidden("append") /\ Connect
 
@@ -104,20 +105,21 @@ Appended ==
     /\ AppendRecord(Event.message)
     /\ Len(log'["master"]) = Event.index
     /\ ledger' = [ledger EXCEPT ![Leader] = log'["master"]]
-    /\ UNCHANGED <<durable, told>>
+    /\ UNCHANGED <<durable, acknowledged>>
 
 IsLeaders(records) == IsPrefix(records, log["master"])
 
-\* It may have been down, and lost some of what it had; but not of what it told.
+\* The follower may have crashed and lost records, but none that it had acknowledged.
 Followed ==
     /\ Is("follow")
-    /\ Event.durable \in told[Event.node]..Len(Event.log)
-    /\ IsLeaders(Prefix(Event.log, told[Event.node]))
+    /\ Event.durable \in acknowledged[Event.node]..Len(Event.log)
+    /\ IsLeaders(Prefix(Event.log, acknowledged[Event.node]))
     /\ ledger' = [ledger EXCEPT ![Event.node] = Event.log]
     /\ durable' = [durable EXCEPT ![Event.node] = Event.durable]
-    /\ UNCHANGED <<vars, told>>
+    /\ UNCHANGED <<vars, acknowledged>>
 
-\* The leader's record, behind records that are the leader's; what it replaces nobody was promised.
+\* A follower writes the leader's record after records that equal the leader's. It replaces only records that
+\* it has not acknowledged.
 Wrote ==
     /\ Is("write")
     /\ LET n == Event.node
@@ -125,57 +127,57 @@ Wrote ==
        IN  /\ before \in 0..Len(ledger[n]) /\ before < Len(log["master"])
            /\ log["master"][Event.index] = Event.message
            /\ IsLeaders(Prefix(ledger[n], before))
-           /\ before < Len(ledger[n]) => before >= told[n]
+           /\ before < Len(ledger[n]) => before >= acknowledged[n]
            /\ ledger' = [ledger EXCEPT ![n] = Append(Prefix(@, before), Event.message)]
            /\ durable' = [durable EXCEPT ![n] = IF before < @ THEN before ELSE @]
-    /\ UNCHANGED <<vars, told>>
+    /\ UNCHANGED <<vars, acknowledged>>
 
 Flushed ==
     /\ Is("flush")
     /\ Event.index \in durable[Event.node]..Len(ledger[Event.node])
     /\ durable' = [durable EXCEPT ![Event.node] = Event.index]
-    /\ UNCHANGED <<vars, ledger, told>>
+    /\ UNCHANGED <<vars, ledger, acknowledged>>
 
 Acknowledged ==
     /\ Is("keep")
     /\ Event.index <= durable[Event.node]
     /\ IsLeaders(Prefix(ledger[Event.node], Event.index))
-    /\ told' = [told EXCEPT ![Event.node] = Max(@, Event.index)]
+    /\ acknowledged' = [acknowledged EXCEPT ![Event.node] = Max(@, Event.index)]
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
 (* Syncs and acknowledgements that are not in the log *)
 
-\* So much the leader commits, or has committed, as the next event tells.
+\* The index that the leader commits, or has committed, according to the next event.
 Asked ==
     IF Event.event = "commit" THEN (IF Event.node = Leader THEN Event.index ELSE 0)
     ELSE IF Event.event = "answer" /\ InLog(Event.message, log["master"]) THEN Position(Event.message) ELSE 0
 
-FlushedUntold ==
-    /\ Untold("flush", {"keep", "commit", "answer"})
+FlushedUnlogged ==
+    /\ Unlogged("flush", {"keep", "commit", "answer"})
     /\ \E n \in IF Event.event = "keep" THEN {Event.node} ELSE Members :
         LET i == IF Event.event = "keep" THEN Event.index ELSE Asked
         IN  /\ i \in (durable[n] + 1)..Len(ledger[n])
             /\ durable' = [durable EXCEPT ![n] = i]
-    /\ UNCHANGED <<vars, ledger, told>>
+    /\ UNCHANGED <<vars, ledger, acknowledged>>
 
-KeptUntold ==
-    /\ Untold("ha_ack", {"commit", "answer"})
+KeptUnlogged ==
+    /\ Unlogged("ha_ack", {"commit", "answer"})
     /\ \E n \in Members \ {Leader} :
-        /\ told[n] < Asked /\ Asked <= durable[n]
+        /\ acknowledged[n] < Asked /\ Asked <= durable[n]
         /\ IsLeaders(Prefix(ledger[n], Asked))
-        /\ told' = [told EXCEPT ![n] = Asked]
+        /\ acknowledged' = [acknowledged EXCEPT ![n] = Asked]
     /\ UNCHANGED <<vars, ledger, durable>>
 
 -----------------------------------------------------------------------------
-(* What the quorum keeps *)
+(* Records that the quorum keeps *)
 
-Keeps(n) == IF n = Leader THEN durable[n] ELSE told[n]
+Keeps(n) == IF n = Leader THEN durable[n] ELSE acknowledged[n]
 
 KeptByQuorum(index) == 2 * Cardinality({n \in Members : Keeps(n) >= index}) > Cardinality(Members)
 
 Commits ==
-    /\ Hidden("commit") \/ (Untold("raft_commit", {"answer"}) /\ UNCHANGED extra)
+    /\ Hidden("commit") \/ (Unlogged("raft_commit", {"answer"}) /\ UNCHANGED extra)
     /\ Len(log["slave"]) < Asked
 
 SentNext == Commits /\ sent = Len(log["slave"]) /\ TransferRecord
@@ -191,12 +193,12 @@ CommittedByLeader ==
     /\ acked' = Event.index
     /\ UNCHANGED extra
 
-CommittedUntold ==
-    /\ Untold("raft_commit", {"answer"})
+CommittedUnlogged ==
+    /\ Unlogged("raft_commit", {"answer"})
     /\ acked < Asked /\ ReceiveAck(Ack(Asked))
     /\ UNCHANGED extra
 
-\* What a follower shows to consumers.
+\* The entries that a follower shows to consumers.
 CommittedByFollower ==
     /\ Is("commit") /\ Event.node # Leader
     /\ Event.index <= Len(ledger[Event.node])
@@ -205,13 +207,13 @@ CommittedByFollower ==
 
 Replied == Is("answer") /\ AnswerSend(Event.message) /\ answer'[Event.message] = "SEND_OK" /\ UNCHANGED extra
 
-\* It stepped down, or its process ended: whoever waits is told nothing any more.
+\* The leader stepped down, or its process ended: waiting producers get no answer.
 Ended == Is("end") /\ ProcessCrash("master") /\ UNCHANGED extra
 
 TraceNext ==
     \/ Begun \/ Connected \/ Began \/ SentLast \/ FoundThere
     \/ Appended \/ Followed \/ Wrote \/ Flushed \/ Acknowledged
     \/ SentNext \/ TookNext \/ CommittedByLeader \/ CommittedByFollower \/ Replied \/ Ended
-    \/ FlushedUntold \/ KeptUntold \/ CommittedUntold
+    \/ FlushedUnlogged \/ KeptUnlogged \/ CommittedUnlogged
 
 =============================================================================
