@@ -39,9 +39,9 @@ class Amount:
     """The amount of work that is measured."""
 
     sends: int = 10_000
-    """Sends per throughput row."""
+    """Number of sends in each measurement of throughput."""
     seconds: float = 5.0
-    """Duration of a latency row."""
+    """Duration of each measurement of latency."""
     kills: int = 100
     copied_mib: int = 256
 

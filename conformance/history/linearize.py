@@ -240,7 +240,10 @@ def _topological(members: Sequence[int], elements: Sequence[Element]) -> list[in
 
 
 def certified(certificate: Certificate, elements: Sequence[Element], empties: Sequence[Empty] = ()) -> bool:
-    """Return whether the steps form a queue, cover each operation once, and lie within the intervals."""
+    """Return whether the certificate proves that the history is one of a first-in, first-out queue.
+
+    Each operation must occur once, at an instant within its interval.
+    """
     queue: deque[int] = deque()
     done: dict[Kind, set[int]] = {kind: set() for kind in Kind}
     now = 0

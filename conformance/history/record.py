@@ -248,7 +248,7 @@ class Record:
 
     @cached_property
     def ends(self) -> Events:
-        """Ends of brokers' lives of any kind, starts, and promotions."""
+        """All events that stop a broker, by shutdown or failure, and its starts and promotions."""
         return self._faults(CLOSERS["start"] | {"start", "promote"})
 
     @cached_property

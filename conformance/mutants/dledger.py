@@ -1,8 +1,8 @@
 """Mutants of a DLedger member: each replaces one rule of its core by a wrong one.
 
-A group replays behaviours of Election with each (`stepped_group`). `mqproof mutants --layer impl` runs them
-with the others. Mutants that need crashes or several terms to show belong to the simulation: `mqproof mutants
---layer simulation`.
+For each mutant, `stepped_group` replays behaviours of the model Election on a group. `mqproof mutants --layer
+impl` runs these mutants together with those of the other parts. A mutant that only crashes or several terms
+reveal belongs to the simulation: `mqproof mutants --layer simulation`.
 """
 
 from collections.abc import Collection, Iterable

@@ -27,7 +27,7 @@ _LATE_MS: Final = 500
 
 
 def _count_stays(services: Services, original: StoredMessage, topic: TopicConfig, level: int) -> Message:
-    """Keeps the count of retries, so that the message is retried forever."""
+    """Does not increase the count of retries, so that the message is retried forever."""
     again = _again(services, original, topic, level)
     return with_members(again, reconsume_times=original.message.reconsume_times)
 

@@ -49,7 +49,10 @@ class Registered(Protocol):
         ...
 
     def run(self, options: RunOptions, progress: Progress) -> Part:
-        """Raises UnknownTargetError, TargetError, RunOptionsError."""
+        """Run the suite with these options and return its part of the result.
+
+        Raises UnknownTargetError, TargetError, RunOptionsError.
+        """
         ...
 
 

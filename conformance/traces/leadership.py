@@ -39,7 +39,7 @@ class _Leadership:
     leader: str
     term: int
     front: int
-    """Number of records that are left out."""
+    """Number of records at the beginning of the log that the trace leaves out."""
     out: list[TraceEvent] = field(default_factory=list)
     seqs: list[int] = field(default_factory=list)
     names: dict[Record, str] = field(default_factory=dict)

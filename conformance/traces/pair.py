@@ -189,7 +189,7 @@ def _append(pair: _Pair, node: _Node, event: Event, fate: str | None) -> None:
 
 
 def _usable(pair: _Pair, fate: str | None) -> str:
-    """Return what an answer shows about whether a slave was available."""
+    """Return whether a slave was available according to the answer's status: yes, no or unknown."""
     if pair.opening["role"] != "SYNC_MASTER" or fate not in _STATUSES:
         return UNKNOWN
     return "no" if fate == "SLAVE_NOT_AVAILABLE" else "yes"

@@ -53,9 +53,9 @@ class Held:
 
     answer: Pulled
     sent: tuple[Message, ...]
-    """The messages stored while it waited."""
+    """The messages that were stored while the pull waited."""
     waited_s: float
-    """The time from the last of these messages to the answer; 0 if the answer came before."""
+    """Seconds from the last message in `sent` to the answer; 0 if the answer came before that message."""
 
 
 @dataclass(frozen=True, slots=True)
